@@ -21,7 +21,7 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.specs.options import CallOptions, ComputeOptions, CountOptions, Options
+from tidyfair.specs.options import ComputeOptions, CountOptions, GroupCallOptions, Options
 from tidyfair.specs.result_columns import RESERVED
 
 if TYPE_CHECKING:
@@ -743,7 +743,7 @@ def test_signatures_show_the_keywords_of_calls() -> None:
     assert set(inspect.signature(tf.sens.compute).parameters) == {"tally", *ComputeOptions.__annotations__}
     assert set(inspect.signature(tf.sens.tally).parameters) >= {*CountOptions.__annotations__}
     # each option has one default, that of the object in which it travels
-    assert {*CallOptions.__annotations__, "truth", "estimate"} == {field.name for field in fields(Options)}
+    assert {*GroupCallOptions.__annotations__, "truth", "estimate"} == {field.name for field in fields(Options)}
 
 
 def test_metrics_are_tables_in_notebooks() -> None:

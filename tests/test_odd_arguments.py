@@ -47,7 +47,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         GOOD,
         {
             **LABELLED, "group_by": None, "case_weights": "s", "pos_label": 1, "labels": [0, 1], "estimator": "binary",
-            "na_rm": True, "on_undefined": "ignore", "interval": "bootstrap", "conf_level": 0.9, "times": 10, "seed": 1,
+            "na_rm": True, "on_undefined": "ignore", "interval": "bootstrap", "conf_level": 0.9, "times": 20, "seed": 1,
             "explain": True, "cluster": None, "keep_rows": False, "frequency_weights": None, "parts": None,
         },
     ),
@@ -80,11 +80,11 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "a condition": (lambda g: tf.demographic_parity(tf.privileged(g=g))(**LABELLED), {"g": "a"}),
     "a test": (
         lambda **options: tf.inference.disparity_test(FAIRNESS, **options)(**LABELLED),
-        {"within": None, "times": 10, "seed": 0, "mid_p": False, "adjust": "holm", "family": "all"},
+        {"within": None, "times": 20, "seed": 0, "mid_p": False, "adjust": "holm", "family": "all"},
     ),
     "pairs": (
         lambda **options: tf.pairwise(FAIRNESS, **options)(**LABELLED),
-        {"test": "fisher", "adjust": "holm", "conf_level": 0.9, "times": 10, "seed": 0},
+        {"test": "fisher", "adjust": "holm", "conf_level": 0.9, "times": 20, "seed": 0},
     ),
     "a gate": (
         lambda **limits: tf.check(**limits)(**LABELLED),
@@ -131,7 +131,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "subgroups": (
         lambda **options: tf.inference.subgroup_search(tf.error_rate, **options)(**LABELLED),
-        {"features": ["g"], "depth": 1, "min_n": 1, "times": 10, "seed": 0},
+        {"features": ["g"], "depth": 1, "min_n": 1, "times": 20, "seed": 0},
     ),
     "rare groups": (tf.inference.lump_rare, {"data": PEOPLE, "column": "g", "min_n": 1, "other": "other", "name": "h"}),
     "resamples": (tf.inference.resamples, {"parts": [("a", PEOPLE), ("b", PEOPLE)], "data": None, "name": "fold"}),

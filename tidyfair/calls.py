@@ -9,7 +9,14 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from tidyfair.specs.metric_specs import compared_columns
-from tidyfair.specs.options import CallOptions, ComputeOptions, CountOptions, ReadOptions, show_keywords
+from tidyfair.specs.options import (
+    CallOptions,
+    ComputeOptions,
+    CountOptions,
+    GroupCallOptions,
+    GroupReadOptions,
+    show_keywords,
+)
 from tidyfair.tallies.forks import check_threads
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import OptionsOf
     from tidyfair.tallies.source import PolarsFrame
     from tidyfair.tallies.tally import Tally
 
@@ -197,7 +205,7 @@ class Evaluable(ABC):
         >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
         0.5
         """
-        self._check_keywords(options)
+        self._check_keywords(options, CallOptions)
         frame, named = self._framed(
             {
                 "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
@@ -219,7 +227,7 @@ class Evaluable(ABC):
         >>> parity.arrays_by_group(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].to_list()
         [0.5, 1.0]
         """
-        self._check_keywords(options)
+        self._check_keywords(options, GroupCallOptions)
         frame, named = self._framed(
             {
                 "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
@@ -238,26 +246,26 @@ class Evaluable(ABC):
 
         return frame_of_arrays(roles, by, group_by, ignore_index, compared_columns(self.specs))
 
-    def _check_keywords(self, options: Mapping[str, object]) -> None:
+    def _check_keywords(self, options: Mapping[str, object], accepted: OptionsOf) -> None:
         """Refuse keywords that do not exist, before there are columns to name in their place."""
         for name in options:
-            if name not in CallOptions.__annotations__:
-                raise self.run.unknown_option(name, ["by", "ignore_index", *CallOptions.__annotations__])
+            if name not in accepted.__annotations__:
+                raise self.run.unknown_option(name, ["by", "ignore_index", *accepted.__annotations__])
 
     @overload
     def by_group(
         self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[GroupCallOptions],
     ) -> pl.DataFrame: ...  # fmt: skip
     @overload
     def by_group(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[GroupCallOptions],
     ) -> Any: ...  # fmt: skip
-    @show_keywords(CallOptions)
+    @show_keywords(GroupCallOptions)
     def by_group(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[GroupCallOptions],
     ) -> Any:  # fmt: skip
         """The values of the groups that disparities are made of; takes what a call takes.
 
@@ -269,8 +277,12 @@ class Evaluable(ABC):
         which says why a value is null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`,
         `left_out` …), or `ok`, `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is how many
         rows of equal weight would tell as much as those of the denominator (after Kish, 1965; linearised).
+
+        With `simultaneous=True` the intervals of all groups hold together as often as `conf_level` says, within each
+        outer group and metric: of k groups each has the level `conf_level ** (1 / k)` (Šidák, 1967), which is right for
+        groups on their own, and enough where groups share clusters. `.method` then ends with `simultaneous`.
         """
-        asked = self.run.options(options, truth=truth, estimate=estimate)
+        asked = self.run.options(options, GroupCallOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.groups(data, asked)
 
     @show_keywords(CountOptions)
@@ -288,10 +300,10 @@ class Evaluable(ABC):
         asked = self.run.options(options, ComputeOptions)
         return self._reading_of(tally).run.results_of(tally, asked)
 
-    @show_keywords(ReadOptions)
-    def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+    @show_keywords(GroupReadOptions)
+    def compute_by_group(self, tally: Tally, **options: Unpack[GroupReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
-        asked = self.run.options(options, ReadOptions)
+        asked = self.run.options(options, GroupReadOptions)
         return self._reading_of(tally).run.groups_of(tally, asked)
 
 

@@ -20,7 +20,7 @@ from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import as_aggregate
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.groups import By, Privileged, privileged
-from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
+from tidyfair.specs.options import GroupCallOptions, refuse_unknown_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -574,7 +574,7 @@ class GroupwiseFactory:
         return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")(data, …)>')
 
 
-_OF_CALLS = frozenset({"data", "truth", "estimate", *CallOptions.__annotations__})
+_OF_CALLS = frozenset({"data", "truth", "estimate", *GroupCallOptions.__annotations__})
 """The arguments of a call on data."""
 COMPARISONS: dict[str, Callable[[], Aggregate]] = {
     "difference": contrasts.difference, "ratio": contrasts.ratio,

@@ -22,7 +22,7 @@ from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_grou
 from tidyfair.intervals.dispatch import group_intervals, result_intervals
 from tidyfair.requirements import Requirements, check_features, check_parts
 from tidyfair.specs.columns import Column, telling
-from tidyfair.specs.options import CallOptions, CountOptions, Options
+from tidyfair.specs.options import CallOptions, CountOptions, GroupCallOptions, Options
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.counting import count
 from tidyfair.tallies.plans import counted_together
@@ -103,6 +103,8 @@ class Run:
                 return ArgumentError(f"{name!r} is an option of a comparison; give it with the feature, {way_out}.")
         if name in CountOptions.__annotations__:
             return ArgumentError(f"{name!r} belongs to counting: give it to `tally`.")
+        if name in GroupCallOptions.__annotations__.keys() - CallOptions.__annotations__.keys():
+            return ArgumentError(f"{name!r} is about the values of groups: give it to `by_group`.")
         if name in CallOptions.__annotations__:
             return ArgumentError(f"{name!r} belongs to reading: give it to `compute`.")
         return ArgumentError.unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import Options, ReadOptions
+    from tidyfair.specs.options import GroupReadOptions, Options, ReadOptions
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 
@@ -168,7 +168,7 @@ class Accumulator:
         """The metrics of everything so far, as `compute` of the metrics gives them."""
         return self.metrics.compute(self.state, **reading)
 
-    def compute_by_group(self, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
+    def compute_by_group(self, **reading: Unpack[GroupReadOptions]) -> pl.DataFrame:
         """The values of the groups so far."""
         return self.metrics.compute_by_group(self.state, **reading)
 

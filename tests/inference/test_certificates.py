@@ -99,7 +99,7 @@ def test_certificate_equals_its_largest_limit_and_counts_what_is_searched() -> N
     certificate = certify_subgroups(tf.sens, ["sex", "race"], min_n=40, confidence=0.9)
     given = certificate(people, "repaid", "approved", pos_label="yes", group_by="fold")
     limits = certificate.by_subgroup(people, "repaid", "approved", pos_label="yes", group_by="fold")
-    found = subgroup_search(tf.sens, ["sex", "race"], min_n=40, times=2)(
+    found = subgroup_search(tf.sens, ["sex", "race"], min_n=40, times=20)(
         people, "repaid", "approved", pos_label="yes", group_by="fold"
     )
     assert given.schema.names()[0] == "fold"
@@ -108,7 +108,7 @@ def test_certificate_equals_its_largest_limit_and_counts_what_is_searched() -> N
         assert row[".epsilon"] == of_fold[".upper"].max() == of_fold[".upper"][0]
         assert row[".subgroup"] == of_fold[".subgroup"][0]
         assert row[".searched"] == (of_fold[".status"] == "ok").sum()
-        assert row[".not_searched"] == (of_fold[".status"] == "below_min_n").sum()
+        assert row[".not_searched"] == (of_fold[".status"] != "ok").sum()
         rates = dict(found.filter(fold=fold).select(".subgroup", ".difference").rows())
         # less sensitivity is worse
         assert row[".difference"] == pytest.approx(-rates[row[".subgroup"]], abs=1e-12)
@@ -120,6 +120,33 @@ def test_nothing_is_certified_of_subgroups_that_are_too_small() -> None:
     row = certificate(lending(), "repaid", "approved", pos_label="yes").row(0, named=True)
     assert (row[".epsilon"], row[".searched"], row[".not_searched"]) == (None, 0, 2)
     assert row[".status"] == "below_min_n"
+
+
+def test_status_says_why_nothing_is_certified() -> None:
+    data = pl.DataFrame({"g": [0, 1] * 40, "one": [0] * 80, "y": [1, 0, 0, 1] * 20, "p": [1, 1, 0, 0] * 20, "s": 0.5})
+    unseen = data.with_columns(p=pl.lit(None, pl.Int64), s=pl.lit(None, pl.Float64))
+    of_scores = certify_subgroups(tf.calibration_in_the_large, ["g"])
+    of_labels = certify_subgroups(tf.error_rate, ["g"])
+    certificates = [
+        (of_scores(unseen, "y", probs="s", pos_label=1), "zero_denominator", 2),
+        (of_labels(unseen, "y", "p", pos_label=1), "zero_denominator", 2),
+        (of_scores(data[:40], "y", probs="s", pos_label=1), "below_min_n", 2),
+        # the reason of one that may be mended by more rows
+        (of_labels(data.with_columns(p=pl.when(g=0, s=0.5).then("p"))[:40], "y", "p", pos_label=1), "below_min_n", 2),
+        (certify_subgroups(tf.error_rate, ["one"])(data, "y", "p", pos_label=1), "no_other_group", 0),
+        (of_labels(data.clear(), "y", "p", pos_label=1), "no_groups", 0),
+    ]
+    for certificate, status, not_searched in certificates:
+        row = certificate.row(0, named=True)
+        assert (row[".epsilon"], row[".searched"], row[".status"]) == (None, 0, status)
+        assert row[".not_searched"] == not_searched
+
+
+def test_subgroups_without_a_prediction_count_as_not_searched() -> None:
+    data = pl.DataFrame({"g": [0, 1, 2] * 40, "y": [1, 0, 0, 1] * 30, "p": [1, 1, 0, 0] * 30})
+    data = data.with_columns(p=pl.when(pl.col("g") < 2).then("p"))
+    row = certify_subgroups(tf.error_rate, ["g"])(data, "y", "p", pos_label=1).row(0, named=True)
+    assert (row[".searched"], row[".not_searched"]) == (2, 1)
 
 
 def test_certified_miscalibration_is_wrong_in_five_percent_of_samples_at_most() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,26 @@ def test_mid_p_value_of_mcnemar_keeps_its_level(rows: int, disagree: float) -> N
             p_values = np.array([mcnemar(int(k), int(total - k), mid_p=name == "mid_p") for k in one])
             reached[name] += float(likely[p_values <= 0.05].sum())
     assert reached["exact"] <= reached["mid_p"] <= 0.053
+
+
+@pytest.mark.parametrize("rows", [10**6, 10**9, 10**12, 10**15])
+def test_exact_tests_of_many_rows_take_no_longer_and_are_right(rows: int) -> None:
+    away = round(rows**0.5)
+    start = time.perf_counter()
+    # of so many rows, mid-p-values are those of the normal distribution
+    middle = fisher(rows // 2 + away, rows, rows // 2, rows, mid_p=True)
+    assert middle == pytest.approx(2 * stats.norm.sf(away / math.sqrt(rows / 2)), rel=5e-5)
+    assert mcnemar(rows // 2 + away, rows // 2) == pytest.approx(2 * stats.norm.sf(away / math.sqrt(rows)), rel=1e-3)
+    # of rare hits, they are those of binomials
+    assert fisher(30, rows, 10, rows) == pytest.approx(2 * stats.binom.cdf(10, 40, 0.5), rel=1e-3)
+    assert time.perf_counter() - start < 1
+
+
+def test_exact_tests_know_probabilities_that_are_tiny() -> None:
+    assert mcnemar(1000, 0, mid_p=False) == pytest.approx(2.0**-999, rel=1e-9)
+    theirs: Any = stats.fisher_exact([[300, 10**6 - 300], [10, 10**6 - 10]])
+    assert fisher(300, 10**6, 10, 10**6) == pytest.approx(theirs[1], rel=1e-8)
+    assert fisher(10**6, 10**6, 0, 10**6) == mcnemar(10**6, 0) == 0
 
 
 STRATA = [

@@ -145,6 +145,12 @@ def test_outer_groups_have_their_own_periods() -> None:
     assert result.filter(pl.col("model") == "two")[".estimate"].item() == alone[".estimate"].item()
 
 
+def test_more_rows_than_can_be_shuffled_raise() -> None:
+    data = people((20, {"a": 0.5, "b": 0.5}), (20, {"a": 0.5, "b": 0.5})).with_columns(n=pl.lit(10**8))
+    with pytest.raises(tf.ArgumentError, match="Fewer than 1000000000 rows can be shuffled"):
+        PARITY(data, **CALL, frequency_weights="n")
+
+
 def test_bad_periods_and_metrics_raise() -> None:
     data = people((20, {"a": 0.5, "b": 0.5}), (20, {"a": 0.5, "b": 0.5}))
     with pytest.raises(tf.ArgumentError, match="group_by='month'"):

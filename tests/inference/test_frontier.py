@@ -134,9 +134,14 @@ def test_rows_without_a_prediction_are_left_out_of_all_models_and_labels_may_be_
     frontier = model_frontier(tf.accuracy, tf.demographic_parity("sex"))
     result = frontier(noisy, "repaid", models=["b"], baseline="a", pos_label="yes")
     complete = noisy.drop_nulls(["repaid", "a", "b"])
-    assert result.equals(
-        frontier(complete.to_pandas().pipe(pl.from_pandas), "repaid", models=["b"], baseline="a", pos_label="yes")
+    of_complete = frontier(
+        complete.to_pandas().pipe(pl.from_pandas), "repaid", models=["b"], baseline="a", pos_label="yes"
     )
+    assert result.drop(".n_missing").equals(of_complete.drop(".n_missing"))
+    assert result[".n"].to_list() == [len(complete)] * 2
+    # a baseline without predictions in one row of seven, and a model without them in one of five
+    assert result[".n_missing"].to_list() == [72, 100]
+    assert of_complete[".n_missing"].to_list() == [0, 0]
     alone = tf.accuracy(complete, "repaid", "a", pos_label="yes")[".estimate"].item()
     assert result[".performance"][0] == pytest.approx(alone)
     in_pandas = frontier(noisy.to_pandas(), "repaid", models=["b"], baseline="a", pos_label="yes")
@@ -171,11 +176,116 @@ def test_two_hundred_models_take_a_few_seconds() -> None:
     assert time.process_time() - start < 8
 
 
+def test_fifty_groups_of_many_models_take_seconds() -> None:
+    random = np.random.default_rng(1)
+    data = drawn(50_000, random.uniform(0.3, 0.7, (60, 50)), 5)
+    start = time.process_time()
+    result = model_frontier(tf.accuracy, tf.equalized_odds("g"))(
+        data, "y", models=[f"m{index}" for index in range(60)], baseline="m0"
+    )
+    assert time.process_time() - start < 15
+    assert result.null_count().select(".disparity_change_upper").item() == 1
+
+
+def test_limits_of_the_change_of_one_gap_are_those_of_paired_rows() -> None:
+    data = drawn(6000, np.array([[0.7, 0.3], [0.6, 0.35]]), 4)
+    row = model_frontier(tf.accuracy, tf.demographic_parity("g"))(data, "y", models=["m1"], baseline="m0").row(
+        1, named=True
+    )
+    moved = data.select("g", moved=pl.col("m1").cast(int) - pl.col("m0").cast(int))
+    of_groups = moved.group_by("g").agg(pl.col("moved").mean(), error=pl.col("moved").std() / pl.len().sqrt()).sort("g")
+    change = of_groups["moved"][0] - of_groups["moved"][1]
+    error = math.hypot(*of_groups["error"])
+    assert row[".disparity_change"] == pytest.approx(change)
+    # the gap to the other side is far away, but it counts among what limits allow for
+    for end, sign in (("lower", -1), ("upper", 1)):
+        assert 1.9 < sign * (row[f".disparity_change_{end}"] - change) / error < 2.4
+
+
+def test_limits_are_within_what_metrics_can_reach() -> None:
+    ends = {".performance": (0, 1), ".disparity": (0, 1), ".performance_change": (-1, 1), ".disparity_change": (-1, 1)}
+    for rows in (2, 4, 8):
+        data = pl.DataFrame({"g": [0, 1] * (rows // 2), "y": [1, 0] * (rows // 2)})
+        data = data.with_columns(bad=1 - pl.col("y"), good="y")
+        result = model_frontier(tf.accuracy, tf.demographic_parity("g"))(
+            data, "y", models=["good"], baseline="bad", pos_label=1
+        )
+        for name, (least, most) in ends.items():
+            assert result[f"{name}_lower"].min() >= least
+            assert result[f"{name}_upper"].max() <= most
+
+
+def test_few_rows_show_no_improvement() -> None:
+    # all rows change for the better: McNemar's exact p-values are 1, 0.5, 0.25 and 0.125
+    for rows in range(1, 5):
+        data = pl.DataFrame({"g": ["a", "b", "a", "b"], "y": [1, 0, 0, 1]})[:rows]
+        data = data.with_columns(bad=1 - pl.col("y"), good="y")
+        frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+        row = frontier(data, "y", models=["good"], baseline="bad", pos_label=1).row(1, named=True)
+        assert row[".performance_change"] == 1
+        assert row[".performance_change_lower"] <= 0
+        assert row[".verdict"] in (None, "not shown")
+
+
+def test_a_group_of_one_row_may_be_anything() -> None:
+    data = drawn(3000, np.array([[0.8, 0.2], [0.5, 0.5]]), 2)
+    more = pl.DataFrame({"g": 2, "y": True, "m0": True, "m1": False}, schema=data.schema)
+    frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+    assert frontier(data, "y", models=["m1"], baseline="m0")[".verdict"][1] == "less discriminatory"
+    lone = frontier(pl.concat([data, more]), "y", models=["m1"], baseline="m0")
+    assert lone[".disparity_upper"].to_list() == [1, 1]
+    assert lone[".verdict"][1] == "not shown"
+    enough = model_frontier(tf.accuracy, tf.demographic_parity("g", min_n=10))
+    left_out = enough(pl.concat([data, more]), "y", models=["m1"], baseline="m0")
+    assert left_out[".groups_left_out"].to_list() == [["2"], ["2"]]
+    assert left_out[".verdict"][1] == "less discriminatory"
+
+
+def test_metrics_whose_denominators_differ_from_model_to_model_are_compared() -> None:
+    # the rows that are selected, and those that are not, are few in some groups of some models
+    random = np.random.default_rng(6)
+    data = drawn(150, random.uniform(0, 1, (8, 4)), 3)
+    both = tf.new_groupwise_metric(tf.metric_set(tf.precision, tf.npv), "predictive", tf.difference())
+    result = model_frontier(tf.accuracy, both("g"))(
+        data, "y", models=[f"m{index}" for index in range(8)], baseline="m0"
+    )
+    known = result.filter(pl.col(".disparity").is_not_null())
+    assert len(known) > 2
+    assert known.select((pl.col(".disparity_lower") <= pl.col(".disparity")).all()).item()
+    assert known.select((pl.col(".disparity_upper") >= pl.col(".disparity")).all()).item()
+
+
+def test_no_rows_give_null_values() -> None:
+    data = drawn(10, np.array([[0.5, 0.4], [0.45, 0.42]]), 2)
+    frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+    result = frontier(data.clear(), "y", models=["m1"], baseline="m0")
+    assert result.schema == frontier(data, "y", models=["m1"], baseline="m0").schema
+    assert result.select(".performance", ".disparity", ".n").rows() == [(None, None, 0)] * 2
+    assert result[".verdict"].to_list() == ["baseline", None]
+
+
+def test_missing_numbers_count_as_missing_predictions() -> None:
+    data = pl.DataFrame({"g": [0, 1] * 6, "y": [1.0, 0, 1] * 4, "one": [1.0, 0] * 6, "other": [math.nan, 1.0, 0] * 4})
+    result = model_frontier(tf.accuracy, tf.demographic_parity("g"))(data, "y", models=["other"], baseline="one")
+    assert result[".n"].to_list() == [8, 8]
+    assert result[".n_missing"].to_list() == [0, 4]
+
+
 CALLS: list[tuple[dict[str, Any], str]] = [
     ({"models": ["nope"]}, "nope"),
     ({"models": "one"}, "`models` is a list of columns"),
     ({"models": ["one"]}, "beside that of the baseline"),
-    ({"models": ["y"]}, "is the truth"),
+    ({"models": ["one", "one"]}, "'one' is given more than once"),
+    ({"models": ["other", "other"]}, "'other' is given more than once"),
+    ({"models": ["other", (1 - pl.col("other")).alias("one")]}, "called 'one' like the baseline"),
+    ({"models": ["y"]}, "`models`: 'y' is the truth"),
+    ({"models": ["other", pl.col("y").alias("oracle")]}, "`models`: 'oracle' is the truth"),
+    ({"models": ["other"], "baseline": "y"}, "`baseline`: 'y' is the truth"),
+    ({"models": ["g"]}, "`models`: 'g' is what groups are made of"),
+    ({"models": ["other"], "baseline": pl.col("g").alias("G")}, "`baseline`: 'G' is what groups are made of"),
+    ({"models": ["other"], "baseline": "nope"}, "`baseline`: there is no column 'nope'"),
+    ({"models": ["empty"]}, "2 lack the prediction of 'empty'"),
+    ({"models": ["other"], "truth": "empty"}, "no row has a truth"),
     ({"models": ["text"]}, "which is none of"),
     ({"models": ["other"], "times": 5}, "unexpected argument|times"),
 ]
@@ -184,9 +294,10 @@ CALLS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("arguments", "message"), CALLS)
 def test_odd_calls_are_refused(arguments: dict[str, Any], message: str) -> None:
     data = pl.DataFrame({"g": [0, 1], "y": [1, 0], "one": [1, 0], "other": [0, 0], "text": ["a", "b"]})
+    data = data.with_columns(empty=pl.lit(None, pl.Int64))
     frontier: Any = model_frontier(tf.accuracy, tf.demographic_parity("g"))
     with pytest.raises(tf.TidyfairError, match=message):
-        frontier(data, "y", baseline="one", **arguments)
+        frontier(data, **({"truth": "y", "baseline": "one"} | arguments))
 
 
 def test_metrics_that_are_not_compared_by_counts_are_refused() -> None:

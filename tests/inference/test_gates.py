@@ -243,6 +243,31 @@ def test_infinite_disparity_of_many_rows_fails() -> None:
     assert verdict(piped) == FAIL
 
 
+def test_value_that_is_infinite_for_certain_fails() -> None:
+    # one without benefit makes the mean logarithmic deviation infinite, however many others there are
+    data = pl.DataFrame({"t": [1] * 40 + [0] * 40, "e": [1] * 30 + [0] * 50})
+    gate = tf.check(tf.mean_log_deviation, below=1)
+    result = gate(data, "t", "e")
+    assert result.select(".estimate", ".lower", ".verdict").row(0) == (math.inf, math.inf, FAIL)
+
+
+def test_infinite_value_of_one_cluster_is_not_enough_evidence() -> None:
+    data = pl.DataFrame({"t": [1, 0, 1, 0], "e": [1, 0, 1, 0], "c": [0] * 4})
+    gate = tf.check(tf.negative_likelihood_ratio, below=1)
+    turned = data.with_columns(e=1 - pl.col("e"))
+    result = gate(turned, "t", "e", cluster="c")
+    assert result.select(".estimate", ".lower", ".verdict").row(0) == (math.inf, None, UNSURE)
+
+
+def test_two_infinite_groups_say_so() -> None:
+    data = pl.DataFrame({"t": [1, 1, 0, 0] * 2, "e": [1, 0, 1, 0] * 2, "g": ["a"] * 4 + ["b"] * 4})
+    result = tf.mean_log_deviation.difference("g")(data, "t", "e", explain=True, on_undefined="ignore")
+    assert result.select(".estimate", ".status").row(0) == (None, "infinite_less_infinite")
+    groups = tf.mean_log_deviation.difference("g").by_group(data.filter(e=1), "t", "e", interval="auto")
+    # none without benefit was seen, so that the true value may be anything
+    assert groups.select(".lower", ".upper").unique().rows() == [(0.0, math.inf)]
+
+
 # Several metrics
 
 

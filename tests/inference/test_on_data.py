@@ -86,3 +86,27 @@ def test_functions_that_hand_options_on_show_them() -> None:
     assert "frequency_weights" in _keywords(tf.assert_fair)
     assert "frequency_weights" in _keywords(tf.inference.shrunken_rates)
     assert "conf_level" not in _keywords(tf.assert_fair)
+
+
+_PEOPLE = pl.DataFrame({"y": [1, 0] * 4, "p": [1, 1, 0, 0] * 2, "sex": list("aabb") * 2})
+_GIVEN: dict[str, Any] = {
+    "disparity_test": lambda times: disparity_test(parity, times=times),
+    "pairwise": lambda times: tf.pairwise(parity, times=times),
+    "worst_groups": lambda times: tf.inference.worst_groups(parity, times=times),
+    "compare_periods": lambda times: tf.inference.compare_periods(parity, period="day", times=times),
+    "probability": lambda times: tf.inference.probability(parity, below=0.1, times=times),
+    "subgroup_search": lambda times: subgroup_search(tf.selection_rate, ["sex"], times=times),
+    "rows_needed": lambda times: tf.inference.rows_needed(0.1, 0.5, times=times),
+    "smallest_difference": lambda times: tf.inference.smallest_difference({"a": 9, "b": 9}, 0.5, times=times),
+    "shrunken_rates": lambda times: tf.inference.shrunken_rates(parity, _PEOPLE, estimate="p", times=times),
+    "compare_models": lambda times: compare_models(tf.accuracy)(_PEOPLE, "y", one="p", other="y", times=times),
+    "a metric": lambda times: tf.accuracy(_PEOPLE, "y", "p", interval="bootstrap", times=times),
+    "check": lambda times: tf.check(parity, below=0.1)(_PEOPLE, estimate="p", times=times),
+}
+
+
+@pytest.mark.parametrize("name", _GIVEN)
+def test_too_few_draws_to_show_anything_are_refused(name: str) -> None:
+    for times in (1, 19):
+        with pytest.raises(tf.ArgumentError, match=f"`times` is a whole number, 20 to 10000000, not {times}"):
+            _GIVEN[name](times)

@@ -59,6 +59,7 @@ def pairs_of() -> pl.DataFrame:
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: float) -> None:
     result = tf.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
+    error = (1 - level) / len(result)
     assert result.select(".group", ".other").rows() == list(itertools.combinations(GROUPS, 2))
     for row in result.to_dicts():
         (one, rows), (other, other_rows) = GROUPS[row[".group"]], GROUPS[row[".other"]]
@@ -66,10 +67,69 @@ def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: floa
         assert row[".estimate"] == pytest.approx(one / rows)
         assert row[".estimate_other"] == pytest.approx(other / other_rows)
         assert row[".difference"] == pytest.approx(one / rows - other / other_rows)
-        low, high = confint_proportions_2indep(one, rows, other, other_rows, method="newcomb", alpha=1 - level)
+        low, high = confint_proportions_2indep(one, rows, other, other_rows, method="newcomb", alpha=error)
+        if row[".p_adjusted"] >= 1 - level:
+            low, high = min(low, 0), max(high, 0)
+        elif row[".difference"] > 0:
+            low = max(low, 0)
+        else:
+            high = min(high, 0)
         assert (row[".lower"], row[".upper"]) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
         expected = stats.fisher_exact([[one, rows - one], [other, other_rows - other]])[1]
         assert row[".p_value"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("adjust", ["holm", "max_t", "bh", "by", "none"])
+@pytest.mark.parametrize("test", ["fisher", "chi_squared", "g"])
+@pytest.mark.parametrize("family", ["all", "metric"])
+def test_pairwise_limits_exclude_0_where_adjusted_p_values_reject_it(adjust: Any, test: Any, family: Any) -> None:
+    random = np.random.default_rng(7)
+    rows = random.integers(2, 90, (12, 4))
+    hits = random.binomial(rows, random.uniform(0.2, 0.8, (12, 4)))
+    data = pl.DataFrame({
+        "table": np.repeat(np.arange(12), 8), "g": np.tile(np.repeat(list("abcd"), 2), 12), "e": [1, 0] * 48,
+        "people": np.stack([hits, rows - hits], axis=-1).ravel(),
+    })  # fmt: skip
+    for level in (0.7, 0.95):
+        test_of = tf.pairwise(tf.demographic_parity("g"), adjust=adjust, test=test, family=family, conf_level=level)
+        result = test_of(data, estimate="e", group_by="table", frequency_weights="people")
+        rejected = result[".p_adjusted"] < 1 - level
+        excluded = (result[".lower"] > 0) | (result[".upper"] < 0)
+        assert excluded.to_list() == rejected.to_list()
+        assert 0 < rejected.sum() < len(result)
+        assert result.select((pl.col(".lower") <= pl.col(".difference")).all()).item()
+        assert result.select((pl.col(".upper") >= pl.col(".difference")).all()).item()
+
+
+def test_pairwise_limits_of_bh_have_the_level_of_the_rejected_share() -> None:
+    data = decisions((40, 12, 25, 26), (50, 50, 50, 50))
+    result = tf.pairwise(tf.demographic_parity("g"), adjust="bh")(data, estimate="e")
+    rejected = int((result[".p_adjusted"] < 0.05).sum())
+    assert 1 < rejected < 6
+    low, high = confint_proportions_2indep(40, 50, 12, 50, method="newcomb", alpha=0.05 * rejected / 6)
+    assert result.select(".lower", ".upper").row(0) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("adjust", ["holm", "max_t"])
+def test_pairwise_limits_hold_for_all_pairs_at_once(adjust: Any) -> None:
+    random, runs, rates = np.random.default_rng(11), 300, np.array([0.3, 0.3, 0.3, 0.42])
+    rows = np.array([60, 100, 150, 80])
+    hits = random.binomial(rows, rates, (runs, 4))
+    data = pl.DataFrame({
+        "run": np.repeat(np.arange(runs), 8), "g": np.tile(np.repeat(list("abcd"), 2), runs), "e": [1, 0] * 4 * runs,
+        "people": np.stack([hits, rows - hits], axis=-1).ravel(),
+    })  # fmt: skip
+    test = tf.pairwise(tf.demographic_parity("g"), adjust=adjust, family="metric", times=2000)
+    result = pl.concat(
+        test(part.drop("run"), estimate="e", frequency_weights="people", labels=[0, 1], pos_label=1).with_columns(
+            run=run
+        )
+        for (run,), part in data.group_by("run", maintain_order=True)
+    )
+    true = dict(zip("abcd", rates.tolist(), strict=True))
+    difference = pl.col(".group").replace_strict(true) - pl.col(".other").replace_strict(true)
+    held = result.with_columns(held=difference.is_between(".lower", ".upper")).group_by("run").agg(pl.col("held").all())
+    assert held["held"].mean() >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
 def test_pairwise_p_values_of_many_tables_equal_fisher() -> None:

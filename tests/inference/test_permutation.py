@@ -370,7 +370,7 @@ def test_clusters_across_groups_raise() -> None:
     with pytest.raises(
         tf.ArgumentError, match=r"clusters of 'fold' hold rows of several groups of 'sex'.*`within='fold'`"
     ):
-        inference.disparity_test(tf.demographic_parity("sex"), times=10)(LOANS, **DECIDED, cluster="fold")
+        inference.disparity_test(tf.demographic_parity("sex"), times=20)(LOANS, **DECIDED, cluster="fold")
     inside = outcome(tf.demographic_parity("sex"), LOANS, DECIDED, within="fold", times=100)
     assert inside[".method"] == "studentized permutation"
 

@@ -526,7 +526,7 @@ def test_outer_keys_keep_their_type() -> None:
     )
     for key in ("fold", "some", "level", "day", "h"):
         expected = tf.demographic_parity("g")(people, "t", "e", group_by=key)[key]
-        assert inference.disparity_test(tf.demographic_parity("g"), times=10)(people, "t", "e", group_by=key)[
+        assert inference.disparity_test(tf.demographic_parity("g"), times=20)(people, "t", "e", group_by=key)[
             key
         ].equals(expected, check_dtypes=True), key
 
@@ -672,7 +672,7 @@ def test_undefined_tests_are_not_adjusted() -> None:
 @pytest.mark.parametrize("group_by", [None, "u"])
 def test_no_rows_give_null_p_value(within: str | None, group_by: str | None) -> None:
     nothing = STRATA.with_columns(u="s").head(0)
-    result = inference.disparity_test(tf.demographic_parity("g"), within=within, times=10)(
+    result = inference.disparity_test(tf.demographic_parity("g"), within=within, times=20)(
         nothing, "t", "e", group_by=group_by
     )
     assert result[".p_value"].to_list() == [None] * (group_by is None)

@@ -317,3 +317,15 @@ def test_shrunken_rates_have_a_picture_with_the_rates_of_groups_alone() -> None:
     rows = [row for part in drawn["datasets"].values() for row in part]
     assert [row["limit"] for row in rows] == pytest.approx(crossed[".raw"].to_list())
     assert "the group alone" in str(drawn["title"])
+
+
+@pytest.mark.parametrize("rows", [1e9, 1e12, 1e15, 9e18])
+@pytest.mark.parametrize("rates", [(0.5, 0.5), (0.5, 0.4, 0.3), (0.0, 0.5), (0.5, 0.5, 0.5, 0.2)])
+def test_rates_of_any_number_of_rows_are_pooled(rows: float, rates: tuple[float, ...]) -> None:
+    size = np.full(len(rates), rows)
+    hits = np.array(rates) * size
+    levels = [np.arange(len(rates)), np.arange(len(rates)) % 2]
+    for made in (BetaBinomial(hits, size), Additive(hits, size, levels)):
+        lower, upper = made.limits(0.95, made.draws(200, np.random.default_rng(1)))
+        assert made.estimate == pytest.approx(np.array(rates), abs=1e-6)
+        assert (upper - lower < 1e-3).all()

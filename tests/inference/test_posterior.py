@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -73,3 +74,34 @@ def test_bayes_prior_covers_empty_cells() -> None:
         inference.probability(tf.class_imbalance("g"), below=0.1)(none)
     with pytest.raises(tf.ArgumentError, match="reads more than labels, of which there is no prior"):
         inference.probability(tf.auc_parity("g"), below=0.1)(none, "p", probs="p")
+
+
+@pytest.mark.parametrize("pooling", [None, "beta_binomial"])
+def test_probability_of_a_single_group_is_null_with_a_warning(pooling: Any) -> None:
+    people = pl.DataFrame({"g": ["a"] * 8 + ["b"] * 8, "e": [0, 1] * 8, "month": [1] * 8 + [2] * 5 + [1] * 3})
+    for metric, limit in (
+        (tf.demographic_parity("g"), {"below": 0.1}),
+        (tf.demographic_parity_ratio("g"), {"above": 0.8}),
+    ):
+        given: dict[str, Any] = limit
+        made = tf.inference.probability(metric, **given, pooling=pooling, times=200)
+        with pytest.warns(tf.UndefinedWarning, match=r"by g has no probability \(too few groups\)"):
+            result = made(people, estimate="e", group_by="month")
+        assert result[".probability"].is_null().to_list() == [False, True]
+
+
+def test_probability_of_a_smallest_value_needs_one_group() -> None:
+    people = pl.DataFrame({"g": ["a"] * 8, "e": [0, 1] * 4})
+    made = tf.inference.probability(tf.selection_rate.group_minimum("g"), above=0.2, times=200)
+    assert made(people, estimate="e")[".probability"].item() > 0.9
+
+
+def test_ratios_of_rates_that_are_nearly_zero_do_not_overflow() -> None:
+    people = pl.DataFrame({"g": ["a"] * 8 + ["b"] * 400, "e": [0] * 408})
+    made = tf.inference.probability(tf.demographic_parity_ratio("g"), above=0.8, pooling="beta_binomial", times=2000)
+    assert made(people, estimate="e", labels=[0, 1], pos_label=1)[".probability"].item() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny = np.array([1e-310, 0.5])
+        ratio: Any = tf.ratio()
+        assert ratio.unsigned(ratio.contrast(tiny, tiny[::-1])).tolist() == [2e-310, 0]

@@ -161,17 +161,53 @@ def test_bounds_of_missing_truths_equal_those_of_all_truths_there_may_be(name: s
             assert values.min() - 0.02 <= lowest - 1e-12 <= values.min()
 
 
-def test_disparities_that_do_not_read_the_truth_are_not_turned_by_truths() -> None:
+def test_disparities_that_read_no_truth_have_rows_for_wrong_groups_alone() -> None:
     data = rows_of(SMALL)
-    result = verdict_sensitivity(tf.demographic_parity("g"), below=0.3)(data, "y", "p")
-    shares = {
-        error: rows[".share"] for error, rows in result.partition_by(".error", as_dict=True, include_key=False).items()
-    }
-    assert shares["wrong truth",].null_count() == 2
-    assert shares["missing truth",].null_count() == 3
-    assert shares["wrong group",].null_count() == 0
-    bounds = result.filter(pl.col(".error") == "missing truth")
-    assert (bounds[".lowest"] == bounds[".estimate"]).all()
+    parity = tf.demographic_parity("g")
+    for result in (
+        verdict_sensitivity(parity, below=0.3)(data, "y", "p"),
+        verdict_sensitivity(parity, below=0.3)(data, estimate="p"),
+    ):
+        assert result[".error"].to_list() == ["wrong group", "wrong group"]
+        assert result[".n"].to_list() == [88, 83]
+        assert result[".share"].null_count() == 0
+    both = verdict_sensitivity(tf.metric_set(parity, tf.equal_opportunity("g")), below=0.3)(data, "y", "p")
+    assert both.filter(pl.col(".metric") == "equal_opportunity")[".error"].n_unique() == 3
+    assert both.filter(pl.col(".metric") == "demographic_parity")[".error"].n_unique() == 1
+
+
+def test_no_rows_give_no_rows_with_the_columns_of_the_call() -> None:
+    data = rows_of(SMALL).with_columns(fold=pl.lit("one"), w=0)
+    for metric in (tf.demographic_parity("g"), tf.equal_opportunity("g")):
+        tried = verdict_sensitivity(metric, below=0.3)
+        alone, by_fold = tried(data, "y", "p"), tried(data, "y", "p", group_by="fold")
+        assert tried(data.clear(), "y", "p").schema == alone.schema
+        assert tried(data.clear(), "y", "p", group_by="fold").schema == by_fold.schema
+        assert tried(data, "y", "p", frequency_weights="w").equals(alone.clear())
+
+
+@pytest.mark.parametrize("times", [10**6, 10**10, 10**13])
+def test_share_that_turns_a_verdict_of_very_many_rows_is_that_of_the_limit(times: int) -> None:
+    counts = {"a": {"tp": 80, "fn": 20, "fp": 30, "tn": 70}, "b": {"tp": 75, "fn": 25, "fp": 30, "tn": 70}}
+    data = rows_of({group: dict.fromkeys(cells, 1) for group, cells in counts.items()})
+    data = data.with_columns(n=pl.Series([n * times for cells in counts.values() for n in cells.values()]))
+    gate = tf.check(tf.equal_opportunity("g"), below=0.1)
+    result = verdict_sensitivity(gate)(data, "y", "p", frequency_weights="n")
+    shares = {(error, group): share for error, group, share in result.select(".error", ".group", ".share").rows()}
+    # sensitivity of a rises to 0.85, or that of b falls to 0.7, by truths that turn from tn to fn, or fn to tn
+    assert shares["wrong truth", "b"] == pytest.approx((75 / 0.7 - 100) / 200, rel=0.01)
+    assert shares["wrong truth", "a"] == pytest.approx((100 - 80 / 0.85) / 200, rel=0.01)
+    # members of b that were missed are counted in a, or the other way round
+    assert shares["wrong group", "a"] is not None
+    assert shares["wrong group", "b"] is not None
+
+
+def test_a_huge_group_beside_a_small_one_is_tried_too() -> None:
+    data = rows_of({"a": {"tp": 1, "fn": 1, "tn": 1}, "b": {"tp": 300, "fn": 100, "tn": 400}})
+    data = data.with_columns(n=pl.when(pl.col("g") == "a").then(10**13).otherwise(1))
+    result = verdict_sensitivity(tf.equal_opportunity("g"), below=0.5)(data, "y", "p", frequency_weights="n")
+    wrong = result.filter(pl.col(".error") == "wrong truth", pl.col(".group") == "a")
+    assert 0 < wrong[".share"].item() < 0.5
 
 
 def test_outer_groups_features_of_several_columns_and_null_groups_have_rows_of_their_own() -> None:
@@ -211,7 +247,7 @@ def test_four_fifths_rule_keeps_its_favourable_label() -> None:
 
 
 def test_picture_shows_every_share_and_says_where_none_turns_the_verdict() -> None:
-    result = verdict_sensitivity(tf.demographic_parity("g"), below=0.3)(rows_of(SMALL), "y", "p")
+    result = verdict_sensitivity(tf.equal_opportunity("g"), below=0.3)(rows_of(SMALL), "y", "p")
     chart = tf.autoplot(result).to_dict()
     drawn = [row for rows in chart["datasets"].values() for row in rows]
     assert len(drawn) == len(result.filter(pl.col(".group").is_not_null()))
@@ -222,8 +258,19 @@ def test_picture_shows_every_share_and_says_where_none_turns_the_verdict() -> No
 CALLS: list[tuple[Any, dict[str, Any], str]] = [
     (tf.accuracy, {"above": 0.5}, "compares no groups"),
     (tf.auc_parity("g"), {"below": 0.5}, "from counts of labels"),
-    (tf.check(tf.equal_opportunity("g"), below=0.1), {"below": 0.1}, "takes the limit of the gate"),
-    (tf.equal_opportunity("g"), {}, "needs one limit"),
+    (tf.check(tf.equal_opportunity("g"), below=0.1), {"below": 0.1}, "takes the limit and the confidence of the gate"),
+    (tf.check(tf.equal_opportunity("g"), below=0.1), {"confidence": 0.9}, "the confidence of the gate"),
+    (tf.equal_opportunity("g"), {}, "^verdict_sensitivity.. needs one limit"),
+    (
+        tf.equal_opportunity("g"),
+        {"below": 5},
+        "^verdict_sensitivity.. no verdict depends|^verdict_sensitivity.*below=5",
+    ),
+    (tf.equal_opportunity, {"below": 0.1}, "did you mean"),
+    (tf.equal_opportunity("g"), {"below": 0.1, "confidence": 95}, "`confidence`"),
+    (5, {"below": 0.1}, "^verdict_sensitivity.. takes a gate, or disparities with a limit.* not 5"),
+    (None, {"below": 0.1}, "^verdict_sensitivity.. takes a gate.* not None"),
+    (tf.equal_opportunity("g")(rows_of(SMALL), "y", "p"), {"below": 0.1}, "^verdict_sensitivity.. takes a gate"),
 ]
 
 

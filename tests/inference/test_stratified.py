@@ -13,7 +13,13 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
-from tidyfair.intervals.proportions import cochran_mantel_haenszel, homogeneity, mantel_haenszel
+from tidyfair.intervals.proportions import (
+    cochran_mantel_haenszel,
+    homogeneity,
+    mantel_haenszel_limits,
+    score_difference,
+    z_value,
+)
 
 LOANS = lending(2500).with_columns(y=pl.col("repaid") == "yes", p=pl.col("approved") == "yes")
 
@@ -53,16 +59,48 @@ def test_adjusted_difference_and_tests_equal_statsmodels(metric: str) -> None:
     assert (row[".n"], row[".n_other"]) == (rows.sum(), others.sum())
 
 
-@pytest.mark.parametrize(("count", "size"), [(4, 80), (40, 6)])
-def test_mantel_haenszel_interval_coverage(count: int, size: int) -> None:
-    random, held, runs = np.random.default_rng(3), 0, 1500
-    base = np.linspace(0.2, 0.6, count)
+@pytest.mark.parametrize(("count", "size", "least", "most"), [(4, 80, 0.2, 0.6), (40, 6, 0.2, 0.6), (2, 5, 0.4, 0.85)])
+def test_mantel_haenszel_interval_coverage(count: int, size: int, least: float, most: float) -> None:
+    random, held, runs = np.random.default_rng(3), 0, 300
+    base = np.linspace(least, most, count)
     rows, others = np.full(count, size), np.full(count, 2 * size)
     for _ in range(runs):
         hits, other = random.binomial(rows, base + 0.1), random.binomial(others, base)
-        result, error = mantel_haenszel(hits, rows, other, others)
-        held += abs(result - 0.1) <= 1.959964 * error
-    assert held / runs == pytest.approx(0.95, abs=0.02)
+        (lower,), (upper,) = mantel_haenszel_limits(hits, rows, other, others, 1.959964)
+        held += lower <= 0.1 <= upper
+    assert held / runs == pytest.approx(0.95, abs=0.03)
+
+
+def test_interval_excludes_equality_where_its_test_rejects_it() -> None:
+    random = np.random.default_rng(8)
+    for _ in range(60):
+        rows, others = random.integers(2, 40, (2, 3))
+        tables = random.binomial(rows, 0.5), rows, random.binomial(others, 0.25), others
+        (lower,), (upper,) = mantel_haenszel_limits(*tables, z_value(0.95))
+        assert (lower > 0 or upper < 0) == (cochran_mantel_haenszel(*tables) < 0.05)
+
+
+def test_interval_of_one_stratum_is_that_of_its_difference() -> None:
+    hits, rows, other, others = (np.array([number]) for number in (7, 20, 20, 45))
+    expected = score_difference(hits / rows, rows, other / others, others, 1.959964)
+    assert np.ravel(mantel_haenszel_limits(hits, rows, other, others, 1.959964)) == pytest.approx(np.ravel(expected))
+
+
+def test_interval_of_rates_that_are_all_0_or_1_is_no_certainty() -> None:
+    for hits, other, expected in ((0, 0, 0), (8, 10, 0), (8, 0, 1)):
+        data = people(x=((hits, 8), (other, 10)), y=((hits, 8), (other, 10)))
+        row = PARITY(data, estimate="p", pos_label=1, labels=[0, 1]).row(0, named=True)
+        sign = 1 if row[".group"] == "a" else -1
+        assert row[".adjusted"] == sign * expected
+        assert row[".upper"] - row[".lower"] > 0.1
+        assert row[".std_error"] is None
+
+
+def test_groups_without_counted_rows_have_no_comparison() -> None:
+    data = people(x=((5, 10), (4, 10)), y=((5, 10), (4, 10))).with_columns(t=0)
+    result = inference.stratified(tf.equal_opportunity("g"), within="s")(data, "t", "p", pos_label=1, labels=[0, 1])
+    assert result.is_empty()
+    assert result.columns == PARITY(data, estimate="p").columns
 
 
 def test_error_rate_of_equal_groups() -> None:

@@ -276,7 +276,7 @@ def test_audits_on_every_engine(
 def test_outer_keys_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str) -> None:
     typed = people.with_columns(pl.col("fold").cast(pl.String).cast(dtype))
     searched, split = (
-        inference.subgroup_search(tf.accuracy, ["sex"], times=5),
+        inference.subgroup_search(tf.accuracy, ["sex"], times=20),
         inference.linear_subgroup(tf.accuracy, ["age"]),
     )
     result = (searched if kind == "search" else split)(typed, "truth", "estimate", group_by="fold")
@@ -286,13 +286,13 @@ def test_outer_keys_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str)
 def test_side_column_keeps_its_type(people: pl.DataFrame) -> None:
     sides = tf.privileged(sex="m")
     metric = tf.accuracy(people, "truth", "estimate", group_by=sides)
-    result = inference.subgroup_search(tf.accuracy, ["race"], times=5)(people, "truth", "estimate", group_by=sides)
+    result = inference.subgroup_search(tf.accuracy, ["race"], times=20)(people, "truth", "estimate", group_by=sides)
     assert result.schema["side"] == metric.schema["side"]
 
 
 @pytest.mark.parametrize("group_by", [None, "fold"])
 def test_no_rows_give_an_empty_result(people: pl.DataFrame, group_by: str | None) -> None:
-    result = inference.subgroup_search(tf.accuracy, ["sex"], times=5)(
+    result = inference.subgroup_search(tf.accuracy, ["sex"], times=20)(
         people[:0], "truth", "estimate", group_by=group_by
     )
     assert result.is_empty()
@@ -683,7 +683,7 @@ def test_audits_reject_reserved_outer_keys(people: pl.DataFrame, audit: Callable
         audit(tf.fall_out, ["age"])(people.rename({"fold": own}), "truth", "estimate", group_by=own)
 
 
-@pytest.mark.parametrize(("name", "least"), [("depth", 1), ("min_n", 1), ("times", 1), ("seed", 0)])
+@pytest.mark.parametrize(("name", "least"), [("depth", 1), ("min_n", 1), ("times", 20), ("seed", 0)])
 def test_search_rejects_bad_numbers(name: str, least: int) -> None:
     wrong: list[Any] = [least - 1, 2.5, True, "3", None]
     for value in wrong:

@@ -302,3 +302,19 @@ def test_interval_uses_replicates_with_all_groups() -> None:
     with pytest.warns(tf.UndefinedWarning, match="the interval is of the others"):
         result = tf.roc_auc.difference("g")(pl.concat([sure, rare]), "y", probs="s", interval="bootstrap", times=300)
     assert result[".lower"].item() > 0.3
+
+
+@pytest.mark.parametrize("interval", ["auto", "bayes"])
+@pytest.mark.parametrize("aggregate", [tf.difference(across="mean"), tf.ratio(across="mean")], ids=str)
+def test_intervals_of_one_end_include_their_value_at_any_level(aggregate: tf.Aggregate, interval: Any) -> None:
+    metric = tf.equalized_odds("g", aggregate=aggregate)
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        group = random.integers(0, 2, 300)
+        selected = (random.random(300) < np.where(group == 0, 0.2, 0.8)).astype(int)
+        data = pl.DataFrame({"t": random.integers(0, 2, 300), "e": selected, "g": group})
+        result = metric(data, "t", "e", interval=interval, conf_level=0.02, times=100)
+        value, lower, upper = result.select(".estimate", ".lower", ".upper").row(0)
+        assert (lower is None) != (upper is None)
+        assert lower is None or lower <= value
+        assert upper is None or upper >= value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -307,3 +308,14 @@ def test_sums_of_no_rows_have_no_interval(interval: Any, group_by: str | None) -
     metrics = tf.metric_set(tf.brier_class, tf.new_groupwise_metric(tf.brier_class, "gap", tf.difference())("g"))
     result = metrics(nobody, "y", probs="s", interval=interval, times=20, group_by=group_by, on_undefined="ignore")
     assert result.select(".estimate", ".lower", ".upper").null_count().rows() == [(len(result),) * 3]
+
+
+def test_infinite_groups_that_stay_infinite_are_no_cause_for_warnings() -> None:
+    data = pl.DataFrame(
+        {"t": [1, 1, 0, 0] * 15, "e": [1, 0, 1, 0] * 10 + [1, 1, 0, 0] * 5, "g": ["a"] * 40 + ["b"] * 20}
+    )
+    metric = tf.positive_likelihood_ratio.difference("g", to="overall")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        result = metric(data, "t", "e", interval="bootstrap", times=50, on_undefined="ignore")
+    assert result[".estimate"].item() == math.inf

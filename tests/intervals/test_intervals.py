@@ -215,6 +215,101 @@ def test_range_interval_of_equal_groups_covers_zero() -> None:
     assert (result[".lower"] == 0).sum() >= 0.9 * runs
 
 
+def selections(hits: np.ndarray[Any, Any], rows: int | Sequence[int]) -> pl.DataFrame:
+    """How many of each group are selected and how many are not, in runs by groups."""
+    runs, groups = hits.shape
+    counted = np.stack([hits, np.broadcast_to(rows, hits.shape) - hits], axis=-1)
+    return pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 2 * groups),
+            "g": np.tile(np.repeat(np.arange(groups), 2), runs),
+            "e": np.tile([1, 0], runs * groups),
+            "n": counted.ravel(),
+        }
+    )
+
+
+OF_COUNTS: dict[str, Any] = {"estimate": "e", "frequency_weights": "n", "group_by": "run", "interval": "auto"}
+
+
+@pytest.mark.parametrize("logarithm", [False, True])
+def test_upper_end_of_range_is_where_so_small_a_range_is_rare(*, logarithm: bool) -> None:
+    # large groups have normal errors that are nearly equal: two groups are so far apart, the others in the middle
+    groups, rows, draws, random = 12, 90_000, 400_000, np.random.default_rng(3)
+    shares = 0.4 + np.linspace(-0.003, 0.003, groups)
+    people = selections(np.round(shares * rows).astype(int)[None], rows)
+    aggregate = tf.log_ratio() if logarithm else tf.difference()
+    result = tf.demographic_parity("g", aggregate=aggregate)(people, **OF_COUNTS, times=100)
+    observed, upper = result[".estimate"].item(), result[".upper"].item()
+    error = math.sqrt(0.6 / (0.4 * rows)) if logarithm else math.sqrt(0.4 * 0.6 / rows)
+    middle = np.zeros(groups)
+    middle[:2] = upper / 2, -upper / 2
+    drawn = middle + error * random.standard_normal((draws, groups))
+    assert np.mean(np.ptp(drawn, axis=1) <= observed) == pytest.approx(0.025, abs=0.0025)
+    largest_of_pairs = observed + Z * math.sqrt(2) * error
+    assert upper < 0.93 * largest_of_pairs
+
+
+def test_upper_end_of_range_of_three_groups_is_between_that_of_two_and_of_all_pairs() -> None:
+    two, three = (
+        tf.demographic_parity("g")(selections(np.array([hits]), 200), **OF_COUNTS)[".upper"].item()
+        for hits in ([60, 80], [60, 70, 80])
+    )
+    # a third group in the middle hardly changes what is known of the other two
+    assert 0.9 * two < three < two
+
+
+@pytest.mark.parametrize(
+    ("shares", "rows"),
+    [
+        ([0.25, 0.35] + [0.3] * 18, 300),
+        ([0.05, 0.15] + [0.1] * 18, 100),
+        ([0.25, 0.35] + [0.3] * 3, 300),
+        ([0.4] + [0.5] * 5, 300),
+        ([0.9, 1.0] + [0.95] * 8, 60),
+        ([0.4, 0.5] + [0.45] * 8, [150, 200] + [800] * 8),
+    ],
+)
+def test_gates_of_ranges_at_the_limit_are_seldom_wrong(shares: list[float], rows: int | list[int]) -> None:
+    runs, random = 400, np.random.default_rng(21)
+    people = selections(random.binomial(rows, shares, (runs, len(shares))), rows)
+    options: dict[str, Any] = OF_COUNTS | {"times": 100, "conf_level": 0.9, "explain": True}
+    result = tf.demographic_parity("g")(people, **options)
+    limit = max(shares) - min(shares)
+    passed = (tf.check(result, below=limit)[".verdict"] == "pass").sum()
+    assert passed <= 0.05 * runs + 3 * math.sqrt(0.05 * 0.95 * runs)
+
+
+def test_gates_let_many_equal_groups_pass() -> None:
+    runs, groups, rows, random = 200, 20, 300, np.random.default_rng(22)
+    people = selections(random.binomial(rows, 0.3, (runs, groups)), rows)
+    options: dict[str, Any] = OF_COUNTS | {"times": 100, "explain": True}
+    one_sided = tf.demographic_parity("g")(people, conf_level=0.9, **options)
+    verdicts = tf.check(one_sided, below=0.1)[".verdict"]
+    # the limits of pairs let none pass
+    assert (verdicts == "pass").sum() > 0.12 * runs
+    assert np.mean(tf.demographic_parity("g")(people, **options)[".upper"].to_numpy()) < 0.15
+
+
+def test_range_of_groups_that_share_clusters_has_the_largest_limit_of_pairs() -> None:
+    clusters, random = 60, np.random.default_rng(23)
+    luck = random.standard_normal(clusters)
+    people = pl.DataFrame(
+        {
+            "c": np.repeat(np.arange(clusters), 40),
+            "g": np.tile(np.repeat(np.arange(4), 10), clusters),
+            "e": random.random(clusters * 40) < np.repeat(0.4 + 0.1 * luck, 40).clip(0, 1),
+        }
+    )
+    options: dict[str, Any] = {"estimate": "e", "cluster": "c", "interval": "auto"}
+    upper = tf.demographic_parity("g")(people, **options)[".upper"].item()
+    pairs = [
+        tf.demographic_parity("g")(people.filter(pl.col("g").is_in(pair)), **options)[".upper"].item()
+        for pair in itertools.combinations(range(4), 2)
+    ]
+    assert upper == pytest.approx(max(pairs))
+
+
 @pytest.mark.parametrize("groups", [201, 20_000])
 def test_range_of_many_groups_uses_simultaneous_bands(groups: int) -> None:
     rows, random = 12, np.random.default_rng(7)
@@ -241,6 +336,135 @@ def test_group_minimum_and_maximum_have_simultaneous_interval(metric: Any) -> No
     result = tf.equal_opportunity("race", aggregate=metric)(LOANS, **CALL, interval="auto")
     assert ends(result) == pytest.approx((end(low for low, _ in values), end(high for _, high in values)))
     assert result[".method"].item() == "simultaneous"
+
+
+# Distances to the rest and to all rows
+
+HITS, SIZES = np.array([[30, 45, 25, 70]]), [100, 120, 40, 200]
+
+
+def of_groups_and_rests(method: str, compare: str) -> list[tuple[float, float]]:
+    """The limits of each group and all others together."""
+    hits, rows = HITS[0], np.array(SIZES)
+    return [
+        confint_proportions_2indep(
+            one, size, hits.sum() - one, rows.sum() - size, method=method, compare=compare
+        )
+        for one, size in zip(hits.tolist(), SIZES, strict=True)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_distance_to_rest_has_the_farthest_newcombe_limit_of_any_group(to: str) -> None:
+    metric = tf.demographic_parity("g", aggregate=tf.difference(to=to))
+    result = metric(selections(HITS, SIZES), **OF_COUNTS, times=20_000).row(0, named=True)
+    # all rows are the group and the rest
+    parts = [1 - size / sum(SIZES) if to == "overall" else 1.0 for size in SIZES]
+    limits = of_groups_and_rests("newcomb", "diff")
+    farthest = max(part * max(high, -low) for part, (low, high) in zip(parts, limits, strict=True))
+    assert result[".upper"] == pytest.approx(farthest)
+    assert result[".method"] == "pairwise"
+    # the lower end holds for all four groups at once, so that it is below that of the farthest group by itself
+    nearest = max(part * max(low, -high) for part, (low, high) in zip(parts, limits, strict=True))
+    assert 0 < result[".lower"] < nearest
+    assert result[".lower"] < result[".estimate"] < result[".upper"]
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_ratio_to_rest_has_the_farthest_score_limit_of_any_group(to: str) -> None:
+    metric = tf.demographic_parity("g", aggregate=tf.ratio(to=to))
+    result = metric(selections(HITS, SIZES), **OF_COUNTS).row(0, named=True)
+    farthest = 1.0
+    for size, limits in zip(SIZES, of_groups_and_rests("score", "ratio"), strict=True):
+        part = size / sum(SIZES) if to == "overall" else 0.0
+        quotients = [1 / (part + (1 - part) / limit) for limit in limits]
+        farthest = min(farthest, *(min(quotient, 1 / quotient) for quotient in quotients))
+    assert result[".lower"] == pytest.approx(farthest)
+    assert result[".lower"] < result[".estimate"] < result[".upper"] <= 1
+
+
+def test_rest_of_one_of_two_groups_is_the_other() -> None:
+    people = selections(HITS[:, :2], SIZES[:2])
+    for aggregate in (tf.difference, tf.ratio, tf.log_ratio):
+        pair, to_rest = (
+            ends(tf.demographic_parity("g", aggregate=aggregate(to=to))(people, **OF_COUNTS))
+            for to in ("range", "rest")
+        )
+        assert to_rest == pytest.approx(pair)
+    whole = ends(tf.demographic_parity("g", aggregate=tf.difference(to="overall"))(people, **OF_COUNTS))
+    difference = ends(tf.demographic_parity("g")(people, **OF_COUNTS))
+    # the smaller group is farther from all rows
+    assert whole == pytest.approx([end * SIZES[1] / sum(SIZES[:2]) for end in difference])
+
+
+def test_worst_distance_to_rest_of_two_rates_is_simultaneous() -> None:
+    both = tf.equalized_odds("sex", aggregate=tf.difference(to="rest"))(LOANS, **CALL, interval="auto", times=20_000)
+    pairs = tf.equalized_odds("sex")(LOANS, **CALL, interval="auto", times=20_000)
+    assert ends(both) == pytest.approx(ends(pairs), abs=0.004)
+
+
+def test_unit_weights_do_not_change_distances_to_rest() -> None:
+    people = selections(HITS, SIZES).drop("run")
+    rows = people.select(pl.col("g", "e").repeat_by("n").explode()).with_columns(w=2.0)
+    metric = tf.demographic_parity("g", aggregate=tf.difference(to="rest"))
+    weighted = metric(rows, estimate="e", case_weights="w", interval="auto")
+    assert ends(weighted) == pytest.approx(ends(metric(rows, estimate="e", interval="auto")))
+
+
+def test_distance_of_means_to_rest_is_nearly_normal() -> None:
+    random, rows = np.random.default_rng(31), 3_000
+    group = np.repeat([0, 1, 2], [rows, 2 * rows, rows])
+    size = np.abs(random.standard_normal(len(group))) * np.where(group == 2, 1.3, 1.0)
+    people = pl.DataFrame({"g": group, "truth": size, "estimate": 0.0})
+    metric = tf.mae.difference("g", to="rest")
+    result = metric(people, "truth", "estimate", interval="auto").row(0, named=True)
+    own, others = size[group == 2], size[group != 2]
+    parts = [size[group == 0], size[group == 1]]
+    variance = own.var() / len(own) + sum(
+        (len(part) / len(others)) ** 2 * part.var() / len(part) for part in parts
+    )  # fmt: skip
+    gap = own.mean() - others.mean()
+    assert result[".estimate"] == pytest.approx(gap)
+    assert result[".upper"] == pytest.approx(gap + Z * math.sqrt(variance), rel=0.01)
+    assert result[".method"] == "pairwise"
+
+
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        (tf.f_meas.difference("g", to="rest"), {}),
+        (tf.accuracy.difference("g", to="rest", min_n=50), {}),
+        (tf.accuracy.difference("g", to="rest", signed=True), {}),
+        (tf.accuracy.difference("g", to="overall"), {"cluster": "c"}),
+    ],
+)
+def test_other_distances_to_rest_have_replicates(metric: Any, options: dict[str, Any]) -> None:
+    random, rows = np.random.default_rng(32), 300
+    people = pl.DataFrame(
+        {
+            "g": np.repeat([0, 1, 2], [20, 100, 180]),
+            "truth": random.random(rows) < 0.5,
+            "estimate": random.random(rows) < 0.5,
+            "c": np.arange(rows) % 40,
+        }
+    )
+    (method,) = metric(people, "truth", "estimate", interval="auto", times=50, on_undefined="ignore", **options)[
+        ".method"
+    ]
+    assert "bootstrap" in method
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+@pytest.mark.parametrize("shares", [[0.4] * 6, [0.5] * 5 + [0.4], [0.3] * 5 + [0.5]])
+def test_distances_to_rest_cover_the_truth_closely(to: str, shares: list[float]) -> None:
+    runs, rows, random = 300, 100, np.random.default_rng(33)
+    middle = sum(shares) / 6
+    truth = max(abs(share - middle) for share in shares) * (1.2 if to == "rest" else 1)
+    metric = tf.demographic_parity("g", aggregate=tf.difference(to=to))
+    people = selections(random.binomial(rows, shares, (runs, 6)), rows)
+    result = metric(people, **OF_COUNTS, times=500)
+    below, above = ((result[".lower"] > truth + 1e-9).sum(), (result[".upper"] < truth - 1e-9).sum())
+    assert max(below, above) <= 0.025 * runs + 3 * math.sqrt(0.025 * 0.975 * runs)
 
 
 # Areas
@@ -417,7 +641,7 @@ def test_share_of_recognizes_rates() -> None:
         (
             tf.sens,
             {"interval": "auto", "times": 0},
-            snapshot("`times` is a whole number, 2 to 10000000, not 0."),
+            snapshot("`times` is a whole number, 20 to 10000000, not 0."),
         ),
         (tf.sens, {"interval": "auto", "seed": -1}, snapshot("`seed` is a whole number, 0 or more, not -1.")),
         (
@@ -512,7 +736,8 @@ def test_spread_intervals_cover_the_truth(rates: list[float]) -> None:
     people = some_people(rates, rows, random)
     result = spreads(people, estimate="e", interval="auto", times=200, group_by="run")
     assert len(result) == len(truth) * RUNS
-    assert set(result[".method"]) == {"bootstrap, simultaneous"}
+    methods = dict(result.select(".metric", ".method").rows())
+    assert methods == {"range": "bootstrap, simultaneous", "sd": "bootstrap, simultaneous", "far": "pairwise"}
     for name, lower, upper in result.select(".metric", ".lower", ".upper").rows():
         wrong[name] += not lower <= truth[name] <= upper
         above[name] += lower > 0
@@ -584,3 +809,95 @@ def test_ratio_range_of_many_small_equal_groups_holds_equality() -> None:
     result = ratio(counted, estimate="e", frequency_weights="n", group_by="run", interval="auto", times=1_000)
     assert (result[".estimate"] < 0.5).all()
     assert (result[".upper"] == 1).sum() >= 0.95 * runs - 3 * math.sqrt(0.95 * 0.05 * runs)
+
+
+BOTH = tf.metric_set(tf.demographic_parity("race"), tf.equal_opportunity("sex"), tf.mcc.difference("race"), tf.accuracy)
+
+
+def test_simultaneous_intervals_of_groups_have_sidaks_level() -> None:
+    together = BOTH.by_group(LOANS, **CALL, interval="auto", simultaneous=True)
+    for count, by in ((5, "race"), (2, "sex"), (1, None)):
+        level = 0.95 ** (1 / count)
+        alone = BOTH.by_group(LOANS, **CALL, interval="auto", conf_level=level)
+        assert together.columns == alone.columns
+        one, other = (table.filter(pl.col(".by").eq_missing(pl.lit(by))) for table in (together, alone))
+        assert one.drop(".method").equals(other.drop(".method"))
+        suffix = "" if by is None else ", simultaneous"
+        assert one[".method"].to_list() == [f"{method}{suffix}" for method in other[".method"]]
+    hits, rows = counts(tf.detection_prevalence, "race")["Asian"]
+    asian = together.filter(pl.col(".metric") == "detection_prevalence", pl.col(".group") == "Asian")
+    assert ends(asian) == pytest.approx(proportion_confint(hits, rows, alpha=1 - 0.95**0.2, method="wilson"))
+
+
+def test_simultaneous_intervals_count_the_groups_of_each_outer_group() -> None:
+    data = LOANS.filter((pl.col("sex") == "male") | (pl.col("race") != "Native"))
+    parity = tf.demographic_parity("race")
+    together = parity.by_group(data, **CALL, interval="auto", simultaneous=True, group_by="sex")
+    for sex, count in (("male", 5), ("female", 4)):
+        part = data.filter(pl.col("sex") == sex)
+        alone = parity.by_group(part, **CALL, interval="auto", conf_level=0.95 ** (1 / count))
+        of_sex = together.filter(pl.col("sex") == sex)
+        assert of_sex.select(".lower", ".upper").equals(alone.select(".lower", ".upper"))
+
+
+@pytest.mark.parametrize("interval", ["bootstrap", "bayes"])
+def test_simultaneous_intervals_by_replicates_take_their_quantiles_further_out(interval: Any) -> None:
+    parity, call = tf.demographic_parity("race"), {**CALL, "interval": interval}
+    together = parity.by_group(LOANS, **call, simultaneous=True, times=1000)
+    alone = parity.by_group(LOANS, **call, conf_level=0.95**0.2, times=1000)
+    assert together.select(".lower", ".upper").equals(alone.select(".lower", ".upper"))
+    with pytest.raises(tf.ArgumentError, match=r"`times=500` replicates do not show .* of 5 groups.* take `times=784`"):
+        parity.by_group(LOANS, **call, simultaneous=True, times=500)
+
+
+def test_simultaneous_intervals_of_tallies_and_accumulators() -> None:
+    parity = tf.demographic_parity("race")
+    expected = parity.by_group(LOANS, **CALL, interval="auto", simultaneous=True)
+    given: dict[str, Any] = {"interval": "auto", "pos_label": CALL["pos_label"], "simultaneous": True}
+    counting = {name: value for name, value in CALL.items() if name != "pos_label"}
+    read: Any = parity.compute_by_group(parity.tally(LOANS, **counting), **given)
+    assert read.equals(expected)
+
+
+def test_simultaneous_is_for_intervals_of_groups() -> None:
+    parity, asked = tf.demographic_parity("race"), {"simultaneous": True}
+    untyped: Any = asked
+    with pytest.raises(tf.ArgumentError, match="'simultaneous' is about the values of groups: give it to `by_group`"):
+        parity(LOANS, **CALL, interval="auto", **untyped)
+    with pytest.raises(tf.ArgumentError, match=r'`simultaneous` is about intervals: give `interval="auto"`'):
+        parity.by_group(LOANS, **CALL, **untyped)
+
+
+def test_simultaneous_intervals_hold_for_all_groups_at_once() -> None:
+    runs, random = 400, np.random.default_rng(21)
+    rates, rows = np.array([0.1, 0.3, 0.5, 0.6, 0.9]), np.array([40, 200, 25, 60, 100])
+    hits = random.binomial(rows, rates, (runs, 5))
+    counted = pl.DataFrame({
+        "run": np.repeat(np.arange(runs), 10), "g": np.tile(np.repeat(np.arange(5), 2), runs),
+        "e": np.tile([1, 0], 5 * runs), "n": np.stack([hits, rows - hits], axis=-1).ravel(),
+    })  # fmt: skip
+    call: dict[str, Any] = {"estimate": "e", "frequency_weights": "n", "group_by": "run", "interval": "auto"}
+    shares = dict[bool, Any]()
+    for simultaneous in (False, True):
+        values = tf.demographic_parity("g").by_group(counted, **call, simultaneous=simultaneous)
+        truth = values[".group"].replace_strict(dict(zip("01234", rates.tolist(), strict=True)))
+        held = truth.is_between(values[".lower"], values[".upper"])
+        of_runs = pl.DataFrame([values["run"], held.alias("held")]).group_by("run").agg(pl.col("held").all())
+        shares[simultaneous] = of_runs["held"].sum() / runs
+    assert shares[False] < 0.85
+    assert shares[True] == pytest.approx(0.95, abs=0.03)
+
+
+def test_label_that_one_group_lacks_does_not_take_the_limits_of_the_others() -> None:
+    rows = [("a", "a", 60), ("a", "b", 20), ("b", "b", 50), ("b", "a", 10)]
+    other = [("a", "a", 50), ("a", "b", 30), ("b", "b", 55), ("b", "a", 15)]
+    cells = [(*row, "one") for row in rows] + [(*row, "two") for row in other]
+    common = pl.DataFrame(cells, ["t", "e", "rows", "g"], orient="row")
+    rare = pl.DataFrame([("c", "c", 2, "two")], ["t", "e", "rows", "g"], orient="row")
+    metric = tf.sens.difference("g")
+    options: dict[str, Any] = {"estimator": "one_vs_rest", "frequency_weights": "rows", "on_undefined": "ignore"}
+    expected = metric(common, "t", "e", **options, labels=["a", "b", "c"], interval="auto")
+    result = metric(pl.concat([common, rare]), "t", "e", **options, interval="auto")
+    columns = (".estimate", ".lower", ".upper")
+    assert expected[".upper"].item() is not None
+    assert result.select(columns).row(0) == pytest.approx(expected.select(columns).row(0))

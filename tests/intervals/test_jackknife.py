@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 import warnings
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pytest
 from scipy import stats
 
 import tidyfair as tf
+from tidyfair.intervals.jackknife import SharedClusters
 from tidyfair.intervals.proportions import corrected_wilson, student_limits, wilson
 from tidyfair.intervals.scales import Scale, SquaredCorrelation
 from tidyfair.intervals.shares import at_share, rising_share_of, sum_of_shares_of
@@ -301,3 +303,74 @@ def test_infinite_difference_has_an_interval_with_clusters_too() -> None:
     gate = tf.check(tf.positive_likelihood_ratio.difference("g"), below=1)
     for options in ({}, {"cluster": "c"}):
         assert gate(data, "t", "e", **options)[".verdict"].item() == "not enough evidence"  # pyright: ignore[reportArgumentType] - options
+
+
+# Large calls
+
+
+def test_groups_of_many_outer_groups_keep_the_clusters_they_share() -> None:
+    runs, clusters, rows = 1_300, 10, 8
+    random = np.random.default_rng(3)
+    rates = random.beta(0.7, 0.7, (runs, clusters, 1))
+    data = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), clusters * rows),
+            "c": np.repeat(np.arange(runs * clusters), rows),
+            "g": np.tile(np.array(["a", "b"]), runs * clusters * rows // 2),
+            "e": (random.random((runs, clusters, rows)) < rates).ravel(),
+        }
+    )
+    gap = tf.selection_rate.difference("g", to="b", signed=True)
+    columns = (".lower", ".upper", ".std_error")
+    together = gap(data, estimate="e", cluster="c", group_by="run", interval="auto")
+    for run in (0, 700, 1_299):
+        alone = gap(data.filter(run=run), estimate="e", cluster="c", interval="auto")
+        assert together.filter(run=run).select(columns).row(0) == pytest.approx(alone.select(columns).row(0))
+
+
+def test_correlations_of_very_many_groups_are_those_of_their_clusters() -> None:
+    groups, clusters = 2_500, 40
+    random = np.random.default_rng(4)
+    influence = random.normal(size=(groups, clusters))
+    influence[random.random(influence.shape) < 0.7] = 0
+    influence[:, 0] = 1
+    influence /= np.linalg.norm(influence, axis=1, keepdims=True)
+    group, cluster = np.nonzero(influence)
+    shared = SharedClusters(influence[group, cluster][:, None], group, cluster)
+    correlations = shared.of(np.arange(groups), np.zeros(groups, dtype=np.int64))
+    one, other = random.integers(0, groups, (2, 50))
+    expected = (influence[one] * influence[other]).sum(axis=1)
+    assert correlations.between(one, other) == pytest.approx(expected)
+
+
+def test_error_of_many_labels_is_that_of_leaving_out_rows() -> None:
+    random, labels_, rows = np.random.default_rng(6), 15, 1_500
+    truth = random.integers(0, labels_, rows)
+    guess = np.where(random.random(rows) < 0.7, truth, random.integers(0, labels_, rows))
+    table = np.zeros((labels_, labels_))
+    np.add.at(table, (truth, guess), 1)
+
+    def f1(counts: Any) -> float:
+        return float((2 * np.diag(counts) / (counts.sum(axis=0) + counts.sum(axis=1))).mean())
+
+    changes = np.zeros_like(table)
+    for pair in zip(*np.nonzero(table), strict=True):
+        without = table.copy()
+        without[pair] -= 1
+        changes[pair] = f1(table) - f1(without)
+    variance = (table * changes**2).sum() - (table * changes).sum() ** 2 / rows
+    result = row(tf.f_meas(pl.DataFrame({"t": truth, "e": guess}), "t", "e", interval="auto"))
+    assert result[".std_error"] == pytest.approx(math.sqrt(variance), rel=0.01)
+
+
+def test_intervals_of_many_labels_take_little_memory() -> None:
+    random, labels_, groups, rows = np.random.default_rng(7), 100, 20, 60_000
+    truth = random.integers(0, labels_, rows)
+    guess = np.where(random.random(rows) < 0.8, truth, random.integers(0, labels_, rows))
+    data = pl.DataFrame({"t": truth, "e": guess, "g": random.integers(0, groups, rows)})
+    tracemalloc.start()
+    result = tf.f_meas(data, "t", "e", group_by="g", interval="auto")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result[".lower"].null_count() == 0
+    assert peak < 200 * 2**20

@@ -236,6 +236,7 @@ def _of_metrics(
         Status.NO_REFERENCE.code: np.logical_not(reduced.referable),
         Status.SUPPRESSED.code: too_few & segments.any(values.suppressed),
         Status.TOO_FEW_GROUPS.code: too_few,
+        Status.INFINITE_LESS_INFINITE.code: np.isnan(value) & segments.any(np.isinf(values.estimate)),
         Status.ZERO_DENOMINATOR.code: np.isnan(value),
     }
     reason = np.select(list(rules.values()), list(rules), Status.OK.code)

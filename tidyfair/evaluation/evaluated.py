@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
-    from tidyfair.specs.segments import Array
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -47,8 +46,8 @@ class Evaluated:
     estimator: str | None
     evaluator: Evaluator
     """The evaluation itself, by which intervals evaluate the same formulas on other sums."""
-    influences: Mapping[tuple[Formula, str, By | None], Array] = field(default_factory=dict[Any, Any])
-    """For intervals of groups that share clusters: the influence of each cluster on values, in standard errors."""
+    influences: Mapping[tuple[Formula, str, By | None], Any] = field(default_factory=dict[Any, Any])
+    """For intervals of groups that share clusters: the influences of these on values."""
     cut: str | None = None
     """The name of the column of a list of thresholds, or of another kind of cut."""
 

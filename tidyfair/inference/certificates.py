@@ -23,7 +23,7 @@ from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
 from tidyfair.specs.arguments import proper_share, whole
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.options import show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,8 +70,8 @@ class SubgroupCertificate(SubgroupAudit):
     certified `.epsilon`, the `.subgroup` that sets it, whose `.estimate` is compared with `.compared_with` (the rate of
     everybody else, or its own mean score), their `.difference` towards the bad side, the `.denominator` of the
     subgroup, how many conjunctions are `.searched` and how many are `.not_searched` because they have fewer than
-    `.min_n` rows, the `.confidence`, and `.status`. Where nothing is searched, nothing is certified, and `.epsilon` is
-    null.
+    `.min_n` rows in the denominator, the `.confidence`, and `.status`. Where nothing is searched, nothing is certified,
+    `.epsilon` is null, and `.status` says why.
     """
 
     subject: ClassVar[str] = "A certificate"
@@ -121,11 +121,11 @@ class SubgroupCertificate(SubgroupAudit):
         searched = limits.filter(pl.col(".status") == Status.OK)
         shared = {
             ".searched": len(searched),
-            ".not_searched": int((limits[".status"] == Status.BELOW_MIN_N).sum()),
+            ".not_searched": int((limits[".denominator"] < self.min_n).sum()),
             ".min_n": self.min_n, ".confidence": self.confidence,
         }  # fmt: skip
         if searched.is_empty():
-            empty = shared | {".metric": self.metric.name, ".status": Status.BELOW_MIN_N}
+            empty = shared | {".metric": self.metric.name, ".status": _reason(limits)}
             return pl.DataFrame([empty], schema=_CERTIFICATE)
         worst = searched[:1].rename({".upper": ".epsilon"})
         return worst.with_columns(pl.lit(value).alias(name) for name, value in shared.items()).select(
@@ -140,27 +140,25 @@ class SubgroupCertificate(SubgroupAudit):
         rows, denominator, numerator = conjunctions.sums(
             np.stack([combinations.rows, combinations.denominator, combinations.numerator])
         )
-        total = combinations.denominator.sum()
+        total, total_numerator = combinations.denominator.sum(), combinations.numerator.sum()
         is_scored = isinstance(combinations, _ScoredCombinations)
         # the whole is one conjunction more where its events are compared with its scores
         searched = (denominator >= self.min_n) & (is_scored | (denominator < total))
         error = (1 - self.confidence) / max(int(searched.sum()), 1)
-        hits, size = numerator[searched], denominator[searched]
-        if isinstance(combinations, _ScoredCombinations):
-            (scores,) = conjunctions.sums(combinations.scores[None, :])
-            distance, upper = _distance_from_scores(hits, size, scores[searched] / size, error)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                other = scores / denominator
-        else:
-            rest, total_hits = total - size, combinations.numerator.sum()
-            sign = 1 if self.metric.direction == "minimize" else -1
-            bad, all_bad = (hits, total_hits) if sign == 1 else (size - hits, total - total_hits)
-            distance = bad / size - (all_bad - bad) / rest
-            upper = _excess(bad, size, all_bad - bad, rest, error)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                other = (total_hits - numerator) / (total - denominator)
         with np.errstate(invalid="ignore", divide="ignore"):
             rate = numerator / denominator
+            if isinstance(combinations, _ScoredCombinations):
+                (scores,) = conjunctions.sums(combinations.scores[None, :])
+                other = scores / denominator
+            else:
+                other = (total_numerator - numerator) / (total - denominator)
+        difference = np.abs(rate - other) if is_scored else self._badness * (rate - other)
+        upper = np.full(len(rows), math.nan)
+        hits, size = numerator[searched], denominator[searched]
+        if is_scored:
+            upper[searched] = _upper_from_scores(hits, size, other[searched], error)
+        else:
+            upper[searched] = self._upper_from_the_rest(hits, size, total_numerator - hits, total - size, error)
         status = np.select(
             [denominator == 0, denominator < self.min_n, ~searched],
             [Status.ZERO_DENOMINATOR, Status.BELOW_MIN_N, Status.NO_OTHER_GROUP],
@@ -169,11 +167,24 @@ class SubgroupCertificate(SubgroupAudit):
         columns = {
             ".metric": [self.metric.name] * len(rows), ".subgroup": conjunctions.texts,
             ".depth": conjunctions.depths, ".estimate": rate, ".compared_with": other,
-            ".difference": _spread_out(distance, searched), ".upper": _spread_out(upper, searched),
+            ".difference": np.where(searched, difference, math.nan), ".upper": upper,
             ".n": rows.astype(int), ".denominator": denominator.astype(int), ".status": status.astype(str),
         }  # fmt: skip
         table = pl.DataFrame(columns, schema=_LIMITS).with_columns(pl.col(pl.Float64).fill_nan(None))
         return table.sort(".upper", descending=True, nulls_last=True, maintain_order=True)
+
+    @property
+    def _badness(self) -> int:
+        """The sign of a difference towards the bad side."""
+        return 1 if self.metric.direction == "minimize" else -1
+
+    def _upper_from_the_rest(
+        self, hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, error: float
+    ) -> Floats:
+        """Upper limits of the differences from the rates of everybody else, towards the bad side."""
+        if self._badness < 0:
+            hits, other_hits = rows - hits, other_rows - other_hits
+        return _excess(hits, rows, other_hits, other_rows, error)
 
 
 @dataclass(frozen=True)
@@ -187,13 +198,13 @@ class _LimitsOfAll(SubgroupCertificate):
         return self._limits(combinations)
 
 
-def _spread_out(values: Floats, chosen: Floats) -> Floats:
-    """The values of chosen subgroups among those of all, nan for the others."""
-    import numpy as np
-
-    spread = np.full(len(chosen), math.nan)
-    spread[chosen] = values
-    return spread
+def _reason(limits: pl.DataFrame) -> Status:
+    """The reason why no conjunction is searched: of several that which most rows would mend first."""
+    reasons = set(limits[".status"])
+    for reason in (Status.BELOW_MIN_N, Status.NO_OTHER_GROUP, Status.ZERO_DENOMINATOR):
+        if reason in reasons:
+            return reason
+    return Status.NO_GROUPS
 
 
 def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, error: float) -> Floats:
@@ -230,8 +241,8 @@ def _binomial_limit(hits: Floats, rows: Floats, error: float, side: int) -> Floa
     return clopper_pearson(hits / rows, rows, 1 - 2 * error)[side]
 
 
-def _distance_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float) -> tuple[Floats, Floats]:
-    """The distance of shares of events from mean scores, and its upper limit.
+def _upper_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float) -> Floats:
+    """Upper limits of the distances of shares of events from mean scores.
 
     Events whose probabilities differ from row to row are no more spread than those of one probability with the same
     mean, beyond one event from it (Hoeffding, 1956). So the exact binomial limits hold if they are one event away.
@@ -240,9 +251,10 @@ def _distance_from_scores(hits: Floats, rows: Floats, scores: Floats, error: flo
 
     upper = np.maximum(_binomial_limit(hits, rows, error / 2, 1), np.minimum(hits + 1, rows) / rows)
     lower = np.minimum(_binomial_limit(hits, rows, error / 2, 0), np.maximum(hits - 1, 0) / rows)
-    return np.abs(hits / rows - scores), np.maximum(upper - scores, scores - lower)
+    return np.maximum(upper - scores, scores - lower)
 
 
+@refuse_unknown_keywords
 def certify_subgroups(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, confidence: float = 0.95
 ) -> SubgroupCertificate:

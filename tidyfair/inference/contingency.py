@@ -19,6 +19,10 @@ __all__: list[str] = []
 
 _ROUNDED = 1e-7
 """Probabilities with a smaller relative difference are the same."""
+_NEGLIGIBLE = 745.0
+"""The logarithm of a probability, with its sign changed, that is zero as a float."""
+_MOST_COUNTS = 2**20
+"""The most counts whose probabilities are worked out one by one; of more, several beside each other are alike."""
 
 
 def fisher(hits: int, rows: int, other_hits: int, other_rows: int, *, mid_p: bool = False) -> float:
@@ -26,22 +30,18 @@ def fisher(hits: int, rows: int, other_hits: int, other_rows: int, *, mid_p: boo
 
     As a mid-p-value (Lancaster, 1961), tables that are as likely count half.
     """
-    import numpy as np
-
-    total = hits + other_hits
-    least, most = max(0, total - other_rows), min(total, rows)
-    possible = np.arange(least, most + 1)
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, rows + other_rows + 1)))])
-
-    def log_combinations(size: int, chosen: Array) -> Array:
-        return factorials[size] - factorials[chosen] - factorials[size - chosen]
-
-    logarithms = log_combinations(rows, possible) + log_combinations(other_rows, total - possible)
-    shares = np.exp(logarithms - logarithms.max())
-    shares /= shares.sum()
-    observed = shares[hits - least]
-    less_likely = shares[shares < observed * (1 - _ROUNDED)].sum()
-    as_likely = shares[shares <= observed * (1 + _ROUNDED)].sum() - less_likely
+    total, size = hits + other_hits, rows + other_rows
+    share = total / size
+    variance = rows * share * (1 - share) * other_rows / max(size - 1, 1)
+    counts = _window(hits, rows * share, variance, max(0, total - other_rows), min(total, rows))
+    if counts is None:
+        return 0.0
+    probability = _probabilities(
+        counts, lambda count: (rows - count) * (total - count) / ((count + 1) * (other_rows - total + count + 1))
+    )
+    observed = probability[counts == hits]
+    less_likely = probability[probability < observed * (1 - _ROUNDED)].sum()
+    as_likely = probability[probability <= observed * (1 + _ROUNDED)].sum() - less_likely
     return float(min(1.0, less_likely + as_likely * (0.5 if mid_p else 1.0)))
 
 
@@ -50,16 +50,42 @@ def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
 
     As a mid-p-value (Fagerland et al., 2013), splits that are as uneven count half; it is 1 for an even split.
     """
+    total, fewer = one + other, min(one, other)
+    counts = _window(fewer, total / 2, total / 4, 0, total)
+    if counts is None:
+        return 0.0
+    probability = _probabilities(counts, lambda count: (total - count) / (count + 1))
+    excess = probability[counts == fewer].sum() if mid_p else 0.0
+    return float(min(1.0, 2 * probability[counts <= fewer].sum() - excess))
+
+
+def _window(observed: int, mean: float, variance: float, least: int, most: int) -> Array | None:
+    """The counts, the observed one among them, whose probability is no zero; None if that of the observed one is.
+
+    The counts are sums of independent zeros and ones, or as if they were, so that Bernstein's inequality says how far
+    from their mean they can be (for hypergeometric ones: Vatutin and Mikhailov, 1982).
+    """
     import numpy as np
 
-    total, fewer = one + other, min(one, other)
-    if not total:
-        return 1.0
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, total + 1)))])
-    possible = np.arange(fewer + 1)
-    shares = np.exp(factorials[total] - factorials[possible] - factorials[total - possible] - total * math.log(2))
-    excess = shares[-1] if mid_p else 0.0
-    return float(min(1.0, 2 * shares.sum() - excess))
+    third = _NEGLIGIBLE / 3
+    reach = third + math.sqrt(third**2 + 2 * _NEGLIGIBLE * variance) + 1
+    if abs(observed - mean) > reach:
+        return None
+    low, high = max(least, math.floor(mean - reach)), min(most, math.ceil(mean + reach))
+    step = 1 + (high - low) // _MOST_COUNTS
+    return observed + step * np.arange(-((observed - low) // step), (high - observed) // step + 1)
+
+
+def _probabilities(counts: Array, ratio: Callable[[Array], Array]) -> Array:
+    """The probabilities of counts, from the ratio of the probability of a count and one more to its own."""
+    import numpy as np
+
+    steps = np.diff(counts)
+    # between counts that are some steps from each other, the ratio is that in their middle
+    logarithms = np.log(ratio((counts[:-1] + counts[1:] - 1) / 2)) * steps
+    logarithms = np.concatenate([[0.0], np.cumsum(logarithms)])
+    probability = np.exp(logarithms - logarithms.max())
+    return probability / probability.sum()
 
 
 def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:

@@ -10,6 +10,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.inference.periods import check_periods
 from tidyfair.inference.permutation_test import CENTRAL, compared_draws
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -23,7 +24,7 @@ from tidyfair.inference.rate_tests import (
     rate_counts,
 )
 from tidyfair.inference.studentized import farthest
-from tidyfair.intervals.resampling import generator
+from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import refuse_unknown_keywords
@@ -57,9 +58,7 @@ class PeriodTest(RateTest):
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         keys = case.evaluated.group_cells.outer_keys
-        if self.period not in keys.columns:
-            msg = f"compare_periods() needs the periods as outer groups: `group_by={self.period!r}`."
-            raise ArgumentError(msg)
+        check_periods("compare_periods", keys, self.period)
         # the columns of a result follow from the call, not from the data
         yield self._keyed(keys, 0, 0, pl.DataFrame([dict.fromkeys(_CHANGED)], schema=_CHANGED)).clear()
         others = keys.drop(self.period).columns
@@ -188,6 +187,7 @@ def _between(
     for index, match in zip(*matches, strict=True):
         rows = first.denominator[index] + second.denominator[match]
         hits = first.numerator[index] + second.numerator[match]
+        check_shuffled(int(rows))
         drawn = random.hypergeometric(hits, rows - hits, first.denominator[index], times)
         drawn_first[:, index], drawn_second[:, match] = drawn, hits - drawn
     return drawn_first, drawn_second
@@ -228,7 +228,8 @@ def compare_periods(
 
     Args:
         metrics: Groupwise metrics of rates.
-        period: The column of periods, in their order, which is also given as `group_by=` in the call.
+        period: The column of periods, in the order of their values (as text, `"10"` comes before `"8"`, which is an
+            error), which is also given as `group_by=` in the call.
         times: Number of draws.
         seed: Seed of the draws.
         adjust: The adjustment of p-values, as for `disparity_test`.

@@ -15,25 +15,22 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, listed
-from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
-from tidyfair.evaluation.values import OfRows, evaluate
-from tidyfair.intervals.proportions import z_value
+from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
+from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.formulas import ROWS
-from tidyfair.specs.options import show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias, Unpack
 
     import numpy as np
 
     from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.formulas import Formula
     from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
 
@@ -41,20 +38,23 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelFrontier", "model_frontier"]
 
-_HALF_ROW, _STEP = 0.5, 0.25
-"""What is added to each cell where errors are worked out, and the step of derivatives there."""
-_BLOCK = 2**15
 _DRAWS = 2_000
-_MOST_CONTRASTS = 6e8
-"""The most numbers that are drawn for the largest of all changes; beyond, the bound of Bonferroni is used."""
+_MOST_DRAWN = 6e8
+"""The most numbers that are drawn for the largest of all deviations; beyond, the bound of Bonferroni is used."""
 _MOST_GROUPS = 100
+_MOST_GAPS = 128
+"""The most gaps of one model that those of another are compared with, beside the same gap: those that are largest."""
+_NOT_KNOWN = 1e3
+"""What errors are multiplied by where one row says nothing about them, so that limits are the ends of the range."""
+_JITTER = 1e-9
 _FRONTIER = {
     ".model": pl.String,
     ".performance": pl.Float64, ".performance_lower": pl.Float64, ".performance_upper": pl.Float64,
     ".disparity": pl.Float64, ".disparity_lower": pl.Float64, ".disparity_upper": pl.Float64,
     ".performance_change": pl.Float64, ".performance_change_lower": pl.Float64, ".performance_change_upper": pl.Float64,
     ".disparity_change": pl.Float64, ".disparity_change_lower": pl.Float64, ".disparity_change_upper": pl.Float64,
-    ".on_frontier": pl.Boolean, ".verdict": pl.String,
+    ".on_frontier": pl.Boolean, ".verdict": pl.String, ".n": pl.Int64, ".n_missing": pl.Int64,
+    ".groups_left_out": pl.List(pl.String),
 }  # fmt: skip
 BASELINE, LESS, LESS_BUT_WORSE, NOT_SHOWN = "baseline", "less discriminatory", "less discriminatory, worse", "not shown"
 
@@ -82,75 +82,90 @@ class ModelFrontier:
     ) -> Any:  # fmt: skip
         """Compare the predictions in the columns `models` with each other, and with those of `baseline`.
 
-        Rows without a truth, or without one of the predictions, are left out for all. It takes `pos_label`, `labels`,
-        `conf_level` and `seed`, as a metric does.
+        All models are compared on the rows that have a truth and the predictions of all of them. The baseline may be
+        one of `models`. It takes `pos_label`, `labels`, `conf_level` and `seed`, as a metric does.
 
         Returns:
             One row for each model, the baseline first: `.model`, its `.performance` and `.disparity`, how much they
             differ from those of the baseline (`.performance_change`, `.disparity_change`), each with limits that hold
             for all models together (`…_lower`, `…_upper`); `.on_frontier`, whether no other model is observed to be
-            better in one and as good in the other; and the `.verdict`: `less discriminatory` where the disparity is
+            better in one and as good in the other; the `.verdict`: `less discriminatory` where the disparity is
             demonstrably smaller than that of the baseline, and the performance is not demonstrably worse; `less
-            discriminatory, worse` where it is; else `not shown`.
+            discriminatory, worse` where it is; else `not shown`; the `.n` rows compared, the same of all models;
+            `.n_missing`, the rows with a truth that lack the prediction of this model, and so are left out of all; and
+            `.groups_left_out`, in which the baseline has no value, or too few rows.
         """
         for name in options:
             if name not in FrontierOptions.__annotations__:
                 known = ["data", "truth", "models", "baseline", *FrontierOptions.__annotations__]
-                raise ArgumentError.unknown("argument", name, known)
+                raise ArgumentError.unknown_keyword("argument", name, known)
         checked = replace(metric_set(self.performance).run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data)
         if source.outer or source.sides:
             msg = "model_frontier() compares models on all rows; call it for each group of grouped data."
             raise ArgumentError(msg)
-        columns = _columns_of(models, baseline)
-        rows, event = self._rows(source, Column.of(truth, "truth"), columns, checked)
-        counts = JointCounts.of(rows, event, len(columns))
+        columns = self._columns(source, Column.of(truth, "truth"), models, baseline)
+        rows = self._rows(source, columns, checked)
+        table = {".model": [column.name for column in columns.models]} | rows.shown
+        if rows.frame.is_empty():
+            return source.restore(_nothing_compared(table))
+        counts = JointCounts.of(rows.frame, rows.event, len(columns.models))
         compared = _Comparison(self.performance, self.disparity, counts, checked.conf_level, checked.seed)
-        return source.restore(compared.table([column.name for column in columns]))
+        return source.restore(compared.table(table, rows.groups))
 
-    def _rows(
-        self, source: Source, truth: Column, columns: Sequence[Column], options: Options
-    ) -> tuple[pl.DataFrame, object]:
-        """The complete rows, as columns `truth`, `group` and, of the models, `m0`, `m1` …; and the event."""
+    def _columns(self, source: Source, truth: Column, models: object, baseline: object) -> _Columns:
+        """The columns that are read, after a check that the predictions are nothing else."""
+        columns = _Columns(truth, self.disparity.by.columns, _models_of(models, baseline))
         truth.check(source.columns, "truth")
-        for column in columns:
-            column.check(source.columns, "models")
-            if column == truth:
-                msg = f"`models`: {column.name!r} is the truth, and no prediction."
+        for group in columns.groups:
+            group.check(source.columns, "by")
+        for index, model in enumerate(columns.models):
+            role = "models" if index else "baseline"
+            model.check(source.columns, role)
+            if _is_same(model, truth):
+                msg = f"`{role}`: {model.name!r} is the truth, and no prediction."
                 raise ColumnError(msg)
-        groups = self.disparity.by.columns
-        wanted = {"truth": ("truth", truth)}
-        wanted |= {f"g{index}": ("by", column) for index, column in enumerate(groups)}
-        wanted |= {f"m{index}": ("models", column) for index, column in enumerate(columns)}
+            if any(_is_same(model, group) for group in columns.groups):
+                msg = f"`{role}`: {model.name!r} is what groups are made of, and no prediction."
+                raise ColumnError(msg)
+        return columns
+
+    def _rows(self, source: Source, columns: _Columns, options: Options) -> _Rows:
+        """The rows with a truth and the predictions of all models."""
         # True is 1, whichever of the columns it is in
-        rows = source.read(wanted).with_columns(pl.selectors.boolean().exclude("^g.*$").cast(pl.Int8))
-        names = [f"m{index}" for index in range(len(columns))]
-        labels = self._labels(rows, truth, columns[0], options)
-        for name, column in zip(names, columns, strict=True):
+        rows = source.read(columns.wanted).with_columns(pl.selectors.boolean().exclude("^g.*$").cast(pl.Int8))
+        rows = rows.with_columns(pl.selectors.float().exclude("^g.*$").fill_nan(None))
+        labels = self._labels(rows, columns, options)
+        names = [f"m{index}" for index in range(len(columns.models))]
+        for name, column in zip(names, columns.models, strict=True):
             unknown = [value for value in rows[name].unique().to_list() if value not in (None, *labels.values)]
             if unknown:
                 msg = f"`models`: {column.name!r} holds {listed(unknown)}, which is none of {listed(labels.values)}."
                 raise ColumnError(msg)
-        rows = rows.drop_nulls(["truth", *names])
-        if rows.is_empty():
-            msg = "model_frontier() has no rows: none has a truth and the predictions of all models."
+        with_truth = rows.drop_nulls("truth")
+        missing = [int(with_truth[name].null_count()) for name in names]
+        complete = with_truth.drop_nulls(names)
+        if complete.is_empty() and len(rows):
+            raise ArgumentError(_no_rows(len(with_truth), missing, [column.name for column in columns.models]))
+        keys = [f"g{index}" for index in range(len(columns.groups))]
+        groups = complete.select(keys).unique(maintain_order=True).sort(keys, nulls_last=True)
+        if len(groups) > _MOST_GROUPS:
+            msg = f"model_frontier() compares {_MOST_GROUPS} groups at most, not {len(groups)}."
             raise ArgumentError(msg)
-        keys = [f"g{index}" for index in range(len(groups))]
-        numbered = rows.select(keys).unique(maintain_order=True).sort(keys, nulls_last=True).with_row_index("group")
-        if len(numbered) > _MOST_GROUPS:
-            msg = f"model_frontier() compares {_MOST_GROUPS} groups at most, not {len(numbered)}."
-            raise ArgumentError(msg)
-        rows = rows.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        numbered = groups.with_row_index("group")
+        complete = complete.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")
         event = labels.values[labels.event or 0]
-        return rows.select("truth", "group", *names), int(event) if isinstance(event, bool) else event
+        event = int(event) if isinstance(event, bool) else event
+        return _Rows(complete.select("truth", "group", *names), event, _texts_of(groups), missing)
 
-    def _labels(self, rows: pl.DataFrame, truth: Column, baseline: Column, options: Options) -> Labels:
+    def _labels(self, rows: pl.DataFrame, columns: _Columns, options: Options) -> Labels:
         """The labels of the truth and of the baseline's predictions, of which one is the event."""
         run = metric_set(self.performance).run
-        two = pl.DataFrame([rows["truth"].alias(truth.name), rows["m0"].alias(baseline.name)])
-        named = replace(options, truth=truth.name, estimate=baseline.name)
+        truth, baseline = columns.truth.name, columns.models[0].name
+        two = pl.DataFrame([rows["truth"].alias(truth), rows["m0"].alias(baseline)])
+        named = replace(options, truth=truth, estimate=baseline)
         (evaluated,) = run.evaluate(run.count(open_frame(two), named), named)
-        if evaluated.labels.event is None:
+        if evaluated.labels.event is None and len(rows):
             msg = (
                 f"model_frontier() reads one label against the rest, of {listed(evaluated.labels.values)}: name it as "
                 "`pos_label=`."
@@ -159,82 +174,94 @@ class ModelFrontier:
         return evaluated.labels
 
 
-def _columns_of(models: object, baseline: object) -> list[Column]:
+@dataclass(frozen=True)
+class _Columns:
+    """The columns that are read."""
+
+    truth: Column
+    groups: Sequence[Column]
+    models: Sequence[Column]
+    """The baseline comes first."""
+
+    @property
+    def wanted(self) -> dict[str, tuple[str, Column]]:
+        """All of them with their roles, as `truth`, `g0`, `g1` …, and `m0`, `m1` …."""
+        wanted = {"truth": ("truth", self.truth)}
+        wanted |= {f"g{index}": ("by", column) for index, column in enumerate(self.groups)}
+        return wanted | {f"m{index}": ("models", column) for index, column in enumerate(self.models)}
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows that are compared."""
+
+    frame: pl.DataFrame
+    """Columns `truth`, the index of the `group`, and of the models `m0`, `m1` …."""
+    event: object
+    groups: list[str]
+    missing: list[int]
+    """The rows with a truth that lack the prediction of each model."""
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Their counts, as columns of results."""
+        return {".n": [len(self.frame)] * len(self.missing), ".n_missing": self.missing}
+
+
+def _no_rows(with_truth: int, missing: Sequence[int], names: Sequence[str]) -> str:
+    """The message where no row is complete."""
+    needed = "model_frontier() compares rows with a truth and the predictions of all models, and there are none"
+    if not with_truth:
+        return f"{needed}: no row has a truth."
+    most = max(missing)
+    worst = names[missing.index(most)]
+    return f"{needed}: of {with_truth} rows with a truth {most} lack the prediction of {worst!r}."
+
+
+def _texts_of(groups: pl.DataFrame) -> list[str]:
+    """The names of groups in results."""
+    return [":".join("null" if value is None else str(value) for value in key) for key in groups.rows()]
+
+
+def _nothing_compared(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """The results of no rows."""
+    table = pl.DataFrame({name: columns.get(name, None) for name in _FRONTIER}, schema=_FRONTIER)
+    is_baseline = pl.int_range(pl.len()) == 0
+    return table.with_columns(
+        pl.lit(value=False).alias(".on_frontier"), pl.when(is_baseline).then(pl.lit(BASELINE)).alias(".verdict"),
+        pl.lit([], pl.List(pl.String)).alias(".groups_left_out"),
+    )  # fmt: skip
+
+
+def _is_same(one: Column, other: Column) -> bool:
+    """Tell whether two columns are the same but for their names."""
+    first, second = (column.expr.meta.undo_aliases() for column in (one, other))
+    return first.meta.eq(second)
+
+
+def _models_of(models: object, baseline: object) -> list[Column]:
     """The columns of the models, the baseline first."""
     if not are_columns(models):
         msg = f'`models` is a list of columns of predictions, such as `["one", "other"]`, not {models!r}.'
         raise ArgumentError(msg)
-    first = Column.of(baseline, "baseline")
-    columns = [first, *dict.fromkeys(Column.of(model, "models") for model in models)]
-    columns = list(dict.fromkeys(columns))
-    if len(columns) < 2:
-        msg = "`models` needs a column of predictions beside that of the baseline."
-        raise ArgumentError(msg)
+    columns = [Column.of(model, "models") for model in models]
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        msg = f"`models`: several models are called {listed(twice)}; give them names of their own, `.alias(…)`."
+        msg = (
+            f"`models`: {listed(twice)} is given more than once; name each model once, and give different ones "
+            "names of their own, `.alias(…)`."
+        )
         raise ArgumentError(msg)
-    return columns
-
-
-@dataclass(frozen=True, eq=False)
-class JointCounts:
-    """How many rows of each group with and without the event are selected by each two models."""
-
-    both: Array
-    """Groups by truth (without, with) by models by models; the diagonal is what one model selects."""
-    rows: Array
-    """Groups by truth."""
-
-    @classmethod
-    def of(cls, rows: pl.DataFrame, event: object, models: int) -> JointCounts:
-        """Count the rows, once."""
-        import numpy as np
-
-        is_event = [
-            (rows[name] == event).to_numpy().astype(bool)
-            for name in ("truth", *(f"m{index}" for index in range(models)))
-        ]
-        truth, group = is_event[0].astype(np.int64), rows["group"].to_numpy().astype(np.int64)
-        part = 2 * group + truth
-        parts = 2 * (int(group.max()) + 1)
-        size = np.bincount(part, minlength=parts)
-        order = np.argsort(part, kind="stable")
-        selected = np.stack(is_event[1:])
-        both = np.zeros((parts, models, models))
-        ends = np.cumsum(size)
-        for index, (end, count) in enumerate(zip(ends, size, strict=True)):
-            for start in range(end - count, end, _BLOCK):
-                # whole numbers below 2**24 are exact in single precision
-                block = np.take(selected, order[start : min(start + _BLOCK, end)], axis=1).astype(np.float32)
-                both[index] += block @ block.T
-        return cls(both.reshape(-1, 2, models, models), size.reshape(-1, 2).astype(float))
-
-    @cached_property
-    def cells(self) -> Array:
-        """The table of each model in each group: models by groups by `tp`, `fn`, `fp`, `tn`."""
-        import numpy as np
-
-        selected = np.diagonal(self.both, axis1=2, axis2=3)
-        fp, tp = selected[:, 0].T, selected[:, 1].T
-        return np.stack([tp, self.rows[:, 1] - tp, fp, self.rows[:, 0] - fp], axis=-1)
-
-    def covariance(self, group: int, one: Array, other: Array) -> Array:
-        """The sums over rows of products of influences: models of `one` by models of `other`.
-
-        Influences are models by `tp`, `fn`, `fp`, `tn`: what a row of that cell adds to a value.
-        """
-        total = 0.0
-        for truth, (hit, miss) in ((1, (0, 1)), (0, (2, 3))):
-            both, rows = self.both[group, truth], self.rows[group, truth]
-            selected = both.diagonal()
-            # an influence is that of a row that is not selected, and what being selected adds
-            first, second = one[:, miss], other[:, miss]
-            gain, other_gain = one[:, hit] - first, other[:, hit] - second
-            total = total + rows * first[:, None] * second + first[:, None] * (other_gain * selected)
-            total = total + (gain * selected)[:, None] * second + gain[:, None] * other_gain * both
-        return cast("Array", total)
+    first = Column.of(baseline, "baseline")
+    others = [column for column in columns if column != first]
+    if not others:
+        msg = "`models` needs a column of predictions beside that of the baseline."
+        raise ArgumentError(msg)
+    if first.name in [column.name for column in others]:
+        msg = f"`models`: one is called {first.name!r} like the baseline; give it a name of its own, `.alias(…)`."
+        raise ArgumentError(msg)
+    return [first, *others]
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,32 +274,22 @@ class _Comparison:
     level: float
     seed: int
 
-    def table(self, names: Sequence[str]) -> pl.DataFrame:
-        """The row of each model."""
+    def table(self, columns: Mapping[str, Any], groups: Sequence[str]) -> pl.DataFrame:
+        """The row of each model, with the columns that are given, of groups of these names."""
         import numpy as np
 
         random = np.random.default_rng(self.seed)
-        values, drawn, errors = self._performances(random)
-        change, change_error = values - values[0], _error_of_change(self._covariance_of_performance)
-        critical = _critical(_largest(drawn, errors), self.level)
-        critical_change = _critical(_largest(drawn - drawn[:, :1], change_error), self.level)
-        columns: dict[str, Any] = {
-            ".model": list(names), ".performance": values, ".performance_lower": values - critical * errors,
-            ".performance_upper": values + critical * errors, ".performance_change": change,
-            ".performance_change_lower": change - critical_change * change_error,
-            ".performance_change_upper": change + critical_change * change_error,
-        }  # fmt: skip
-        columns |= self._disparities(random)
-        least, most = self.performance.range
-        for name in (".performance_lower", ".performance_upper"):
-            columns[name] = np.clip(columns[name], least, most)
-        columns |= self._verdicts(columns)
-        table = pl.DataFrame(columns, schema=_FRONTIER).with_columns(pl.col(pl.Float64).fill_nan(None))
+        compared: dict[str, Any] = self._performances(random)
+        gaps = self._gaps(random)
+        compared |= gaps.columns() if gaps else self._no_disparities()
+        compared |= self._verdicts(compared)
+        shown = pl.DataFrame({**columns, **compared, ".groups_left_out": self._left_out(groups)}, schema=_FRONTIER)
+        shown = shown.with_columns(pl.col(pl.Float64).fill_nan(None))
         # the baseline is not compared with itself
-        own = pl.int_range(pl.len()) == 0
-        return table.with_columns(pl.when(~own).then(pl.col(r"^\..*_change.*$")))
+        is_baseline = pl.int_range(pl.len()) == 0
+        return shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$")))
 
-    def _verdicts(self, columns: dict[str, Any]) -> dict[str, Any]:
+    def _verdicts(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Which models are on the frontier, and which are less discriminatory alternatives."""
         import numpy as np
 
@@ -287,135 +304,288 @@ class _Comparison:
         verdict[0] = BASELINE
         return {".on_frontier": on_frontier, ".verdict": pl.Series(verdict.tolist()).replace("", None)}
 
-    # Performance
-
-    @cached_property
-    def _covariance_of_performance(self) -> Array:
-        influence = influences_of(self.performance.definition, self.counts.cells.sum(axis=1))
-        groups = range(len(self.counts.rows))
-        shared = sum(self.counts.covariance(group, influence, influence) for group in groups)
-        return _with_half_rows(cast("Array", shared), influence)
-
-    def _performances(self, random: np.random.Generator) -> tuple[Array, Array, Array]:
-        """The performance of models, draws of its error, and its standard error."""
+    def _wider(self, denominator: Array) -> Array:
+        """How much wider Student's t makes limits: few rows do not show how much they vary, and one does not at all."""
         import numpy as np
 
-        values, _ = values_of(self.performance.definition, self.counts.cells.sum(axis=1))
-        covariance = self._covariance_of_performance
-        return values, _draws(covariance, random), np.sqrt(covariance.diagonal())
+        z = z_value(self.level)
+        wider = student_limits(z, denominator.ravel() - 1).reshape(denominator.shape) / z
+        return np.nan_to_num(wider, nan=_NOT_KNOWN)
+
+    def _performances(self, random: np.random.Generator) -> dict[str, Any]:
+        """The performance of models and its changes, with limits."""
+        import numpy as np
+
+        formula, cells = self.performance.definition, self.counts.cells.sum(axis=1)
+        values, denominator = values_of(formula, cells)
+        centres, _ = values_of(formula, cells + HALF_ROW)
+        influence = influences_of(formula, cells)
+        shared = sum(self.counts.covariance(group, influence, influence) for group in range(len(self.counts.rows)))
+        wider = self._wider(denominator)
+        covariance = _with_half_rows(cast("Array", shared), influence) * wider[:, None] * wider
+        drawn = _draws(covariance, random)
+        least, most = self.performance.range
+        variance = covariance.diagonal()
+        columns = self._limits(".performance", values, centres, np.sqrt(variance), drawn, (least, most))
+        change_errors = _errors_of_changes(variance, variance[0], covariance[0])
+        changes = values - values[0], centres - centres[0], change_errors, drawn - drawn[:, :1]
+        return columns | self._limits(".performance_change", *changes, (least - most, most - least))
+
+    def _limits(
+        self, name: str, values: Array, centres: Array, errors: Array, drawn: Array, ends: tuple[float, float]
+    ) -> dict[str, Array]:
+        """Values with limits about their centres that hold for all together, within the ends of what can be."""
+        reach = _critical(_largest(drawn, errors), self.level) * errors
+        return _columns_of(name, values, centres - reach, centres + reach, ends)
 
     # Disparities
 
-    def _disparities(self, random: np.random.Generator) -> dict[str, Any]:
-        """The disparities and their changes, with limits."""
+    @cached_property
+    def _values(self) -> tuple[Array, Array]:
+        """The values of formulas by models by groups, where there are enough rows, and their denominators."""
         import numpy as np
 
-        values, covariances = self._group_values()
+        pairs = [values_of(formula, self.counts.cells) for _, formula in self.disparity.formulas]
+        values, denominators = (np.stack(arrays) for arrays in zip(*pairs, strict=True))
+        return np.where(denominators >= max(self.disparity.min_n, 1), values, math.nan), denominators
+
+    @property
+    def _centres(self) -> Array:
+        """The values with half a row more in each cell, about which limits lie."""
+        import numpy as np
+
+        cells = self.counts.cells + HALF_ROW
+        centres = np.stack([values_of(formula, cells)[0] for _, formula in self.disparity.formulas])
+        return np.where(np.isfinite(self._values[0]), centres, math.nan)
+
+    @cached_property
+    def _is_compared(self) -> Array:
+        """The groups of which the baseline has values."""
+        import numpy as np
+
+        values, _ = self._values
+        return np.all(np.isfinite(values[:, 0]), axis=0)
+
+    def _left_out(self, groups: Sequence[str]) -> pl.Series:
+        """The names of the groups that are not compared, the same in every row."""
+        left_out = [group for group, is_compared in zip(groups, self._is_compared, strict=True) if not is_compared]
+        return pl.Series([left_out] * self.counts.cells.shape[0], dtype=pl.List(pl.String))
+
+    def _no_disparities(self) -> dict[str, Array]:
+        import numpy as np
+
+        nothing = np.full(self.counts.cells.shape[0], math.nan)
+        return {name: nothing for name in _FRONTIER if name.startswith(".disparity")}
+
+    @cached_property
+    def _influences(self) -> list[Array]:
+        """The influences on the values of each formula: models by groups by cells."""
+        return [influences_of(formula, self.counts.cells) for _, formula in self.disparity.formulas]
+
+    def _gaps(self, random: np.random.Generator) -> _Gaps | None:
+        """The gaps between groups; None where there are no two."""
+        import numpy as np
+
+        values, _ = self._values
+        chosen: list[int] = self._is_compared.nonzero()[0].tolist()
+        if len(chosen) < 2:
+            return None
         formulas, models = values.shape[:2]
-        usable = np.isfinite(values[:, 0]).all(axis=0)
-        if usable.sum() < 2:
-            nothing = np.full(models, math.nan)
-            names = (".disparity", ".disparity_change")
-            return {name + end: nothing for name in names for end in ("", "_lower", "_upper")}
-        kept = np.flatnonzero(usable)
-        drawn = np.stack([_draws(covariances[group], random).reshape(-1, formulas, models) for group in kept], axis=-1)
-        values = values[:, :, kept]
-        shared = covariances[kept].reshape(len(kept), formulas, models, formulas, models)
-        pairs = [
-            (formula, one, other)
-            for formula in range(formulas)
-            for one, other in itertools.permutations(range(len(kept)), 2)
-        ]
-        gaps = np.stack([values[formula, :, one] - values[formula, :, other] for formula, one, other in pairs])
-        errors = np.stack([np.sqrt(_variance(shared, pair)) for pair in pairs])
-        gaps_drawn = [drawn[:, formula, :, one] - drawn[:, formula, :, other] for formula, one, other in pairs]
-        # the gap from one group to the other has the sign of that from the other to the one, and no more to say
-        halves = [index for index, (_, one, other) in enumerate(pairs) if one < other]
-        largest = np.max([_largest(gaps_drawn[index], errors[index]) for index in halves], axis=0)
-        reach = _critical(largest, self.level) * errors
-        result = {
-            ".disparity": gaps.max(axis=0),
-            ".disparity_lower": (gaps - reach).max(axis=0).clip(0),
-            ".disparity_upper": (gaps + reach).max(axis=0),
-        }
-        change_errors = np.stack([[_error_of_gaps(shared, one, other) for other in pairs] for one in pairs])
-        return result | self._changes(gaps, gaps_drawn, change_errors, halves)
+        variances = np.zeros((formulas, len(chosen), models))
+        with_baseline = np.zeros((formulas, len(chosen), formulas, len(chosen), models))
+        drawn = np.zeros((formulas, len(chosen), _DRAWS, models), dtype=np.float32)
+        for index, group in enumerate(chosen):
+            covariance = self._covariance_in(group)
+            for formula in range(formulas):
+                variances[formula, index] = covariance[formula, :, formula].diagonal()
+                with_baseline[formula, index, :, index] = covariance[formula, :, :, 0].T
+            joint = covariance.reshape(formulas * models, formulas * models)
+            drawn[:, index] = _draws(joint, random).reshape(_DRAWS, formulas, models).swapaxes(0, 1)
+        size = formulas * len(chosen)
+        one, other = _pairs(formulas, len(chosen))
+        return _Gaps(
+            values=values[:, :, chosen].swapaxes(1, 2).reshape(size, models),
+            centres=self._centres[:, :, chosen].swapaxes(1, 2).reshape(size, models),
+            variances=variances.reshape(size, models), with_baseline=with_baseline.reshape(size, size, models),
+            drawn=drawn.reshape(size, _DRAWS, models), one=one, other=other, level=self.level,
+            most=self.disparity.range[1],
+        )  # fmt: skip
 
-    def _group_values(self) -> tuple[Array, Array]:
-        """The values of formulas by models by groups, and their covariances in each group."""
+    def _covariance_in(self, group: int) -> Array:
+        """The covariance of values in a group: formulas by models by formulas by models."""
         import numpy as np
 
-        cells = self.counts.cells
-        formulas = [formula for _, formula in self.disparity.formulas]
-        values: list[Array] = []
-        influences: list[Array] = []
-        for formula in formulas:
-            value, denominator = values_of(formula, cells)
-            values.append(np.where(denominator >= max(self.disparity.min_n, 1), value, math.nan))
-            influences.append(influences_of(formula, cells))
-        models, groups = cells.shape[:2]
-        covariances = np.zeros((groups, len(formulas), models, len(formulas), models))
-        for group in range(groups):
-            for (i, one), (j, other) in itertools.product(enumerate(influences), repeat=2):
-                shared = self.counts.covariance(group, one[:, group], other[:, group])
-                covariances[group, i, :, j] = _with_half_rows(shared, one[:, group]) if i == j else shared
-        size = len(formulas) * models
-        return np.stack(values), np.nan_to_num(covariances.reshape(groups, size, size))
+        _, denominators = self._values
+        formulas, models = denominators.shape[:2]
+        covariance = np.zeros((formulas, models, formulas, models))
+        for one, other in itertools.product(range(formulas), repeat=2):
+            first, second = self._influences[one][:, group], self._influences[other][:, group]
+            shared = self.counts.covariance(group, first, second)
+            covariance[one, :, other] = _with_half_rows(shared, first) if one == other else shared
+        wider = self._wider(denominators[:, :, group])
+        return np.nan_to_num(covariance * wider[:, :, None, None] * wider)
 
-    def _changes(self, gaps: Array, drawn: Sequence[Array], errors: Array, halves: Sequence[int]) -> dict[str, Any]:
-        """The changes of disparities from the baseline's, with limits.
 
-        A disparity is the largest gap, so it is no more than the baseline's plus the largest change of any gap from any
-        one gap of the baseline: the least of these bounds is taken, and all of them hold together.
-        """
-        disparity = gaps.max(axis=0)
-        reach = self._critical_change(drawn, errors, halves) * errors
-        change = gaps[:, None] - gaps[None, :, :1]
-        return {
-            ".disparity_change": disparity - disparity[0],
-            ".disparity_change_lower": (change - reach).min(axis=1).max(axis=0),
-            ".disparity_change_upper": (change + reach).max(axis=0).min(axis=0),
-        }
+def _pairs(formulas: int, groups: int) -> tuple[Array, Array]:
+    """The indices of values whose gaps are compared, of one formula each; the second half are the opposite gaps."""
+    import numpy as np
 
-    def _critical_change(self, drawn: Sequence[Array], errors: Array, halves: Sequence[int]) -> float:
+    one, other = np.triu_indices(groups, 1)
+    start = np.repeat(np.arange(formulas) * groups, len(one))
+    one, other = start + np.tile(one, formulas), start + np.tile(other, formulas)
+    return np.concatenate([one, other]), np.concatenate([other, one])
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """The gaps between any two groups, of which the largest is the disparity; models are the last axis.
+
+    Values of a formula in a group are the first axis of what they are made of, and gaps that of what is made of them.
+    """
+
+    values: Array
+    centres: Array
+    """The values about which limits lie."""
+    variances: Array
+    with_baseline: Array
+    """The covariances of values with those of the baseline: values by values of the baseline by models."""
+    drawn: Array
+    """Draws of the errors of values: values by draws by models."""
+    one: Array
+    other: Array
+    """The values of which gaps are the differences."""
+    level: float
+    most: float
+    """The largest gap that the metric can have."""
+
+    @cached_property
+    def gaps(self) -> Array:
+        """Gaps by models, about which limits lie."""
+        return self.centres[self.one] - self.centres[self.other]
+
+    @cached_property
+    def gap_variances(self) -> Array:
+        """Variances of gaps, whose groups are independent."""
+        return self.variances[self.one] + self.variances[self.other]
+
+    @cached_property
+    def signs(self) -> Array:
+        """Gaps as sums of values with a sign: gaps by values."""
+        import numpy as np
+
+        signs = np.zeros((len(self.one), len(self.values)))
+        rows = np.arange(len(signs))
+        signs[rows, self.one], signs[rows, self.other] = 1, -1
+        return signs
+
+    @property
+    def halves(self) -> range:
+        """The gaps whose opposites are the others, and have no more to say."""
+        return range(len(self.one) // 2)
+
+    def columns(self) -> dict[str, Array]:
+        """The disparities and their changes from the baseline's, with limits."""
+        errors = self.gap_variances**0.5
+        reach = self._critical(errors) * errors
+        disparity = (self.values[self.one] - self.values[self.other]).max(axis=0)
+        lower, upper = (self.gaps - reach).max(axis=0), (self.gaps + reach).max(axis=0)
+        columns = _columns_of(".disparity", disparity, lower, upper, (0, self.most))
+        changes = self._changes(self._critical_of_changes())
+        return columns | _columns_of(".disparity_change", disparity - disparity[0], *changes, (-self.most, self.most))
+
+    def _drawn_gap(self, gap: Any) -> Array:
+        """Draws of the error of one gap, or of several."""
+        return self.drawn[self.one[gap]] - self.drawn[self.other[gap]]
+
+    def _critical(self, errors: Array) -> float:
+        """The standard errors that no gap of any model is beyond, at the level."""
+        import numpy as np
+
+        count = len(self.halves) * errors.shape[1]
+        if count * _DRAWS > _MOST_DRAWN:
+            return _bonferroni(count, self.level)
+        largest = np.zeros(_DRAWS)
+        for gap in self.halves:
+            np.maximum(largest, _largest(self._drawn_gap(gap), errors[gap]), out=largest)
+        return _critical(largest, self.level)
+
+    # Changes
+
+    def _critical_of_changes(self) -> float:
         """The standard errors that no change of a gap from one of the baseline is beyond, at the level."""
         import numpy as np
 
-        draws, models = drawn[0].shape
-        contrasts = len(drawn) * len(halves) * (models - 1)
-        if contrasts * draws > _MOST_CONTRASTS:
-            return z_value(1 - (1 - self.level) / contrasts)
-        largest = np.zeros(draws)
-        for one, other in itertools.product(range(len(drawn)), halves):
-            of_pair = _largest(drawn[one] - drawn[other][:, :1], errors[one, other])
-            np.maximum(largest, of_pair, out=largest)
+        count = len(self.one) * len(self.halves) * max(self.gaps.shape[1] - 1, 1)
+        if count * _DRAWS > _MOST_DRAWN:
+            return _bonferroni(count, self.level)
+        drawn = self._drawn_gap(slice(None))
+        largest = np.zeros(_DRAWS)
+        for of_baseline in self.halves:
+            # covariances of values with this gap, and so of all gaps with it
+            shared = self.signs @ np.tensordot(self.signs[of_baseline], self.with_baseline, (0, 1))
+            errors = _errors_of_changes(self.gap_variances, self.gap_variances[of_baseline, 0], shared)
+            changes = drawn - drawn[of_baseline, :, :1]
+            np.maximum(largest, _largest(changes, errors[:, None]).max(axis=0), out=largest)
         return _critical(largest, self.level)
 
+    def _changes(self, critical: float) -> tuple[Array, Array]:
+        """The limits of the changes of disparities from the baseline's.
 
-def _variance(shared: Array, pair: tuple[int, int, int]) -> Array:
-    """The variance of the gap of each model between two groups in a formula."""
-    formula, one, other = pair
-    return shared[one, formula, :, formula].diagonal() + shared[other, formula, :, formula].diagonal()
+        A disparity is the largest gap. So each gap of a model is above the baseline's disparity by no more than it is
+        above any one gap of the baseline, and the disparity by no more than the gap of which that is the most; and the
+        other way round. All of these bounds hold together, and a few of the largest gaps give the best of them.
+        """
+        import numpy as np
+
+        models = self.gaps.shape[1]
+        lower, upper = np.zeros(models), np.zeros(models)
+        surely = self.gaps - critical * np.sqrt(self.gap_variances)
+        largest = np.argsort(-surely, axis=0)[:_MOST_GAPS]
+        every = np.arange(len(self.gaps))
+        for model in range(models):
+            of_baseline, own = largest[:, 0], largest[:, model]
+            # covariances of gaps with values of the baseline
+            shared = self.signs @ self.with_baseline[:, :, model]
+            paired = self._change(model, every, every, (shared * self.signs).sum(axis=1), critical)
+            above = self._change(model, every[:, None], of_baseline, shared @ self.signs[of_baseline].T, critical)
+            below = self._change(model, own[:, None], every, shared[own] @ self.signs.T, critical)
+            upper[model] = np.minimum(above[1].min(axis=1), paired[1]).max()
+            lower[model] = np.maximum(below[0].max(axis=0), paired[0]).min()
+        return lower, upper
+
+    def _change(
+        self, model: int, gap: Array, of_baseline: Array, shared: Array, critical: float
+    ) -> tuple[Array, Array]:
+        """Lower and upper limits of gaps of a model less gaps of the baseline, with these covariances."""
+        errors = _errors_of_changes(self.gap_variances[gap, model], self.gap_variances[of_baseline, 0], shared)
+        change = self.gaps[gap, model] - self.gaps[of_baseline, 0]
+        return change - critical * errors, change + critical * errors
 
 
-def _error_of_gaps(shared: Array, pair: tuple[int, int, int], baseline: tuple[int, int, int]) -> Array:
-    """The standard error of a gap of each model less a gap of the baseline."""
+def _errors_of_changes(variance: Array, of_baseline: Array, shared: Array) -> Array:
+    """Standard errors of values less those of the baseline."""
     import numpy as np
 
-    (formula, *groups), (other_formula, *other_groups) = pair, baseline
-    variance = _variance(shared, pair) + _variance(shared, baseline)[0]
-    signed, of_baseline = zip((1, -1), groups, strict=True), zip((1, -1), other_groups, strict=True)
-    for (sign, group), (other_sign, other) in itertools.product(signed, of_baseline):
-        if group == other:
-            variance = variance - 2 * sign * other_sign * shared[group, formula, :, other_formula, 0]
-    return np.sqrt(np.maximum(variance, 0))
+    return np.sqrt(np.maximum(variance + of_baseline - 2 * shared, 0))
+
+
+def _columns_of(name: str, values: Array, lower: Array, upper: Array, ends: tuple[float, float]) -> dict[str, Array]:
+    """Columns of values with limits that include them, and lie within the ends of what can be."""
+    import numpy as np
+
+    return {
+        name: values, f"{name}_lower": np.minimum(lower, values).clip(*ends),
+        f"{name}_upper": np.maximum(upper, values).clip(*ends),
+    }  # fmt: skip
 
 
 def _largest(drawn: Array, errors: Array) -> Array:
-    """The largest distance of each draw in standard errors, but for the baseline's from itself."""
+    """The largest distance of draws in standard errors over all models, but for the baseline's from itself."""
     import numpy as np
 
-    return np.abs(drawn / np.where(errors > 0, errors, math.inf)).max(axis=1)
+    # whole arrays in single precision, so that they stay in the cache
+    scale = np.where(errors > 0, 1 / np.where(errors > 0, errors, 1), 0).astype(np.float32)
+    return np.abs(drawn * scale).max(axis=-1)
 
 
 def _critical(largest: Array, level: float) -> float:
@@ -425,64 +595,44 @@ def _critical(largest: Array, level: float) -> float:
     return float(np.quantile(largest, level))
 
 
-def _error_of_change(covariance: Array) -> Array:
-    """The standard error of each value less the first."""
-    import numpy as np
-
-    variance = covariance.diagonal()
-    return np.sqrt(np.maximum(variance + variance[0] - 2 * covariance[0], 0))
-
-
-def _draws(covariance: Array, random: np.random.Generator) -> Array:
-    """Normal draws with a covariance, in the columns."""
-    import numpy as np
-
-    values, vectors = np.linalg.eigh(covariance)
-    shape = _DRAWS, len(values)
-    return random.standard_normal(shape, dtype=np.float32) @ (vectors * np.sqrt(values.clip(0))).T.astype(np.float32)
+def _bonferroni(count: int, level: float) -> float:
+    """The same for so many values of which nothing else is known."""
+    return z_value(1 - (1 - level) / count)
 
 
 def _with_half_rows(covariance: Array, influence: Array) -> Array:
     """A covariance with that of half a row in each cell, which models do not share: what is all right is not sure."""
     import numpy as np
 
-    return covariance + np.diag(_HALF_ROW * (influence**2).sum(axis=-1))
+    return covariance + np.diag(HALF_ROW * (influence**2).sum(axis=-1))
 
 
-def values_of(formula: Formula, cells: Array) -> tuple[Array, Array]:
-    """The values of a formula and its denominators; the last axis of the tables is that of `CELLS`, or of its first."""
+def _draws(covariance: Array, random: np.random.Generator) -> Array:
+    """Normal draws with a covariance, in the columns."""
     import numpy as np
 
-    flat = cells.reshape(-1, cells.shape[-1])
-    columns = dict(zip(CELLS, flat.T, strict=False))
-    counts = {name + ROWS: columns.get(name, np.zeros(len(flat)))[:, None] for name in CELLS}
-    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
-    shape = cells.shape[:-1]
-    return values.estimate[:, 0].reshape(shape), values.denominator[:, 0].reshape(shape)
+    errors = np.sqrt(covariance.diagonal())
+    scale = np.where(errors > 0, errors, 1)
+    # what does not vary at all has no correlations, and a little of its own keeps the matrix from being singular
+    correlation = covariance / scale[:, None] / scale
+    np.fill_diagonal(correlation, 1 + _JITTER)
+    factor = (np.linalg.cholesky(correlation).T * errors).astype(np.float32)
+    return random.standard_normal((_DRAWS, len(errors)), dtype=np.float32) @ factor
 
 
-def influences_of(formula: Formula, cells: Array) -> Array:
-    """What one row more in each cell adds to the values of a formula, with half a row more in each."""
-    import numpy as np
-
-    there = cells + _HALF_ROW
-    influences: list[Array] = []
-    for step in np.eye(cells.shape[-1]) * _STEP:
-        above, below = (values_of(formula, there + sign * step)[0] for sign in (1, -1))
-        influences.append((above - below) / (2 * _STEP))
-    return np.stack(influences, axis=-1)
-
-
+@refuse_unknown_keywords
 def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFrontier:
     """Compare hundreds of models on the same rows by performance and disparity, with limits that allow for the search.
 
     Of many models some look fairer by chance. So intervals, and those of the changes from the baseline, hold for all
-    models together: draws of all of them, correlated as their predictions are, say how far any is off at once (max-T).
-    Models that select alike cost little. A disparity that is demonstrably smaller at no demonstrable loss is evidence
-    of a less discriminatory alternative; `not shown` is no evidence that there is none.
+    models together: draws of all of them, correlated as their predictions are, say how far any is off at once (max-T;
+    of very many gaps the bound of Bonferroni). Models that select alike cost little. A disparity that is demonstrably
+    smaller at no demonstrable loss is evidence of a less discriminatory alternative; `not shown` is no evidence that
+    there is none.
 
     Models are columns of labels, or expressions of them such as `(pl.col("score") >= 0.4).alias("at 0.4")`. Intervals
-    are normal ones, from covariances that are counted; it takes independent rows, and no weights.
+    are normal ones, from covariances that are counted, about values with half a row more in each cell, and wider where
+    rows are few; a group of a single row may be anything. It takes independent rows, and no weights.
 
     Args:
         performance: A metric of labels, such as `accuracy` or `f_meas`.
@@ -523,9 +673,3 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
         )
         raise ArgumentError(msg)
     return ModelFrontier(performance, disparity)
-
-
-def is_of_cells(formula: Formula) -> bool:
-    """Tell whether a formula reads nothing but the counts of one label against the rest."""
-    plain = formula.kind == "class" and formula.input == "sums" and formula.given is None
-    return plain and not formula.beyond and not formula.all_terms

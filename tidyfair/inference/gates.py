@@ -12,7 +12,7 @@ import polars as pl
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import renamed, visible, visible_texts
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
@@ -21,8 +21,7 @@ from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from collections.abc import Set as AbstractSet
-    from typing import Self, Unpack
+    from typing import Unpack
 
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
@@ -50,7 +49,7 @@ class UnfairError(TidyfairError, AssertionError):
 
 
 @dataclass(frozen=True, repr=False)
-class Gate(CalledOnData):
+class Gate(MetricSetOnData):
     """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`.
 
     `pass` is the result of a test of equivalence, `fail` that of a test of excess; where neither rejects there is not
@@ -94,13 +93,6 @@ class Gate(CalledOnData):
         made_of = f"{', '.join(limits)}; {', '.join(settings)}"
         return visible(f"<Gate of {made_of}; call it with (data, truth, estimate, …)>")
 
-    @property
-    def _run(self) -> Run:
-        return self.metrics.run
-
-    def _reading(self, columns: AbstractSet[str]) -> Self:
-        return replace(self, metrics=self.metrics.reading(columns))
-
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
@@ -128,8 +120,7 @@ class Gate(CalledOnData):
         """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
         results, judged = self._with_limits(tally, options)
         may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
-        failed = (_fails() & may_fail) | _is_infinite()
-        return results.with_columns(_verdict(failed, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        return results.with_columns(_verdict(_fails() & may_fail, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
 
     def _with_limits(self, tally: Tally, options: Options) -> tuple[pl.DataFrame, list[Metric | GroupwiseMetric]]:
         """The results with their limits and the ends of what is acceptable, and the metric of each."""
@@ -145,7 +136,7 @@ class Gate(CalledOnData):
         self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
     ) -> pl.Series:
         """A mask of the results that fail, after Holm."""
-        failed = results.select(_is_infinite().fill_null(value=False)).to_series()
+        failed = pl.Series([False] * len(results), dtype=pl.Boolean)
         # replicates of what may be a distance lie beyond equality even where groups are equal
         may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
         remaining = failed.not_() & results[".estimate"].is_not_null() & may_fail
@@ -228,12 +219,6 @@ def _passes() -> pl.Expr:
 def _fails() -> pl.Expr:
     """The results whose interval is not acceptable in any part; null where it has no such end."""
     return (pl.col(".lower") > pl.col(_HIGH)) | (pl.col(".upper") < pl.col(_LOW))
-
-
-def _is_infinite() -> pl.Expr:
-    """The results that are infinite on the wrong side and have no interval that says how surely."""
-    value = pl.col(".estimate")
-    return value.is_infinite() & pl.col(".lower").is_null() & ((value > pl.col(_HIGH)) | (value < pl.col(_LOW)))
 
 
 def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
@@ -409,7 +394,7 @@ def _judged(result: Any, limit: float, side: str) -> Any:
         signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
     frame = _with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
     is_complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-    frame = frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & is_complete))
+    frame = frame.with_columns(_verdict(_fails(), _passes() & is_complete))
     return source.restore(frame.drop(_LOW, _HIGH))
 
 

@@ -14,14 +14,24 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
-from tidyfair.intervals.bootstrap import interval_of, is_of_labels, is_stratified, lone_results
+from tidyfair.intervals.bootstrap import (
+    interval_of,
+    is_of_labels,
+    is_stratified,
+    label_pairs,
+    lone_results,
+    warn_of_few_clusters,
+)
+from tidyfair.intervals.left_out import LeftOut, without_parts, without_rows_of_cells
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity
+from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column
+from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import PREDICTED
@@ -33,10 +43,13 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
     from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Tally
+    from tidyfair.tallies.tally import Key, Tally
 
 __all__ = ["ModelComparison", "compare_models"]
 
@@ -51,6 +64,10 @@ _REFUSED = {
     ),
 }
 """The options of metrics that a comparison of models does not accept, and why."""
+_ADDED_ROWS = 2.0
+"""Rows of each true label that are spread over the cells of both predictions, half a row in each of two labels."""
+_MOST_PAIRS = 100
+"""To more pairs of labels no rows are added."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,9 +88,10 @@ class ModelComparison:
 
         Returns:
             One row for each metric and outer group: the values `.one` and `.other`, their `.change` (other minus one)
-            with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same rows, else by
-            replicates), and the `.p_value` (McNemar's) of rates among rows that do
-            not depend on the prediction, such as accuracy, sensitivity and the selection rate; null of all others.
+            with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same rows; by leaving out
+            rows for other functions of sums, areas, and what compares these; else by replicates), and the `.p_value`
+            (McNemar's) of rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the
+            selection rate; null of all others.
         """
         given = [name for name, value in options.items() if value is not None]
         refuse("compare_models()", given, _REFUSED)
@@ -138,12 +156,14 @@ class ModelComparison:
         results = results.with_columns(second[".estimate"].alias(".other"))
         results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
         changes = self._changed_rows(pairs, values_of_one, len(results))
-        in_closed_form = {metric.name for metric in self.metrics if self._is_paired_rate(metric)}
-        drawn = [metric for metric in self.metrics if metric.name not in in_closed_form or changes is None]
+        in_closed_form = [self._is_paired_rate(metric) and changes is not None for metric in self.metrics]
+        others = [metric for metric, closed in zip(self.metrics, in_closed_form, strict=True) if not closed]
         intervals = [results.select(*keys).clear().with_columns(pl.lit(0.0).alias(name) for name in _INTERVAL)]
-        intervals += [self._interval(pairs, metric, options) for metric in drawn]
-        drawn_intervals = pl.concat(intervals, how="vertical_relaxed")
-        results = results.join(drawn_intervals, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        intervals += self._intervals(pairs, others, options)
+        results = results.join(
+            pl.concat(intervals, how="vertical_relaxed"), on=keys, how="left", nulls_equal=True, maintain_order="left"
+        )
+        results = _including_change(results)
         if changes is not None:
             results = _with_paired_limits(results, changes, options.conf_level)
         # a single row or cluster does not vary, so it has no interval
@@ -161,21 +181,48 @@ class ModelComparison:
         share = share_of(metric.definition) if isinstance(metric, Metric) else None
         return share is not None and _is_of_same_rows(share)
 
+    def _intervals(
+        self, pairs: _Cells | _Rows, metrics: Sequence[Metric | GroupwiseMetric], options: Options
+    ) -> list[pl.DataFrame]:
+        """The intervals of the changes of metrics: by leaving out rows where these are smooth, else by replicates."""
+        smooth: dict[By | None, list[Metric | GroupwiseMetric]] = {}
+        intervals: list[pl.DataFrame] = []
+        for metric in metrics:
+            if _is_smooth(metric):
+                smooth.setdefault(metric.by, []).append(metric)
+            else:
+                intervals.append(self._drawn_interval(pairs, metric, options))
+        intervals += [self._jackknife(pairs, by, own, options) for by, own in smooth.items()]
+        return intervals
+
     @staticmethod
-    def _interval(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, options: Options) -> pl.DataFrame:
+    def _jackknife(
+        pairs: _Cells | _Rows, by: By | None, metrics: Sequence[Metric | GroupwiseMetric], options: Options
+    ) -> pl.DataFrame:
+        """The intervals of changes by leaving out rows with both predictions."""
+        compared = metric_set(*metrics)
+        reads_truth = all("truth" in formula.reads for formula in formulas_of(*compared.specs))
+        left_out, replicates = pairs.left_out(by, options, reads_truth=reads_truth)
+        changes = pl.concat(_changes(compared.run, sides, options, pairs.outer) for sides in replicates)
+        limits = left_out.limits(changes, options.conf_level, few_change=isinstance(pairs, _Rows))
+        warn_of_few_clusters(pairs.sides[0])
+        widths = {metric.name: float(metric.range[1]) - float(metric.range[0]) for metric in metrics}
+        width = pl.col(".metric").replace_strict(widths, return_dtype=pl.Float64)
+        bounded = limits.with_columns(
+            pl.col(".lower").clip(lower_bound=-width), pl.col(".upper").clip(upper_bound=width)
+        )
+        return bounded.select(*pairs.outer, ".metric", ".by", *_INTERVAL)
+
+    @staticmethod
+    def _drawn_interval(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, options: Options) -> pl.DataFrame:
         """The bootstrap interval of the change; rows are drawn again with both predictions."""
         by = metric.by.columns if metric.by else ()
         strata = by if is_stratified(metric) else ()
         random = generator(options.seed, f"{metric.name} {metric.by and metric.by.text}")
-        outer = pairs.outer
-        changes: list[pl.DataFrame] = []
-        for sides in pairs.redrawn(by, strata=strata, times=options.times, random=random):
-            evaluated = [metric.run.evaluate(side, options)[0] for side in sides]
-            one, other = (tidy_results(values, undefined_is_null=False) for values in evaluated)
-            change = (other[".estimate"] - one[".estimate"]).alias("change")
-            changes.append(one.select(*outer, DRAW, ".metric", ".by").with_columns(change).drop_nulls("change"))
-        interval = interval_of(pl.col("change"), pairs.sides[0], options.conf_level)
-        return pl.concat(changes).group_by(*outer, ".metric", ".by").agg(interval)
+        drawn = pairs.redrawn(by, strata=strata, times=options.times, random=random)
+        changes = pl.concat(_changes(metric.run, sides, options, pairs.outer) for sides in drawn)
+        interval = interval_of(pl.col("value"), pairs.sides[0], options.conf_level)
+        return changes.drop_nulls("value").group_by(*pairs.outer, ".metric", ".by").agg(interval)
 
     def _changed_rows(
         self, pairs: _Cells | _Rows, evaluated: Evaluated, results: int
@@ -192,6 +239,34 @@ class ModelComparison:
                 is_paired = share is not None and _is_of_same_rows(share)
                 changes.append(_ChangedRows.of(cells.filter(outer=outer), share) if share and is_paired else None)
         return changes if len(changes) == results else None
+
+
+def _changes(run: Run, sides: Sequence[Tally], options: Options, outer: Sequence[str]) -> pl.DataFrame:
+    """The changes of all metrics in each of some replicates."""
+    one, other = (tidy_results(run.evaluate(side, options)[0], undefined_is_null=False) for side in sides)
+    change = (other[".estimate"] - one[".estimate"]).alias("value")
+    return one.select(*outer, DRAW, ".metric", ".by").with_columns(change)
+
+
+def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
+    """Tell whether a single row changes a metric by little: functions of sums, and areas under a curve."""
+    of_sums = all(formula.input == "sums" or _is_of_areas(formula) for formula in formulas_of(metric))
+    return of_sums and not isinstance(metric.aggregate, UserAggregate)
+
+
+def _is_of_areas(formula: Formula) -> bool:
+    """Tell whether a formula is an area under a ROC curve, or one of these."""
+    parts = [part for _, part in formula.parts]
+    return bool(formula.deviations) or (bool(parts) and all(map(_is_of_areas, parts)))
+
+
+def _including_change(results: pl.DataFrame) -> pl.DataFrame:
+    """The results with limits that include the changes, and none of changes that have no finite value."""
+    change, lower, upper = (pl.col(name) for name in (".change", ".lower", ".upper"))
+    known = change.is_finite() & lower.is_not_null() & upper.is_not_null()
+    ends = {".lower": pl.min_horizontal(lower, change), ".upper": pl.max_horizontal(upper, change)}
+    ends[".std_error"] = pl.col(".std_error")
+    return results.with_columns(pl.when(known).then(end).alias(name) for name, end in ends.items())
 
 
 @dataclass(frozen=True)
@@ -254,6 +329,25 @@ class _Cells:
         (second,) = self.tally.names([self.second])
         return replace(self, tally=replace(self.tally, cells=self.tally.cells.drop_nulls([ESTIMATE, second])))
 
+    def left_out(self, by: By | None, options: Options, *, reads_truth: bool) -> tuple[LeftOut, Iterator[list[Tally]]]:
+        """Replicates without a row of one cell, for both predictions."""
+        (second,) = self.tally.names([self.second])
+        tally, columns = self.tally, by.columns if by else ()
+        if reads_truth:
+            tally = replace(tally, cells=tally.cells.drop_nulls(TRUTH))
+        first, other = (label_pairs(side, options) for side in self.sides)
+        cells = first.join(other.select(pl.col(ESTIMATE).alias(second)).unique(), how="cross")
+        if len(first) > _MOST_PAIRS:
+            cells = cells.clear()
+        rows = _ADDED_ROWS * first[TRUTH].n_unique()
+        if by and by.sides:
+            # sides are made of many groups
+            rows *= min(1.0, 2 / max(1, tally.cells.select(tally.names(columns)).n_unique()))
+        left_out, replicates = without_rows_of_cells(
+            tally, (*columns, self.second), [TRUTH, ESTIMATE, second], cells, rows
+        )
+        return left_out, (replace(self, tally=tally).sides for tally in replicates)
+
     def redrawn(self, by: Sequence[Column], **draws: Any) -> Iterator[list[Tally]]:
         """Bootstrap draws of the cells, for both predictions."""
         for tally in redrawn(self.tally, (*by, self.second), method="bootstrap", **draws):
@@ -295,18 +389,43 @@ class _Rows:
         other = recounted(self.other, others.filter(both), self.other.keys)
         return _Rows(one, other)
 
+    def left_out(
+        self,
+        by: By | None,
+        options: Options,
+        *,
+        reads_truth: bool,  # noqa: ARG002 - cells need to know
+    ) -> tuple[LeftOut, Iterator[list[Tally]]]:
+        """Replicates without a part of the rows, or a cluster, for both predictions."""
+        random = generator(options.seed, "parts")
+        left_out, replicates = without_parts(self.one, self._both, by.columns if by else (), random)
+        return left_out, (self._split(drawn, keys) for drawn, keys in replicates)
+
     def redrawn(self, by: Sequence[Column], **draws: Any) -> Iterator[list[Tally]]:
         """Bootstrap draws of the rows, for both predictions."""
-        rows, others, own = self.one.rows, self.other.rows, self.own
+        for drawn, keys in drawn_rows(self.one, self._both, by, **draws):
+            yield self._split(drawn, keys)
+
+    @property
+    def _names_of_other(self) -> dict[str, str]:
+        """The names of the other predictions beside the first ones."""
+        return {name: f"\0other {name}" for name in self.own}
+
+    @property
+    def _both(self) -> pl.DataFrame:
+        """The rows with both predictions."""
+        rows, others = self.one.rows, self.other.rows
         if rows is None or others is None:
-            return
-        names_of_other = {name: f"\0other {name}" for name in own}
-        own_names = {renamed: name for name, renamed in names_of_other.items()}
-        both = rows.hstack(others.select(own).rename(names_of_other).get_columns())
-        for drawn, keys in drawn_rows(self.one, both, by, **draws):
-            first = drawn.drop(*own_names)
-            second = drawn.drop(own).rename(own_names).select(first.columns)
-            yield [recounted(self.one, first, keys), recounted(self.other, second, keys)]
+            msg = "models are compared row by row, and no rows were kept"
+            raise AssertionError(msg)
+        return rows.hstack(others.select(self.own).rename(self._names_of_other).get_columns())
+
+    def _split(self, both: pl.DataFrame, keys: tuple[Key, ...]) -> list[Tally]:
+        """The tallies of either prediction."""
+        own_names = {renamed: name for name, renamed in self._names_of_other.items()}
+        first = both.drop(*own_names)
+        second = both.drop(self.own).rename(own_names).select(first.columns)
+        return [recounted(self.one, first, keys), recounted(self.other, second, keys)]
 
 
 def _score_count(tally: Tally) -> int:
@@ -365,9 +484,11 @@ def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
 def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool = True) -> ModelComparison:
     """Compare two models on the same rows: the change of each metric and disparity from one to the other.
 
-    Rows that lack one of the predictions are left out of both. Rows are drawn again with both, so that what both models
-    share cancels: a paired bootstrap of the cells for metrics of labels, else of the rows, or of whole clusters with
-    `cluster`. `conf_level`, `times` and `seed` are given with the call.
+    Rows that lack one of the predictions are left out of both. Intervals are of the change, so that what both models
+    share cancels: both are evaluated again without a row, a random part of the rows, or a whole cluster with `cluster`.
+    Of labels, half a row more is in each cell; scores and numbers that do not change have no interval. Metrics that a
+    single row can change by much, and aggregates of your own, have a paired bootstrap. `conf_level`, `times` and `seed`
+    are given with the call.
 
     Args:
         metrics: Metrics of labels, of scores, or of numbers; `one` and `other` are then columns of these.

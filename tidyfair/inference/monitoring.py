@@ -13,7 +13,7 @@ from tidyfair.inference.confidence_sequences import Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.running_sums import LOOK, Looks, RunningSums
-from tidyfair.intervals.shares import share_of
+from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.arguments import is_list, number, proper_share, whole
 from tidyfair.specs.contrasts import Difference, Ratio
@@ -22,7 +22,7 @@ from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Unpack
 
     import numpy as np
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tidyfair.metric_sets import Metric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.formulas import Formula
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
 
@@ -468,7 +467,7 @@ def _is_share(metric: Metric) -> bool:
 def _bounds_of_base(metric: Metric, given: Bounds | None) -> Bounds:
     if _is_share(metric):
         return 0.0, 1.0
-    if not _is_mean(metric.definition):
+    if not is_mean(metric.definition):
         msg = (
             f"monitor(): {metric.name} is no mean over rows, of which sums could be followed. Monitor the rates or "
             "errors that it is made of, such as sens and precision in place of f_meas, or mse in place of rmse; or "
@@ -484,25 +483,6 @@ def _bounds_of_base(metric: Metric, given: Bounds | None) -> Bounds:
         )
         raise ArgumentError(msg)
     return float(metric.range[0]), float(metric.range[1])
-
-
-def _is_mean(formula: Formula) -> bool:
-    """Tell whether a formula is the mean of a value over rows, by trying it on sums that add up."""
-    import numpy as np
-
-    reads_other = formula.statistics - {"instances"} or formula.parts or formula.beyond or not formula.all_terms
-    if formula.kind == "class" or formula.input != "sums" or reads_other or not formula.is_rate:
-        return False
-    names = [name for name, _ in formula.terms]
-
-    def value(of_terms: Sequence[float], rows: float) -> Any:
-        sums = {name: np.full((1, 2), number) for name, number in zip(names, of_terms, strict=True)}
-        return formula.on_sums(sums | {"instances": np.full((1, 2), rows)})[0]
-
-    one, other = [1.0 + index for index in range(len(names))], [3.0 + index**2 for index in range(len(names))]
-    both = [first + second for first, second in zip(one, other, strict=True)]
-    adds_up = np.allclose(value(both, 8), value(one, 8) + value(other, 8))
-    return adds_up and np.allclose(value(one, 16), value(one, 8) / 2)
 
 
 def _checked_bounds(given: object) -> Bounds:
@@ -572,8 +552,9 @@ def monitor(
         below: The limit of what should be small.
         above: The limit of what should be large.
         confidence: The probability that nothing that is ever shown is wrong.
-        period: The column of periods, such as days, which is also given as `group_by=` in the call: a look at the end
-            of each. Without one, a look at all rows.
+        period: The column of periods, such as days, in the order of their values (as text, `"10"` comes before `"8"`,
+            which is an error), which is also given as `group_by=` in the call: a look at the end of each. Without one,
+            a look at all rows.
         groups: The number of groups that may ever occur. Without it limits are wider, as groups may turn up later.
         bounds: The ends between which the value of every row lies, for means of numbers, such as `(0, 100)`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from tidyfair.escapes import visible
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tidyfair.metric_sets import MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.options import Options, OptionsOf
@@ -104,6 +105,19 @@ class CalledOnData(ABC):
         check_tally(tally)
         called = self._reading(tally.given)
         return called._results(tally, called._options(called._run, keywords, ReadOptions))  # noqa: SLF001 - as above
+
+
+class MetricSetOnData(CalledOnData):
+    """The same of a metric set, which reads the columns that are given."""
+
+    metrics: MetricSet
+
+    @property
+    def _run(self) -> Run:
+        return self.metrics.run
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(cast("Any", self), metrics=self.metrics.reading(columns))
 
 
 def _as_written(value: object) -> object:

@@ -30,6 +30,7 @@ from tidyfair.intervals.proportions import (
     difference_limits,
     homogeneity,
     mantel_haenszel,
+    mantel_haenszel_limits,
     z_value,
 )
 from tidyfair.intervals.quantities import Shares
@@ -51,10 +52,13 @@ if TYPE_CHECKING:
 
 __all__ = ["PairwiseTest", "StratifiedTest", "WorstGroups", "pairwise", "stratified", "worst_groups"]
 
+_DEVIATIONS = "\0deviations"
+"""The standard errors that limits are from their difference."""
 _PAIRS = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".estimate": pl.Float64,
     ".estimate_other": pl.Float64, ".difference": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
     ".method": pl.String, ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".n": pl.Int64, ".n_other": pl.Int64,
+    _DEVIATIONS: pl.Float64,
 }  # fmt: skip
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups, but Fisher's."""
@@ -95,29 +99,81 @@ class PairwiseTest(OuterGroupTest):
         denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
         names = part.texts.gather(count.group_cells)
         method = f"{self.test}, mid-p" if self.mid_p else self.test
-        rates = Shares.of_counts(numerator, denominator)
-        value, (low, high) = rates.value, rates.limits(z_value(self.conf_level))
+        value = numerator / denominator
         one, other = np.triu_indices(len(denominator), 1)
-        lower, upper = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
         test = _TESTS.get(self.test) or partial(fisher, mid_p=self.mid_p)
         counts = np.column_stack([numerator[one], denominator[one], numerator[other], denominator[other]])
         p_values = np.array([test(*row) for row in counts.tolist()])
-        columns = {
+        columns: dict[str, Any] = {
             ".metric": [count.name] * len(one), ".by": [part.metric.by.text] * len(one), ".group": names.gather(one),
             ".other": names.gather(other), ".estimate": value[one], ".estimate_other": value[other],
-            ".difference": value[one] - value[other], ".lower": lower, ".upper": upper,
-            ".method": [method] * len(one), ".p_value": p_values, ".p_adjusted": np.full(len(one), np.nan),
-            ".n": denominator[one], ".n_other": denominator[other],
+            ".difference": value[one] - value[other], ".lower": None, ".upper": None,
+            ".method": [method] * len(one), ".p_value": p_values, ".p_adjusted": None,
+            ".n": denominator[one], ".n_other": denominator[other], _DEVIATIONS: None,
         }  # fmt: skip
         if self.adjust == "max_t":
-            columns[".p_adjusted"] = _max_t(p_values, denominator, (one, other), self.times, part.random)
+            largest = _LargestDistance(denominator, (one, other), self.times, part.random)
+            columns[".p_adjusted"] = largest.adjusted(p_values)
+            columns[_DEVIATIONS] = largest.quantile(self.conf_level)
         return pl.DataFrame(columns, schema=_PAIRS)
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         if self.adjust == "max_t":
-            return table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
-        table = super()._adjusted(table)
-        return self._closed(table) if self.adjust == "holm" and len(table) else table
+            table = table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
+        else:
+            table = super()._adjusted(table)
+            table = self._closed(table) if self.adjust == "holm" and len(table) else table
+            table = table.with_columns(self._deviations(table).alias(_DEVIATIONS))
+        return self._with_limits(table)
+
+    def _deviations(self, table: pl.DataFrame) -> pl.Series:
+        """The standard errors to both sides of a difference that hold it at the level of a family of differences.
+
+        For all at once by Bonferroni's inequality, where p-values bound any false rejection; where they bound the share
+        of false ones, for as large a share of those rejected (Benjamini and Yekutieli, 2005).
+        """
+        families, error = self._families(table), 1 - self.conf_level
+        is_rejected = table[".p_adjusted"] < error
+        counted = pl.DataFrame({"family": families, "rejected": is_rejected})
+        pairs, rejected = counted.select(
+            pl.len().over("family").alias("pairs"), pl.col("rejected").sum().clip(1).over("family")
+        ).get_columns()
+        if self.adjust == "none":
+            share = error + 0 * pairs
+        elif self.adjust == "holm":
+            share = error / pairs
+        else:
+            share = error * rejected / pairs
+        if self.adjust == "by":
+            share /= pairs.map_elements(_harmonic, return_dtype=pl.Float64)
+        distinct = {one: z_value(1 - one) for one in share.unique()}
+        return share.replace_strict(distinct, return_dtype=pl.Float64)
+
+    def _with_limits(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with limits of differences that exclude 0 where the adjusted p-value rejects it, and only there.
+
+        Of a difference that is rejected, the side is known (Strassburger and Bretz, 2008), so that limits on the other
+        side, which may be those of a test that is less strict, end right beside 0.
+        """
+        import numpy as np
+
+        deviations = table[_DEVIATIONS].to_numpy()
+        lower, upper = np.full((2, len(table)), np.nan)
+        columns = (".estimate", ".n", ".estimate_other", ".n_other")
+        value, rows, other, other_rows = (table[name].to_numpy().astype(float) for name in columns)
+        for z in np.unique(deviations).tolist():
+            at = deviations == z
+            limits, of_other = Shares(value[at], rows[at]).limits(z), Shares(other[at], other_rows[at]).limits(z)
+            lower[at], upper[at] = difference_limits(value[at], limits, other[at], of_other)
+        difference = value - other
+        is_rejected = table[".p_adjusted"].to_numpy() < 1 - self.conf_level
+        nearest = np.nextafter(0, difference)
+        lower = np.where(is_rejected & (difference > 0), np.maximum(lower, nearest), lower)
+        upper = np.where(is_rejected & (difference < 0), np.minimum(upper, nearest), upper)
+        lower = np.where(is_rejected, lower, np.minimum(lower, 0))
+        upper = np.where(is_rejected, upper, np.maximum(upper, 0))
+        limits = (pl.Series(".lower", lower), pl.Series(".upper", upper))
+        return table.with_columns(limits).drop(_DEVIATIONS)
 
     def _closed(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with p-values adjusted by Holm, for as many pairs as can be equal (Shaffer, 1986)."""
@@ -181,32 +237,63 @@ def _check_single_rate(function: str, metric: GroupwiseMetric) -> None:
         raise ArgumentError(msg)
 
 
-def _max_t(p_values: Array, rows: Array, pairs: tuple[Array, Array], times: int, random: np.random.Generator) -> Array:
-    """P-values of pairs of groups, adjusted step-down by the largest distance of any pair (Westfall and Young, 1993).
+def _harmonic(count: int) -> float:
+    """The sum of 1, 1/2, 1/3 and so on."""
+    return sum(1 / number for number in range(1, count + 1))
+
+
+class _LargestDistance:
+    """The largest distance of any pair of groups by chance, in standard errors (Westfall and Young, 1993).
 
     The distance of two equal groups in standard errors of their own is nearly normal, and its correlation with that of
     any other two equal groups follows from the numbers of rows alone. So it is drawn without knowing which groups are
     equal and what their rates are, which shuffling all groups together does not allow.
     """
-    import numpy as np
 
-    normal = NormalDist()
-    drawn = random.standard_normal((times, len(rows))) / np.sqrt(rows)
-    largest, adjusted = np.zeros(times), np.empty(len(p_values))
-    most_equal = _most_equal([len(rows)])[::-1]
-    falling = np.argsort(-p_values, kind="stable")
-    for pair, at_most in zip(falling, most_equal, strict=True):
-        one, other, p_value = pairs[0][pair], pairs[1][pair], float(p_values[pair])
-        tail = p_value / 2  # zero for the smallest floats
-        error = math.sqrt(1 / rows[one] + 1 / rows[other])
-        np.maximum(largest, np.abs(drawn[:, one] - drawn[:, other]) / error, out=largest)
-        distance = -normal.inv_cdf(tail) if tail else math.inf
-        reached = (1 + (largest >= distance).sum()) / (1 + times)
-        # the probability for any pair is at least that of this pair, and at most the sum over those that can be equal
-        adjusted[pair] = min(max(reached, p_value), at_most * p_value, 1)
-    rising = falling[::-1]
-    adjusted[rising] = np.maximum.accumulate(adjusted[rising])
-    return adjusted
+    def __init__(self, rows: Array, pairs: tuple[Array, Array], times: int, random: np.random.Generator) -> None:
+        import numpy as np
+
+        self._rows, self._pairs = rows, pairs
+        self._drawn = random.standard_normal((times, len(rows))) / np.sqrt(rows)
+
+    def adjusted(self, p_values: Array) -> Array:
+        """The p-values of the pairs, adjusted step-down."""
+        import numpy as np
+
+        normal, times = NormalDist(), len(self._drawn)
+        largest, adjusted = np.zeros(times), np.empty(len(p_values))
+        most_equal = _most_equal([len(self._rows)])[::-1]
+        falling = np.argsort(-p_values, kind="stable")
+        for pair, at_most in zip(falling, most_equal, strict=True):
+            p_value = float(p_values[pair])
+            tail = p_value / 2  # zero for the smallest floats
+            np.maximum(largest, self._distance(pair), out=largest)
+            distance = -normal.inv_cdf(tail) if tail else math.inf
+            reached = (1 + (largest >= distance).sum()) / (1 + times)
+            # the probability for any pair is that of this one at least, and at most the sum of those that can be equal
+            adjusted[pair] = min(max(reached, p_value), at_most * p_value, 1)
+        rising = falling[::-1]
+        adjusted[rising] = np.maximum.accumulate(adjusted[rising])
+        return adjusted
+
+    def quantile(self, level: float) -> float:
+        """The distance that no pair exceeds at some level, which is Bonferroni's at most."""
+        import numpy as np
+
+        largest, pairs = np.zeros(len(self._drawn)), len(self._pairs[0])
+        for pair in range(pairs):
+            np.maximum(largest, self._distance(pair), out=largest)
+        rank = math.ceil(level * (len(largest) + 1))
+        most = z_value(1 - (1 - level) / pairs)
+        return most if rank > len(largest) else min(float(np.sort(largest)[rank - 1]), most)
+
+    def _distance(self, pair: int) -> Array:
+        """The distance of a pair in each draw."""
+        import numpy as np
+
+        one, other = self._pairs[0][pair], self._pairs[1][pair]
+        error = math.sqrt(1 / self._rows[one] + 1 / self._rows[other])
+        return np.abs(self._drawn[:, one] - self._drawn[:, other]) / error
 
 
 class StratifiedTest(OuterGroupTest):
@@ -219,6 +306,8 @@ class StratifiedTest(OuterGroupTest):
         schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
         rows: list[dict[str, Any]] = []
         for count in part.counts:
+            if not len(count.group_cells):
+                continue
             reference = _reference(part, count)
             groups = [group for group in range(len(count.group_cells)) if group != reference]
             rows += [self._compared(part, count, group, reference) for group in groups]
@@ -262,7 +351,8 @@ def _within_strata(crude: float, strata: RateCounts, group: int, reference: int,
     other_hits, other_rows = strata.numerator[:, reference], strata.denominator[:, reference]
     tables = (hits, rows, other_hits, other_rows)
     adjusted, error = mantel_haenszel(*tables)
-    z, p_homogeneity, p_equal_odds = z_value(level), homogeneity(*tables), equal_odds(*tables)
+    (lower,), (upper,) = mantel_haenszel_limits(*tables, z_value(level))
+    p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
     differences = hits / rows - other_hits / other_rows
     is_reversed = bool((differences > 0).all() and crude < 0) or bool((differences < 0).all() and crude > 0)
     pattern = "alike"
@@ -271,7 +361,7 @@ def _within_strata(crude: float, strata: RateCounts, group: int, reference: int,
     elif p_homogeneity < 1 - level:
         pattern = "heterogeneous"
     return {
-        ".adjusted": adjusted, ".lower": adjusted - z * error, ".upper": adjusted + z * error, ".std_error": error,
+        ".adjusted": adjusted, ".lower": lower, ".upper": upper, ".std_error": error or None,
         ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
         ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
     }  # fmt: skip
@@ -349,14 +439,20 @@ def pairwise(
             errors of the pair (Westfall and Young, 1993). It is never above Holm's within a comparison, and it, too,
             holds for the pairs that are equal where others are not.
         family: The pairs that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
-        conf_level: Confidence level of each interval (Newcombe's), which is not adjusted.
+        conf_level: Confidence level of the intervals, together as the p-values are adjusted, and 1 less the p-value
+            below which groups are told apart.
         times: Number of draws for `"max_t"`.
         seed: Seed of the draws.
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each pair and outer group: `.group`, `.other`,
         both values, `.difference`, `.lower`, `.upper`, `.method` (the test), `.p_value`, `.p_adjusted`, and the rows of
-        both.
+        both. Limits are Newcombe's, at a level at which they hold for all pairs together, without steps: by
+        Bonferroni's inequality for `"holm"`, by the quantile of the largest distance for `"max_t"`; with `"bh"` and
+        `"by"` so that of the pairs that are told apart the share outside of their limits is expected to be small
+        (Benjamini and Yekutieli, 2005); with `"none"` each alone. They agree with `.p_adjusted`: where it is below
+        1 - `conf_level` they exclude 0, if need be by ending at the smallest number beside it, and else they include
+        it.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
@@ -395,9 +491,11 @@ def stratified(
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
-        difference, the `.adjusted` one (Mantel and Haenszel's) with `.lower`, `.upper` and `.std_error`, `.p_value`
-        (Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's Q), and `.p_equal_odds`, of the
-        odds ratios (Breslow and Day's, with Tarone's correction; null where no odds ratio is common to strata).
+        difference, the `.adjusted` one (Mantel and Haenszel's) with `.lower` and `.upper` (Miettinen and Nurminen's, by
+        the same weights) and `.std_error` (Sato's; null where all rates are 0 or 1, of which it knows nothing),
+        `.p_value` (Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's Q), and
+        `.p_equal_odds`, of the odds ratios (Breslow and Day's, with Tarone's correction; null where no odds ratio is
+        common to strata).
         `.pattern` is `simpson` where all strata have the other sign than the crude difference, `heterogeneous` where
         differences vary so that one number for all of them says little, else `alike`. Strata without one of the two
         groups do not count. It needs scipy.

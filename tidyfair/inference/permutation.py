@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, MOST_SHUFFLED, in_order, kept_keys, placed
+from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, kept_keys, placed
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
@@ -110,9 +110,7 @@ class _ShuffledCells:
             table = np.zeros(shape[1:], dtype=np.int64)
             np.add.at(table, (group[rows], label[rows]), counts[rows])
             tables.append((int(of_outer[rows[0]]), table))
-            if table.sum() >= MOST_SHUFFLED:
-                msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
-                raise ArgumentError(msg)
+            check_shuffled(int(table.sum()))
         moves = _is_among(labels, among)
         return cls(tally, keys, names, outers, groups, labels, shape, tables, moves)
 

@@ -54,6 +54,8 @@ _LOGISTIC = math.pi**2 / 3
 """The variance of the logistic distribution, which is that of single rows on the scale of logits."""
 _EDGE = 1e-12
 """Means of rates stay so far from 0 and 1."""
+_MOST_COUNTED = 1e9
+"""Of more rows of a group, logarithms of likelihoods are too large to tell spreads from each other."""
 _FACTORS = 8
 """The Stirling series of the gamma function is used from here on."""
 
@@ -64,6 +66,14 @@ class PooledRates(ABC):
 
     hits: Array
     rows: Array
+
+    @cached_property
+    def _counted(self) -> tuple[Array, Array]:
+        """The hits and rows that likelihoods are of: those of very large groups as of fewer rows with the same rate."""
+        import numpy as np
+
+        share = np.minimum(1, _MOST_COUNTED / self.rows)
+        return self.hits * share, self.rows * share
 
     @property
     @abstractmethod
@@ -167,9 +177,10 @@ class BetaBinomial(PooledRates):
         import numpy as np
 
         strength = strengths[:, None]
-        hits, misses = self.hits[None], (self.rows - self.hits)[None]
+        counted, rows = self._counted
+        hits, misses = counted[None], (rows - counted)[None]
         curvature = np.ones_like(strengths)
-        logit = np.full(len(strengths), math.log((self.hits.sum() + 0.5) / (self.rows.sum() - self.hits.sum() + 0.5)))
+        logit = np.full(len(strengths), math.log((hits.sum() + 0.5) / (misses.sum() + 0.5)))
         for _ in range(_STEPS):
             mean = share_of_logit(logit)
             a, b = strength * mean[:, None], strength * (1 - mean)[:, None]
@@ -243,14 +254,14 @@ class Additive(PooledRates):
         """The most probable effects for each standard deviation of interactions, by Newton's method."""
         import numpy as np
 
-        indicators, precision = self._design
+        (hits, rows), (indicators, precision) = self._counted, self._design
         variance = (spreads**2)[:, None]
         effects: Array = np.zeros((len(spreads), len(precision)))
-        effects[:, 0] = math.log((self.hits.sum() + 0.5) / (self.rows.sum() - self.hits.sum() + 0.5))
-        interactions: Array = np.zeros((len(spreads), len(self.rows)))
+        effects[:, 0] = math.log((hits.sum() + 0.5) / (rows.sum() - hits.sum() + 0.5))
+        interactions: Array = np.zeros((len(spreads), len(rows)))
         for _ in range(_STEPS):
             rate = share_of_logit(effects @ indicators.T + interactions)
-            weight, residual = self.rows * rate * (1 - rate), self.hits - self.rows * rate
+            weight, residual = rows * rate * (1 - rate), hits - rows * rate
             damping = 1 / (1 + weight * variance)
             to_zero = damping * (variance * residual - interactions)
             gradient = (residual - weight * to_zero) @ indicators - precision * effects
@@ -266,12 +277,12 @@ class Additive(PooledRates):
                 break
         logit = effects @ indicators.T + interactions
         rate = share_of_logit(logit)
-        weight = self.rows * rate * (1 - rate)
+        weight = rows * rate * (1 - rate)
         damping = 1 / (1 + weight * variance)
         information = self._information(weight * damping)
         # log(1 + e^x) without overflow
-        likelihood = (self.hits * logit - self.rows * np.logaddexp(0, logit)).sum(axis=1)
-        priors = (effects**2 * precision).sum(axis=1) + (variance * (self.hits - self.rows * rate) ** 2).sum(axis=1)
+        likelihood = (hits * logit - rows * np.logaddexp(0, logit)).sum(axis=1)
+        priors = (effects**2 * precision).sum(axis=1) + (variance * (hits - rows * rate) ** 2).sum(axis=1)
         determinants = np.linalg.slogdet(information)[1] - np.log(damping).sum(axis=1)
         density = likelihood - priors / 2 - determinants / 2 - (spreads / _INTERACTION) ** 2 / 2
         covariance = np.linalg.inv(information)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
 from tidyfair.evaluation.results import tidy_results
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.gates import judged_metrics, limited
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts
@@ -22,8 +23,7 @@ from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from collections.abc import Set as AbstractSet
-    from typing import Self, TypeAlias, Unpack
+    from typing import TypeAlias, Unpack
 
     import numpy as np
 
@@ -53,7 +53,7 @@ _UNWEIGHTED: dict[str, str] = dict.fromkeys(
 
 
 @dataclass(frozen=True, repr=False)
-class ProbabilityOf(CalledOnData):
+class ProbabilityOf(MetricSetOnData):
     """Metrics with a limit, as a callable on dataframes; made by `probability`."""
 
     subject: ClassVar[str] = "A probability"
@@ -73,13 +73,6 @@ class ProbabilityOf(CalledOnData):
     ) -> Any:  # fmt: skip
         """Evaluate on a dataframe; it takes what a metric takes, without weights and clusters."""
         return self._on_data(data, truth, estimate, options)
-
-    @property
-    def _run(self) -> Run:
-        return self.metrics.run
-
-    def _reading(self, columns: AbstractSet[str]) -> Self:
-        return replace(self, metrics=self.metrics.reading(columns))
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
@@ -124,17 +117,17 @@ class ProbabilityOf(CalledOnData):
         columns = dict.fromkeys([*key_columns(results), ".metric", ".by", ".estimator", *keys, ".estimate"])
         results = results.select(*columns, pl.lit(self.limit).alias(".limit"))
         results = results.join(shares, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        return results.with_columns(pl.when(value.is_not_null()).then(".probability").alias(".probability"))
+        return _where_compared(evaluated, results)
 
     def _pooled(self, case: Case, pooling: Pooling) -> pl.DataFrame:
         """The results of a metric with the share of draws of pooled rates on the good side of the limit."""
         results = tidy_results(case.evaluated, undefined_is_null=False)
         shares = [self._share_within(case, outer, pooling) for outer in range(len(results))]
-        value = pl.when(pl.col(".estimate").is_not_null()).then(pl.Series(shares, dtype=pl.Float64))
-        return results.select(
+        results = results.select(
             *key_columns(results), ".metric", ".by", ".estimator", ".estimate", pl.lit(self.limit).alias(".limit"),
-            value.alias(".probability"),
+            pl.Series(".probability", shares, dtype=pl.Float64),
         )  # fmt: skip
+        return _where_compared(case.evaluated, results)
 
     def _share_within(self, case: Case, outer: int, pooling: Pooling) -> float | None:
         """The share of draws of an outer group on the good side of the limit."""
@@ -155,6 +148,24 @@ class ProbabilityOf(CalledOnData):
     def _within(self, value: pl.Expr) -> pl.Expr:
         """Tell which values are on the good side of the limit."""
         return value < self.limit if self.side == "below" else value > self.limit
+
+
+def _where_compared(evaluated: Evaluated, results: pl.DataFrame) -> pl.DataFrame:
+    """The results without a probability where there is no value, or none but that of a single group, with a warning."""
+    compared = evaluated.rows.filter(pl.col("estimate").is_not_null(), ~pl.col("excluded"))
+    counted = compared.group_by("spec", "outer").agg(pl.col(GROUP_CELL).n_unique())
+    groups = {(spec, outer): count for spec, outer, count in counted.rows()}
+    outers = range(len(evaluated.group_cells.outer_keys))
+    is_alone: list[bool] = []
+    for number, spec in enumerate(evaluated.specs):
+        needed = spec.aggregate.groups_needed if spec.aggregate else 1
+        of_spec = [0 < groups.get((number, outer), 0) < needed for outer in outers]
+        is_alone += of_spec
+        if any(of_spec) and spec.by:
+            of_group = Status.text_of(Status.TOO_FEW_GROUPS)
+            warn(f"{spec.name} by {spec.by.text} has no probability ({of_group}).", UndefinedWarning)
+    is_known = pl.col(".estimate").is_not_null() & ~pl.lit(pl.Series(is_alone, dtype=pl.Boolean))
+    return results.with_columns(pl.when(is_known).then(".probability").alias(".probability"))
 
 
 @refuse_unknown_keywords
@@ -178,7 +189,8 @@ def probability(
 
     Returns:
         A callable that takes what a metric takes, and gives the metric's rows with the `.limit` and the `.probability`.
-        Null where there is no value.
+        Null where there is no value, and, with a warning, where there is one group only, which is as far from no other
+        group whatever its rate.
 
     Raises:
         ArgumentError: Without one limit, for one that the metric cannot reach, and for scores, weights and clusters, of

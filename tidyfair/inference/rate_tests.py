@@ -18,7 +18,7 @@ from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.proportions import adjusted
-from tidyfair.intervals.resampling import MOST_SHUFFLED, generator
+from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.specs.columns import Column, are_columns, names_of
@@ -90,9 +90,7 @@ class CountedRate(RateCounts):
         """The numerator of each group with group labels shuffled within strata, `times` over."""
         import numpy as np
 
-        if self.denominator.sum() >= MOST_SHUFFLED:
-            msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
-            raise ArgumentError(msg)
+        check_shuffled(int(self.denominator.sum()))
         drawn = np.zeros((times, self.denominator.shape[1]), dtype=np.int64)
         for denominator, numerator in zip(self.denominator, self.numerator, strict=True):
             if denominator.sum():

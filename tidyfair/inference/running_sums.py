@@ -11,6 +11,7 @@ from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.confidence_sequences import Totals
+from tidyfair.inference.periods import check_periods
 from tidyfair.inference.rate_tests import reads_one_label
 
 if TYPE_CHECKING:
@@ -56,12 +57,8 @@ class Looks:
         """The looks at the outer groups of a tally."""
         import numpy as np
 
-        if period is not None and period not in outer_keys.columns:
-            msg = f"monitor() needs the periods as outer groups: `group_by={period!r}`."
-            raise ArgumentError(msg)
-        if period is not None and outer_keys[period].null_count():
-            msg = f"monitor(): some rows have no {period!r}, so that nobody knows when they came; leave them out."
-            raise ArgumentError(msg)
+        if period is not None:
+            check_periods("monitor", outer_keys, period)
         series = outer_keys.drop(period or [], UNGROUPED, strict=False)
         periods = outer_keys.select([] if period is None else pl.col(period).alias(".period"))
         table = pl.DataFrame({_SERIES: _codes(series, outer_keys), _PERIOD: _codes(periods, outer_keys)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -35,13 +35,19 @@ __all__ = ["rows_needed", "smallest_difference"]
 _HALVINGS = 14
 _MOST_GROUPS = 10_000
 _MOST_ROWS = 10**7
-_TOTALS = 150
-"""The most numbers of hits that have a test of their own."""
-_FEWEST, _TIMES = 200, 25
-"""Shuffles of a test: at least, and more for each draw that is tested by it."""
+_TOTALS, _DRAWS_OF_TOTAL = 100, 20
+"""The most numbers of hits that have a test of their own, and the draws that each is for."""
+_FEWEST = 200
+"""The fewest shuffles of a test."""
+_LEAST_MORE, _MOST_MORE, _NUMBERS = 5, 25, 250
+"""More of them for each draw that is tested: at least, at most, and as many as cost so many numbers."""
+_PILOT, _SURE = 0.1, 5.0
+"""The share of draws that may tell alone, and how far from the power they then are, in standard errors."""
 _LEAST_CONFIDENCE = 0.5
 _JUDGED = 12
 """Draws that a gate judges in each of two rounds: over all draws, and over those where its verdicts change."""
+_DRAWS_OF_GATE = 1_000
+"""Draws of each interval that a gate reads; the errors of so many cancel out."""
 _SHOWN = {
     ".groups": pl.Int64, ".smallest": pl.String, ".rows": pl.Int64, ".share": pl.Float64, ".difference": pl.Float64,
     ".power": pl.Float64, ".confidence": pl.Float64,
@@ -179,6 +185,15 @@ class _Study:
 
     def detects(self, difference: float, rows: Sequence[int], share: float) -> bool:
         """Tell whether the test detects that difference of the smallest group from all others with the power."""
+        few = replace(self, times=math.ceil(self.times * _PILOT))
+        detected = few.share_detected(difference, rows, share)
+        # far from the power that is needed, few draws tell
+        if abs(detected - self.power) > _SURE * math.sqrt(self.power * (1 - self.power) / few.times):
+            return detected > self.power
+        return self.share_detected(difference, rows, share) >= self.power
+
+    def share_detected(self, difference: float, rows: Sequence[int], share: float) -> float:
+        """The share of draws in which the test detects that difference."""
         import numpy as np
 
         random, size = np.random.default_rng(self.seed), np.array(rows)
@@ -187,19 +202,20 @@ class _Study:
         hits = random.binomial(size, rates, (self.times, len(rows)))
         distances, totals = _distances(hits, size), hits.sum(axis=1)
         # shuffled groups keep the number of hits; where it takes many values, those close by share a test
-        step = 1 + int(np.ptp(totals)) // _TOTALS
+        step = 1 + int(np.ptp(totals)) // min(_TOTALS, 1 + self.times // _DRAWS_OF_TOTAL)
+        more = min(max(_NUMBERS // len(rows), _LEAST_MORE), _MOST_MORE)
         rejected = 0
         for part in np.unique(totals // step):
             is_of_part = totals // step == part
             tested = distances[is_of_part]
             total = int(np.median(totals[is_of_part]))
-            shuffled = _shuffled(size, total, _FEWEST + _TIMES * len(tested), random)
+            shuffled = _shuffled(size, total, _FEWEST + more * len(tested), random)
             by_chance = np.sort(_distances(shuffled, size))
             farther = len(by_chance) - np.searchsorted(by_chance, tested + SAME)
             as_far = len(by_chance) - np.searchsorted(by_chance, tested - SAME)
             reached = (as_far + farther) / 2 if self.mid_p else as_far
             rejected += int((reached <= (1 - self.confidence) * len(by_chance)).sum())
-        return rejected >= self.power * self.times
+        return rejected / self.times
 
 
 @dataclass(frozen=True)
@@ -266,9 +282,11 @@ class _GateStudy:
         possibly = len(given) - [*given[::-1], True].index(True)
         start = int(ranks[surely - 1]) + 1 if surely else 0
         stop = int(ranks[possibly]) if possibly < len(given) else times
+        needed = self.study.power * times
+        if not start < needed <= stop:
+            return start >= needed
         between = self._gives(hits[order[_spread(start, stop)]], rows)
-        share_between = between.mean() if len(between) else 0.0
-        return bool(start + share_between * (stop - start) >= self.study.power * times)
+        return bool(start + between.mean() * (stop - start) >= needed)
 
     def _disparities(self, hits: Array) -> Array:
         """The range of the hits of groups, or the ratio of the fewest to the most."""
@@ -281,8 +299,6 @@ class _GateStudy:
         """A mask of the draws of which the gate gives the verdict, each judged alone."""
         import numpy as np
 
-        if not len(hits):
-            return np.zeros(0, dtype=bool)
         draws = np.arange(len(hits))
         data = pl.DataFrame(
             {
@@ -295,7 +311,7 @@ class _GateStudy:
         parity = demographic_parity("group") if self.side == "below" else demographic_parity_ratio("group")
         results = parity(
             data, estimate="hit", group_by="draw", frequency_weights="rows", interval="auto", explain=True,
-            conf_level=2 * self.study.confidence - 1, on_undefined="ignore",
+            conf_level=2 * self.study.confidence - 1, times=_DRAWS_OF_GATE, on_undefined="ignore",
         )  # fmt: skip
         judged = check(results, **{self.side: self.limit})
         return (judged.sort("draw")[".verdict"] == self.verdict).to_numpy()
@@ -306,8 +322,6 @@ def _spread(start: int, stop: int) -> Array:
     import numpy as np
 
     count = min(_JUDGED, stop - start)
-    if not count:
-        return np.zeros(0, dtype=int)
     return (start + (np.arange(count) + 0.5) * (stop - start) / count).astype(int)
 
 

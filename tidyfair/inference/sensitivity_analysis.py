@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.calls import Evaluable
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.frontier import influences_of, is_of_cells, values_of
-from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, check
+from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, judged_metrics, limited
+from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.metric_sets import GroupwiseMetric, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
+from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column
 from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.inference.gates import Side
     from tidyfair.metric_sets import Metric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
@@ -65,7 +68,11 @@ _MOST_IN_ORDER = 3
 """The most kinds of moves of which all orders are tried."""
 _PRECISION = 200
 """Rows are counted up to this part of them."""
-_FAR = 1e-12
+_NO_EFFECT = 1e-12
+"""Moves that add less to a value, and less relative to the most that one adds, add nothing but rounding errors."""
+_MANY_ROWS = 1e8
+"""Moves in larger groups are compared in a group of so many rows, where what a row adds is no rounding error."""
+_CONFIDENCE, _HALF = 0.95, 0.5
 _SHOWN = {
     ".metric": pl.String, ".by": pl.String, ".error": pl.String, ".group": pl.String, ".to": pl.String,
     ".estimate": pl.Float64, ".limit": pl.Float64, ".verdict": pl.String, ".becomes": pl.String, ".share": pl.Float64,
@@ -92,10 +99,11 @@ class VerdictSensitivity(CalledOnData):
             For each disparity and outer group one row for each kind of `.error` and each `.group` in which it happens:
             the smallest `.share` of the `.n` rows (`.rows` of them) that turns the `.verdict` into what it `.becomes`,
             if they are those that matter most, which are `.moved` from cell to cell, and `.to` another group. It is
-            null where even all of them do not turn it, as where the disparity does not depend on them. For missing
-            truths, `.lowest` and `.highest` are the ends of what the `.estimate` may be, whatever the truths are; the
-            row without a group is about those of all groups, and has nothing else. They are null for other aggregates
-            than ranges, and where a group may be without a value.
+            null where even all of them do not turn it. For missing truths, `.lowest` and `.highest` are the ends of
+            what the `.estimate` may be, whatever the truths are; the row without a group is about those of all groups,
+            and has nothing else. They are null for other aggregates than ranges, and where a group may be without a
+            value. A disparity that reads no truth, such as demographic parity, has rows for wrong groups alone; where
+            there is no group, there is no row.
         """
         return self._on_data(data, truth, estimate, options)
 
@@ -132,15 +140,23 @@ class VerdictSensitivity(CalledOnData):
         named = [_truth_values(labels.index(sided, side), labels.event) for side in (TRUTH, ESTIMATE)]
         cells = sided.cells.with_columns(pl.Series(TRUTH, named[0]), pl.Series(ESTIMATE, named[1]))
         outer = sided.names([key.column for key in sided.outer])
-        shown = {name: key.column.name for name, key in zip(outer, sided.outer, strict=True)}
-        parts = cells.partition_by(outer, maintain_order=True) if outer else [cells]
-        tables: list[pl.DataFrame] = []
-        for part in sorted(parts, key=lambda part: _sortable(part.select(outer).row(0) if outer else ())):
+        keys = [pl.col(name).alias(key.column.name) for name, key in zip(outer, sided.outer, strict=True)]
+        # the columns of a result follow from the call, not from the data
+        tables = [pl.concat([cells.clear().select(keys), pl.DataFrame(schema=_SHOWN)], how="horizontal")]
+        for part in _parts(cells, outer):
             for metric, limit in zip(self.gate.metrics.metrics, self.gate.limits, strict=True):
                 table = _Study.of(metric, limit, self.gate.confidence, part, sided.names).table()
-                keys = part[[0] * len(table)].select(pl.col(name).alias(text) for name, text in shown.items())
-                tables.append(pl.concat([keys, table], how="horizontal"))
+                tables.append(pl.concat([part[[0] * len(table)].select(keys), table], how="horizontal"))
         return pl.concat(tables)
+
+
+def _parts(cells: pl.DataFrame, outer: Sequence[str]) -> list[pl.DataFrame]:
+    """The cells of outer groups, in the order of their keys; none where there are no rows."""
+    if cells.is_empty():
+        return []
+    if not outer:
+        return [cells]
+    return sorted(cells.partition_by(outer), key=lambda part: _sortable(part.select(outer).row(0)))
 
 
 def _sortable(values: Sequence[Any]) -> list[tuple[bool, Any]]:
@@ -200,6 +216,22 @@ class _Path:
     reach: float
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """The rows of an error at which the verdict becomes another."""
+
+    line: _Line
+    rows: int
+    verdict: str
+
+    def columns(self, exposed: int, cells: Array, groups: Sequence[str]) -> dict[str, Any]:
+        """The columns of results, from the rows that the error may be in, the cells and the names of groups."""
+        return {
+            ".to": None if self.line.to is None else groups[self.line.to], ".becomes": self.verdict,
+            ".share": self.rows / exposed, ".rows": self.rows, ".moved": self.line.in_words(self.rows, cells),
+        }  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class _Study:
     """A disparity of one outer group, its limit, and the cells of its groups."""
@@ -243,6 +275,12 @@ class _Study:
         """The formulas of the disparity."""
         return [formula for _, formula in self.metric.formulas]
 
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """The kinds of errors that may change the disparity."""
+        reads_truth = any("truth" in formula.reads for formula in self.formulas)
+        return (WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP) if reads_truth else (WRONG_GROUP,)
+
     def judged(self, scenarios: Sequence[Array], *, interval: bool = True) -> pl.DataFrame:
         """The results of some scenarios, in their order, with verdicts if there are intervals."""
         import numpy as np
@@ -272,26 +310,37 @@ class _Study:
         """All errors that are tried, in the order in which moves have most effect, and in others."""
         import numpy as np
 
-        effects = [np.nan_to_num(influences_of(formula, self.cells.astype(float))) for formula in self.formulas]
-        groups = range(len(self.cells))
-        for effect, sign in itertools.product(effects, (1, -1)):
-            for group in groups:
-                for error, moves in ((WRONG_TRUTH, _FLIPS), (MISSING_TRUTH, _FILLS)):
-                    gains = {move: sign * _gain(effect[group], move) for move in map(_indices, moves)}
-                    yield from self._ordered(error, group, None, gains)
-            for group, other in itertools.permutations(groups, 2):
-                # the other group changes the other way
-                gains = {(cell, cell): sign * (effect[group, cell] + effect[other, cell]) for cell in range(len(CELLS))}
-                yield from self._ordered(WRONG_GROUP, group, other, gains)
+        scale = np.maximum(self.cells.sum(axis=1) / _MANY_ROWS, 1)
+        for formula, sign in itertools.product(self.formulas, (1, -1)):
+            effect = sign * np.nan_to_num(influences_of(formula, self.cells / scale[:, None]))
+            if WRONG_TRUTH in self.errors:
+                yield from self._lines_of_truths(effect)
+            yield from self._lines_of_groups(effect, scale)
+
+    def _lines_of_truths(self, effect: Array) -> Iterator[_Line]:
+        """Errors of truths; a row in a cell has that effect on the value of its group."""
+        for group, of_group in enumerate(effect):
+            for error, moves in ((WRONG_TRUTH, _FLIPS), (MISSING_TRUTH, _FILLS)):
+                gains: dict[tuple[int, int], float] = {}
+                for source, entered in map(_indices, moves):
+                    gains[source, entered] = float(of_group[entered] - of_group[source])
+                yield from self._ordered(error, group, None, gains)
+
+    def _lines_of_groups(self, effect: Array, scale: Array) -> Iterator[_Line]:
+        """Members of the wrong group; effects are those of so many rows."""
+        for group, other in itertools.permutations(range(len(effect)), 2):
+            rows = min(scale[group], scale[other])
+            # the other group changes the other way
+            changes = effect[group] * (rows / scale[group]) + effect[other] * (rows / scale[other])
+            gains = {(cell, cell): float(change) for cell, change in enumerate(changes)}
+            yield from self._ordered(WRONG_GROUP, group, other, gains)
 
     def _ordered(
         self, error: str, group: int, to: int | None, gains: Mapping[tuple[int, int], float]
     ) -> Iterator[_Line]:
         """Lines of the moves that have an effect, in several orders."""
-        largest = max(map(abs, gains.values()), default=0)
-        useful = [
-            move for move, gain in gains.items() if gain > _FAR * max(largest, 1) and self.cells[group, move[0]] > 0
-        ]
+        least = _NO_EFFECT * max(1, *map(abs, gains.values()))
+        useful = [move for move, gain in gains.items() if gain > least and self.cells[group, move[0]] > 0]
         useful.sort(key=lambda move: -gains[move])
         orders = [tuple(useful), tuple(useful[::-1])]
         if len(useful) <= _MOST_IN_ORDER:
@@ -305,55 +354,38 @@ class _Study:
     def table(self) -> pl.DataFrame:
         """One row for each kind of error and group."""
         now = self.judged([self.cells]).row(0, named=True)
-        lines = list(dict.fromkeys(self.lines()))
-        found = self._turning(lines, now)
-        rows: list[dict[str, Any]] = []
+        turns = self._smallest_turns(list(dict.fromkeys(self.lines())), now)
         texts = [":".join("null" if value is None else str(value) for value in key) for key in self.keys.rows()]
         common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
-        for error in (WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP):
+        rows: list[dict[str, Any]] = []
+        for error in self.errors:
+            exposed = self._exposed(error)
             for group, text in enumerate(texts):
-                row = common | {".error": error, ".group": text, ".n": int(self._exposed(error, group))}
+                row = common | {".error": error, ".group": text, ".n": exposed[group]}
                 if error == MISSING_TRUTH:
                     row |= self._bounds(group)
-                rows.append(row | self._found_row(error, group, found, texts))
+                if (error, group) in turns:
+                    row |= turns[error, group].columns(exposed[group], self.cells, texts)
+                rows.append(row)
             if error == MISSING_TRUTH:
-                of_all = sum(int(self._exposed(error, group)) for group in range(len(texts)))
-                rows.append(common | {".error": error, ".n": of_all} | self._bounds(None))
+                rows.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))
         return pl.DataFrame(rows, schema=_SHOWN)
 
-    def _found_row(
-        self, error: str, group: int, found: Mapping[tuple[str, int], tuple[_Line, int, str]], texts: Sequence[str]
-    ) -> dict[str, Any]:
-        """The columns of the smallest error that turns the verdict."""
-        if (error, group) not in found:
-            return {}
-        line, rows, verdict = found[error, group]
-        return {
-            ".to": None if line.to is None else texts[line.to], ".becomes": verdict, ".rows": rows,
-            ".share": rows / self._exposed(error, group), ".moved": line.in_words(rows, self.cells),
-        }  # fmt: skip
+    def _exposed(self, error: str) -> list[int]:
+        """The rows of groups that an error may be in."""
+        names = {WRONG_TRUTH: ("tp", "fn", "fp", "tn"), MISSING_TRUTH: ("selected_only", "unselected_only")}
+        return self.cells[:, [_NAMES.index(name) for name in names.get(error, _NAMES)]].sum(axis=1).tolist()
 
-    def _exposed(self, error: str, group: int) -> float:
-        """The rows of a group that an error may be in."""
-        names = _NAMES
-        if error == MISSING_TRUTH:
-            names = ("selected_only", "unselected_only")
-        if error == WRONG_TRUTH:
-            names = ("tp", "fn", "fp", "tn")
-        return self.cells[group, [_NAMES.index(name) for name in names]].sum()
-
-    def _turning(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> dict[tuple[str, int], tuple[_Line, int, str]]:
-        """The line, the rows and the verdict of the smallest error of each kind and group that turns the verdict."""
+    def _smallest_turns(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> dict[tuple[str, int], _Turn]:
+        """Of each kind of error and group the one that turns the verdict with the fewest rows."""
         if not lines or now[".estimate"] is None:
             return {}
-        paths = self._best_paths(lines, now)
-        turned = self._searched(paths, now[".verdict"])
-        found: dict[tuple[str, int], tuple[_Line, int, str]] = {}
-        for path, (rows, verdict) in turned:
-            key = path.line.error, path.line.group
-            if key not in found or rows < found[key][1]:
-                found[key] = path.line, rows, verdict
-        return found
+        smallest: dict[tuple[str, int], _Turn] = {}
+        for turn in self._turns(self._best_paths(lines, now), now[".verdict"]):
+            key = turn.line.error, turn.line.group
+            if key not in smallest or turn.rows < smallest[key].rows:
+                smallest[key] = turn
+        return smallest
 
     def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
         """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
@@ -386,15 +418,14 @@ class _Study:
         ways = {PASS: {away: -to_pass}, FAIL: {-away: -to_fail}, UNSURE: {away: to_fail, -away: to_pass}}
         return ways[now[".verdict"]]
 
-    def _searched(self, paths: Sequence[_Path], verdict: str) -> Iterator[tuple[_Path, tuple[int, str]]]:
-        """The rows at which paths turn the verdict, and what it then is, of those that do."""
+    def _turns(self, paths: Sequence[_Path], verdict: str) -> Iterator[_Turn]:
+        """The rows at which paths turn the verdict, of those that do; all are halved together."""
         at_end = self._verdicts([(path, path.farthest) for path in paths])
         turning = [(path, last) for path, last in zip(paths, at_end, strict=True) if last not in (verdict, None)]
         low = [0] * len(turning)
         high = [path.farthest for path, _ in turning]
         becomes = [last for _, last in turning]
-        rounds = 0
-        while True:
+        for rounds in itertools.count():
             waiting = [
                 index for index in range(len(turning)) if high[index] - low[index] > max(1, high[index] // _PRECISION)
             ]
@@ -407,9 +438,8 @@ class _Study:
                     low[index] = rows
                 else:
                     high[index], becomes[index] = rows, seen
-            rounds += 1
-        for index, (path, _) in enumerate(turning):
-            yield path, (high[index], becomes[index])
+        for (path, _), rows, other in zip(turning, high, becomes, strict=True):
+            yield _Turn(path.line, rows, other)
 
     def _verdicts(self, scenarios: Sequence[tuple[_Path, int]]) -> list[str]:
         if not scenarios:
@@ -448,11 +478,6 @@ class _Study:
 
 def _indices(move: tuple[str, str]) -> tuple[int, int]:
     return _NAMES.index(move[0]), _NAMES.index(move[1])
-
-
-def _gain(effect: Array, move: tuple[int, int]) -> float:
-    """What a move adds to the value of its group."""
-    return float(effect[move[1]] - effect[move[0]])
 
 
 def _filled(cells: Array, groups: Array, choice: tuple[str, str]) -> Array:
@@ -511,9 +536,10 @@ def _probe(path: _Path, low: int, high: int, rounds: int) -> int:
     return (low + high) // 2
 
 
+@refuse_unknown_keywords
 def verdict_sensitivity(
     given: Gate | Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
-    confidence: float = 0.95,
+    confidence: float | None = None,
 ) -> VerdictSensitivity:  # fmt: skip
     """Ask how wrong the data would have to be to turn the verdict of a gate.
 
@@ -529,7 +555,7 @@ def verdict_sensitivity(
         given: A gate of `check` or `four_fifths`, or disparities with a limit; of metrics of labels.
         below: The limit of differences, unless a gate is given.
         above: The limit of ratios.
-        confidence: Confidence level of verdicts.
+        confidence: Confidence level of verdicts, 0.95 unless given.
 
     >>> from tidyfair import check, equal_opportunity
     >>> from tidyfair.datasets import lending
@@ -538,16 +564,7 @@ def verdict_sensitivity(
     >>> tried.select(".error", ".group", ".verdict", ".becomes", pl.col(".share").round(3)).row(0)
     ('wrong truth', 'female', 'pass', 'not enough evidence', 0.046)
     """
-    if isinstance(given, Gate):
-        if below is not None or above is not None:
-            msg = "verdict_sensitivity() takes the limit of the gate; `below=` and `above=` are for metrics."
-            raise ArgumentError(msg)
-        gate = given
-    else:
-        gate = check(given, below=below, above=above, confidence=confidence)
-        if not isinstance(gate, Gate):
-            msg = "verdict_sensitivity() takes a gate, or disparities with a limit, and not a result of them."
-            raise ArgumentError(msg)
+    gate = _gate_of(given, below, above, confidence)
     for metric in gate.metrics.metrics:
         if not isinstance(metric, GroupwiseMetric):
             msg = (
@@ -560,3 +577,26 @@ def verdict_sensitivity(
                 msg = f"verdict_sensitivity() takes metrics that are worked out from counts of labels; {name} is not."
                 raise ArgumentError(msg)
     return VerdictSensitivity(gate)
+
+
+def _gate_of(given: object, below: float | None, above: float | None, confidence: float | None) -> Gate:
+    """The gate that is given, or that of metrics and their limit."""
+    if isinstance(given, Gate):
+        if (below, above, confidence) != (None, None, None):
+            msg = (
+                "verdict_sensitivity() takes the limit and the confidence of the gate; `below=`, `above=` and "
+                "`confidence=` are for metrics."
+            )
+            raise ArgumentError(msg)
+        return given
+    if not isinstance(given, Evaluable | GroupwiseFactory):
+        msg = (
+            "verdict_sensitivity() takes a gate, or disparities with a limit, such as "
+            f'`verdict_sensitivity(equal_opportunity("sex"), below=0.1)`, not {in_short(given)}.'
+        )
+        raise ArgumentError(msg)
+    side, limit = limited("verdict_sensitivity", below, above)
+    metrics = judged_metrics("verdict_sensitivity", given, side, limit)
+    level = proper_share("confidence", _CONFIDENCE if confidence is None else confidence, _HALF)
+    limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
+    return Gate(metrics, tuple(limits), level)

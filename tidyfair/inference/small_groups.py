@@ -129,7 +129,7 @@ def shrunken_rates(
     given: dict[str, Any] = dict(options)
     of_draws = {name: given.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
     rates = _ShrunkenRates(
-        members, (), how_often(of_draws["times"], 2), whole("seed", of_draws["seed"], 0), "none", "all",
+        members, (), how_often(of_draws["times"]), whole("seed", of_draws["seed"], 0), "none", "all",
         conf_level=proper_share("conf_level", of_draws["conf_level"]), pooling=pooling,
     )  # fmt: skip
     return rates(data, truth, estimate, **given)

@@ -15,7 +15,7 @@ from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.rate_tests import RateCounts
-from tidyfair.intervals.resampling import placed
+from tidyfair.intervals.resampling import check_shuffled, placed
 from tidyfair.metric_sets import Metric
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import how_often, whole
@@ -239,6 +239,7 @@ class SubgroupSearch(SubgroupAudit):
         needed = statistic * (1 - _SAME)
         reached, largest = np.ones(len(denominator)), np.ones(len(denominator))
         step = max(1, _MOST_NUMBERS // max(conjunctions.numbers, 1))
+        check_shuffled(int(total))
         # both methods draw from the same distribution; one costs rows, the other combinations
         method = "count" if total <= _FEW_ROWS * len(combinations.denominator) else "marginals"
         for start in range(0, self.times, step):
@@ -498,7 +499,7 @@ def subgroup_search(
     """
     rate, columns = _checked("subgroup_search", metric, features, ("class",))
     depth, min_n = whole("depth", depth, 1), whole("min_n", min_n, 1)
-    times, seed = whole("times", how_often(times), 1), whole("seed", seed, 0)
+    times, seed = how_often(times), whole("seed", seed, 0)
     return SubgroupSearch(rate, columns, depth, min_n, times, seed)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tidyfair.intervals.least_favourable import errors_needed
 from tidyfair.intervals.proportions import difference_limits, z_value
 from tidyfair.intervals.quantities import Interval
 from tidyfair.specs.contrasts import Contrast
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.quantities import Quantities
+    from tidyfair.intervals.rest import WithRest
     from tidyfair.specs.aggregates import Aggregate
 
     Floats: TypeAlias = np.ndarray[Any, Any]
@@ -81,18 +83,93 @@ def _range(
     families: Sequence[Quantities], references: Sequence[int | None], pairs: Sequence[tuple[Floats, Floats]],
     aggregate: Contrast, level: float, times: int, random: np.random.Generator,
 ) -> Interval | None:  # fmt: skip
-    """The interval of the largest contrast of any pair: its lower end is simultaneous, its upper end pairwise."""
+    """The interval of the largest contrast of any pair, from limits of all pairs at once.
+
+    Its lower end is the largest limit that holds for all of them, its upper end that which holds where two groups are
+    so far apart. The worst of several families has the upper end of each by itself.
+    """
     z, logarithm = z_value(level), aggregate.is_relative
     q = _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm)
     lowest, highest = [0.0], [0.0]
-    for family, (one, other) in zip(families, pairs, strict=True):
+    for family, reference, (one, other) in zip(families, references, pairs, strict=True):
         for first, second in ((one, other), (other, one)):
             lowest.append(float(_at_once(family, first, second, q, logarithm=logarithm).max()))
-            highest.append(float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
+        highest.append(_upper_end(family, (one, other), z, is_range=reference is None, logarithm=logarithm))
     if any(map(math.isnan, (*lowest, *highest))):
         return None
     lower, upper = max(lowest), max(highest)
     return _of_range(families, aggregate, lower, upper, "pairwise")
+
+
+def _upper_end(family: Quantities, pair: tuple[Floats, Floats], z: float, *, is_range: bool, logarithm: bool) -> float:
+    """The upper end of the largest distance of any pair."""
+    one, other = pair
+
+    def largest(at: float) -> float:
+        sides = (_ends(family, *order, at, logarithm=logarithm)[1].max() for order in ((one, other), (other, one)))
+        return float(max(sides))
+
+    if not is_range or not family.is_independent:
+        return largest(z)
+    return largest(errors_needed(family.errors_of_limits(z, logarithm=logarithm), largest, z))
+
+
+def compared_with_rest(
+    families: Sequence[WithRest],
+    aggregate: Contrast,
+    level: float,
+    *,
+    times: int,
+    random: np.random.Generator,
+) -> Interval | None:
+    """The interval of the largest distance of any group to all others, or to all rows; None if there is none."""
+    import numpy as np
+
+    groups = [family.groups for family in families]
+    if not _have_errors(groups) or not _are_finite(groups) or not all(len(family) > 1 for family in families):
+        return None
+    z = q = z_value(level)
+    if max(map(len, families)) > _MANY_GROUPS:
+        q = z_value(((1 + level) / 2) ** (1 / sum(map(len, families))))
+    # two groups are the others of each other
+    elif len(families) > 1 or len(families[0]) > 2:
+        drawn = [family.largest_deviations(times, random, logarithm=aggregate.is_relative) for family in families]
+        q = float(np.quantile(np.fmax.reduce(drawn), (1 + level) / 2))
+    lower, upper = 0.0, 0.0
+    for family in families:
+        (low, high), (least, most) = _limits_to_rest(family, aggregate, q, z)
+        if np.isnan([low, high, least, most]).any():
+            return None
+        lower = max(lower, float(low.max()), float(-high.min()))
+        upper = max(upper, float(most.max()), float(-least.min()))
+    return _of_range(groups, aggregate, lower, upper, "pairwise")
+
+
+def _limits_to_rest(family: WithRest, aggregate: Contrast, q: float, z: float) -> tuple[Limits, Limits]:
+    """Limits of the distances of groups to the others or to all rows, for all of them at once, and for each alone."""
+    import numpy as np
+
+    logarithm, count, both = aggregate.is_relative, len(family), family.quantities
+    group, rest = np.arange(count), np.arange(count, 2 * count)
+    alone = at_once = _ends_of_pairs(both, group, rest, z, logarithm=logarithm)
+    if q != z:
+        below = _at_once(both, group, rest, q, logarithm=logarithm)
+        at_once = below, -_at_once(both, rest, group, q, logarithm=logarithm)
+    if aggregate.to != "overall":
+        return at_once, alone
+    low, high, least, most = (family.to_overall(end, logarithm=logarithm) for end in (*at_once, *alone))
+    return (low, high), (least, most)
+
+
+def _ends_of_pairs(family: Quantities, one: Floats, other: Floats, z: float, *, logarithm: bool) -> Limits:
+    """Limits of the differences of pairs, or of those of their logarithms, by the score of ratios if they have one."""
+    import numpy as np
+
+    ratio = family.ratio_limits(one, other, z) if logarithm else None
+    if ratio is None:
+        return _ends(family, one, other, z, logarithm=logarithm)
+    with np.errstate(divide="ignore"):
+        return np.log(ratio[0]), np.log(ratio[1])
 
 
 def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) -> Interval:

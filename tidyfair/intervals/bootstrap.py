@@ -95,13 +95,19 @@ def interval_of(value: pl.Expr, tally: Tally, level: float) -> list[pl.Expr]:
         # wider, as the interval of Student's t is (Hesterberg, 2015)
         factor = math.sqrt(clusters / max(1, clusters - 1))
         tail = math.erfc(factor * student(level, max(1, clusters - 1)) / math.sqrt(2)) / 2
-        if 0 < clusters < _FEW_CLUSTERS:
-            msg = f"There are {clusters} clusters; intervals from fewer than {_FEW_CLUSTERS} are not to be relied on."
-            warn(msg, ClusterWarning)
+    warn_of_few_clusters(tally)
     return [
         value.quantile(tail, "linear").alias(".lower"), value.quantile(1 - tail, "linear").alias(".upper"),
         (value.std() * factor).alias(".std_error"),
     ]  # fmt: skip
+
+
+def warn_of_few_clusters(tally: Tally) -> None:
+    """Warn of intervals from few clusters."""
+    clusters = _clusters(tally)
+    if clusters is not None and 0 < clusters < _FEW_CLUSTERS:
+        msg = f"There are {clusters} clusters; intervals from fewer than {_FEW_CLUSTERS} are not to be relied on."
+        warn(msg, ClusterWarning)
 
 
 def replicates_of(

@@ -12,7 +12,7 @@ from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation.results import tidy_groups
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.intervals.analytic import compared
+from tidyfair.intervals.analytic import compared, compared_with_rest
 from tidyfair.intervals.bootstrap import (
     ALIKE,
     INTERVAL,
@@ -29,8 +29,10 @@ from tidyfair.intervals.jackknife import is_smooth, with_deviations
 from tidyfair.intervals.kinds import Kind, quantities_of
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import generator
-from tidyfair.intervals.shares import share_of
+from tidyfair.intervals.rest import WithRest
+from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.intervals.simultaneous import band_limits, has_bands
+from tidyfair.specs.contrasts import Contrast
 from tidyfair.tallies.tally import BLOCK
 
 if TYPE_CHECKING:
@@ -53,9 +55,15 @@ __all__: list[str] = []
 _SCHEMA: dict[str, Any] = dict(zip(INTERVAL, (pl.Float64, pl.Float64, pl.Float64, pl.String, pl.Int64), strict=True))
 
 
+_TOGETHER = "\0together"
+"""The number of values of groups that intervals hold for at once."""
 _VALUE = ["name", "estimator", "min_n", "group_cell", LEVEL]
 """The columns that identify a value, for all specs that need it."""
 _REACH: dict[str, Any] = {ALIKE: pl.Boolean, LOW: pl.Float64, HIGH: pl.Float64, "z": pl.Float64}
+_LEAST_BEYOND = 4
+"""The fewest replicates beyond each end of an interval."""
+_EQUAL = 1e-9
+"""The relative difference of means that are the same is smaller."""
 _BY_REPLICATES = ("auto", "bootstrap")
 
 
@@ -65,24 +73,50 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
     rows = evaluated.rows.unique(_VALUE, keep="first", maintain_order=True)
     intervals: list[Interval | None] = [None] * len(rows)
     without_form = set[int]()
+    most_drawn = 1
     for (number, name), part in rows.with_row_index("index").group_by("spec", "name", maintain_order=True):
         spec = evaluated.specs[int(str(number))]
         formula = next(formula for metric, formula in spec.formulas if metric == name)
         kind = _kind(tally, formula, part["estimator"][0], options)
+        valued = part.filter(pl.col("estimate").is_not_null())
+        together = pl.len().over("outer") if options.simultaneous else pl.lit(1, pl.UInt32)
+        valued = valued.with_columns(together.alias(_TOGETHER))
         if kind is None:
             without_form.add(int(str(number)))
+            most_drawn = max(most_drawn, *valued[_TOGETHER])
             continue
-        valued = part.filter(pl.col("estimate").is_not_null())
         exact = options.interval == "exact"
-        limits = quantities_of(kind, spec, formula, valued, evaluated).intervals(options.conf_level, exact=exact)
-        for index, interval in zip(valued["index"], limits, strict=True):
-            intervals[index] = interval
+        family = quantities_of(kind, spec, formula, valued, evaluated)
+        for count in valued[_TOGETHER].unique():
+            limits = family.intervals(options.conf_level ** (1 / count), exact=exact)
+            for row in (valued[_TOGETHER] == count).arg_true():
+                intervals[valued["index"][row]] = limits[row]
     specs = [spec for number, spec in enumerate(evaluated.specs) if number in without_form]
+    is_simultaneous = options.simultaneous
+    if is_simultaneous:
+        options = _at_level_of(options, most_drawn)
     rows = _with_reach(tally, evaluated, dict.fromkeys(without_form, z_value(options.conf_level)), options)
     rows = rows.unique(_VALUE, keep="first", maintain_order=True)
     reach = rows.select(LOW, HIGH, pl.col("lone") | pl.col(ALIKE))
     table = _beside(groups, intervals, tally, specs, options, tidy_groups, reach)
-    return _without_ends_of_distances(table, evaluated.specs, options)
+    table = _without_ends_of_distances(table, evaluated.specs, options)
+    if not is_simultaneous:
+        return table
+    of_groups = pl.when(pl.col(".by").is_not_null()).then(pl.col(".method") + ", simultaneous")
+    return table.with_columns(of_groups.otherwise(".method").alias(".method"))
+
+
+def _at_level_of(options: Options, groups: int) -> Options:
+    """The options at the level at which replicates have limits that hold for all of some groups at once."""
+    level = options.conf_level ** (1 / groups)
+    least = math.ceil(_LEAST_BEYOND * 2 / (1 - level))
+    if groups > 1 and options.times < least:
+        msg = (
+            f"`times={options.times}` replicates do not show the ends of simultaneous intervals of {groups} groups, "
+            f"each at the level {level:.6g}: take `times={least}` or more."
+        )
+        raise ArgumentError(msg)
+    return replace(options, conf_level=level, simultaneous=False)
 
 
 def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, options: Options) -> pl.DataFrame:
@@ -348,7 +382,7 @@ def _of_pairs(evaluated: Evaluated, spec: MetricSpec, options: Options) -> _Form
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(evaluated, spec, part, dict.fromkeys(part["name"], "estimated"))
         aggregate = spec.aggregate
-        if aggregate is None:
+        if aggregate is None or not of_groups:
             return None
         return compared(of_groups, references, aggregate, options.conf_level, times=options.times, random=random)
 
@@ -361,8 +395,12 @@ def _families(
     """The quantities of each rate and label of an outer group, and the group that others are compared with."""
     families: list[Quantities] = []
     references: list[int | None] = []
+    needed = spec.aggregate.groups_needed if spec.aggregate else 1
     for (name, _), of_family in part.group_by("name", LEVEL, maintain_order=True):
         reference = of_family["is_reference"].arg_true().to_list()
+        # labels that cannot be compared are left out of the value too
+        if len(of_family) < needed or (part["is_reference"].any() and not reference):
+            continue
         if spec.aggregate is not None and spec.aggregate.compares_with_majority:
             reference = [of_family["size"].arg_max()]
         families.append(quantities_of(kinds[str(name)], spec, dict(spec.formulas)[str(name)], of_family, evaluated))
@@ -411,14 +449,67 @@ def _closed_form(
             return None
         kinds[name] = kind
     level, aggregate = options.conf_level, spec.aggregate
+    if isinstance(aggregate, Contrast) and _is_beside_rest(tally, spec, aggregate, kinds, rows):
+        return _beside_rest(evaluated, spec, aggregate, kinds, options)
     if aggregate is None or not _is_of_limits(spec, rows):
         return None
 
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(evaluated, spec, part, kinds)
+        if not of_groups:
+            return None
         return compared(of_groups, references, aggregate, level, times=options.times, random=random)
 
     return interval
+
+
+def _is_beside_rest(
+    tally: Tally, spec: MetricSpec, aggregate: Contrast, kinds: Mapping[str, Kind], rows: pl.DataFrame
+) -> bool:
+    """Check whether groups are compared with the mean of all others, or of all rows, of which nothing is left out."""
+    several = len(spec.formulas) > 1 or (rows[LEVEL] != NO_LEVEL).any()
+    if not aggregate.contexts or aggregate.signed or (several and aggregate.across != "worst"):
+        return False
+    if any(key.column.name != BLOCK for key in tally.clusters):
+        return False
+    if not all(kinds[name] == "share" or is_mean(formula) for name, formula in spec.formulas):
+        return False
+    value, weight = pl.col("estimate"), pl.col("weight")
+    total = (value * weight).sum()
+    mean = total / weight.sum()
+    if aggregate.to == "rest":
+        mean = (total - value * weight) / (weight.sum() - weight)
+    context = pl.col(str(aggregate.to))
+    sums = rows.group_by("outer", "name", LEVEL).agg(
+        adds_up=((mean - context).abs() <= _EQUAL * value.abs().max()).all() & (weight > 0).all() & (weight.len() > 1)
+    )
+    return bool(len(sums)) and bool(sums["adds_up"].fill_null(value=False).all())
+
+
+def _beside_rest(
+    evaluated: Evaluated, spec: MetricSpec, aggregate: Contrast, kinds: Mapping[str, Kind], options: Options
+) -> _Form:
+    """The function for the interval of a comparison with all others, or with all rows."""
+
+    def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
+        of_groups, _ = _families(evaluated, spec, part, kinds)
+        weights = [
+            of_family["weight"].to_numpy().astype(float)
+            for _, of_family in part.group_by("name", LEVEL, maintain_order=True)
+        ]
+        families = [WithRest.of(family, weight) for family, weight in zip(of_groups, weights, strict=True)]
+        return compared_with_rest(families, aggregate, options.conf_level, times=options.times, random=random)
+
+    return interval
+
+
+def _with_values(drawn: pl.DataFrame, value: pl.Series) -> pl.DataFrame:
+    """Intervals of which those of one end include their values, which quantiles of a low level need not."""
+    lower, upper = pl.col(".lower"), pl.col(".upper")
+    return drawn.with_columns(
+        pl.when(upper.is_null() & (lower > value)).then(value).otherwise(lower).alias(".lower"),
+        pl.when(lower.is_null() & (upper < value)).then(value).otherwise(upper).alias(".upper"),
+    )
 
 
 def _reaching(drawn: pl.DataFrame, value: pl.Series, reach: pl.DataFrame, z: float) -> pl.DataFrame:
@@ -488,6 +579,7 @@ def _drawn_beside(
     drawn = by_replicates(tally, specs, options, tidy)
     keys = [name for name in drawn.columns if name not in INTERVAL]
     drawn = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    drawn = _with_values(drawn, table[".estimate"])
     if options.interval == "bayes":
         return drawn
     # replicates of a single row or cluster are identical, so that there is no interval; a prior adds variance

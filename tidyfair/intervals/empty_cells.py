@@ -81,7 +81,8 @@ def filled_result(evaluated: Evaluated, part: pl.DataFrame) -> tuple[float | Non
     group_cell = part[GROUP_CELL].to_numpy()
     cases: list[Floats] = []
     for end in ends:
-        away = np.abs(end - value)
+        # infinity minus itself is not a number
+        away = np.abs(np.where(end == value, 0.0, end) - np.where(end == value, 0.0, value))
         # only the farthest groups, if there are very many
         farthest = list(dict.fromkeys(group_cell[np.argsort(-away, kind="stable")].tolist()))
         reaching = [cell for cell in farthest[: MOST_CELLS // len(part)] if (away[group_cell == cell] > 0).any()]

@@ -9,7 +9,7 @@ tally counts, and rows of a cluster together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -17,7 +17,7 @@ import polars as pl
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ROWS, Table, pooled, statistics_of, sums_of
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL, ROWS, Table, pooled, statistics_of, sums_of
 from tidyfair.evaluation.values import OfRows, evaluate
 from tidyfair.intervals.scales import Scale
 from tidyfair.specs.segments import Segments
@@ -46,8 +46,66 @@ _ADDED_ROWS = 1.0
 _MOST_LABELS_WITH_ADDED_ROWS = 10
 _ROUNDED = 1e-12
 """The relative difference of sums of equal numbers is smaller."""
-_MOST_NUMBERS = 2**24
+_MOST_NUMBERS = 2**22
 """The most numbers of an array at once."""
+_STEP = 1e-6
+"""The part of a count by which it is moved for a derivative."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedClusters:
+    """The influences, in standard errors, of the clusters of each group, which other groups may have too."""
+
+    influence: Floats
+    """Clusters of groups, those of a group one after the other, by labels."""
+    group: Integers
+    cluster: Integers
+
+    def of(self, groups: Integers, labels: Integers) -> Correlations:
+        """The correlations of the values of some groups, and labels of these."""
+        import numpy as np
+
+        first, last = (np.searchsorted(self.group, groups, side=side) for side in ("left", "right"))
+        sizes = last - first
+        row = np.repeat(np.arange(len(groups)), sizes)
+        unit = np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        label = labels[row] if self.influence.shape[1] > 1 else 0
+        _, cluster = np.unique(self.cluster[unit], return_inverse=True)
+        return Correlations(np.nan_to_num(self.influence[unit, label]), row, cluster, len(groups))
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations:
+    """The correlations of values by the influences, in standard errors, of the clusters of each."""
+
+    influence: Floats
+    row: Integers
+    """The value that an influence is on."""
+    cluster: Integers
+    rows: int
+    _with: dict[int, Floats] = field(default_factory=dict[int, "Floats"], repr=False)
+
+    def between(self, one: Integers, other: Integers) -> Floats:
+        """The correlations of pairs of values."""
+        import numpy as np
+
+        correlations = np.empty(len(one))
+        for value in np.unique(other).tolist():
+            pairs = other == value
+            correlations[pairs] = self._with_all(value)[one[pairs]]
+        return correlations
+
+    def _with_all(self, value: int) -> Floats:
+        """The correlations of a value with all values."""
+        import numpy as np
+
+        if value not in self._with:
+            start, end = np.searchsorted(self.row, [value, value + 1])
+            of_cluster = np.zeros(int(self.cluster.max(initial=-1)) + 1)
+            of_cluster[self.cluster[start:end]] = self.influence[start:end]
+            products = np.bincount(self.row, self.influence * of_cluster[self.cluster], self.rows)
+            self._with[value] = products.clip(-1, 1)
+        return self._with[value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +120,9 @@ class Deviations:
     cells: Mapping[str, Floats]
     """The counts of one label against the rest, where rows have no weights."""
     influence: Array | None = None
-    """The influence of each cluster in standard errors, where groups may share them: groups by labels by clusters."""
+    """The influence of each cluster of a group in standard errors: clusters of groups by labels."""
+    shared: SharedClusters | None = None
+    """The same with the clusters, where groups may share them."""
 
     @property
     def columns(self) -> dict[str, Floats]:
@@ -104,7 +164,7 @@ def with_deviations(evaluated: Evaluated) -> Evaluated:
         for column, values in of_formula.columns.items():
             columns[column][part["index"].to_numpy()] = values[group_cell, label if values.shape[1] > 1 else 0]
     series = [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
-    influences = {key: own.influence for key, own in computed.items() if own.influence is not None}
+    influences = {key: own.shared for key, own in computed.items() if own.shared is not None}
     return replace(evaluated.with_rows(rows.with_columns(series)), influences=influences)
 
 
@@ -122,9 +182,12 @@ def _deviations(
         units = codes.index(tally.names(clusters), within=index)
         deviations = _of_units(evaluator, table, formula, estimator, index, units, scale)
         if by is None or all(column.name == BLOCK for column in clusters):
-            return replace(deviations, influence=None)
+            return deviations
         cluster = codes.index(tally.names(clusters)).of_cell[units.example]
-        return replace(deviations, influence=_by_cluster(deviations, index.of_cell[units.example], cluster))
+        if deviations.influence is None:
+            return deviations
+        shared = SharedClusters(deviations.influence, index.of_cell[units.example], cluster)
+        return replace(deviations, shared=shared)
     return _of_label_rows(evaluator, table, formula, estimator, index, scale)
 
 
@@ -183,19 +246,6 @@ def _of_units(
     return Deviations(centre, error, spread, freedom, {}, influence)
 
 
-def _by_cluster(deviations: Deviations, group: Integers, cluster: Integers) -> Array | None:
-    """The influence of each cluster: arrays of groups by labels by clusters; None if that is too large."""
-    import numpy as np
-
-    groups, labels = deviations.error.shape
-    clusters = int(cluster.max(initial=-1)) + 1
-    if deviations.influence is None or groups * labels * clusters > _MOST_NUMBERS:
-        return None
-    influence = np.zeros((groups, clusters, labels))
-    influence[group, cluster] = np.nan_to_num(deviations.influence)
-    return influence.transpose(0, 2, 1)
-
-
 def _variance(segments: Segments, change: Array, present: Array, count: Array) -> Floats:
     """The variance of a sum of influences."""
     import numpy as np
@@ -232,6 +282,11 @@ class _Pairs:
     """The rows that are added to each pair."""
     counts: Mapping[str, Array]
     """The counts of one row: arrays of pairs by labels, by name."""
+
+    @property
+    def are_many(self) -> bool:
+        """True where rows of each pair are too many to be left out one pair after the other."""
+        return not self.added.any() and len(self.truth) > _MOST_LABELS_WITH_ADDED_ROWS**2
 
 
 def _pairs(formula: Formula, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
@@ -362,6 +417,37 @@ def _changes(
         return value[:, None, :] - changed.reshape(groups, count, -1)
 
 
+def _derivatives(
+    sums: Mapping[str, Array], value: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
+) -> Floats:
+    """The changes of values for a little more of each pair of labels: groups by pairs by labels.
+
+    A pair changes the counts of its labels, so that it is enough to know what each count of a label changes (the
+    infinitesimal jackknife: Jaeckel, 1972).
+    """
+    import numpy as np
+
+    groups, labels = next(iter(sums.values())).shape
+    by_label = value.shape[1] == labels
+    influence = np.zeros((groups, len(pairs.truth), value.shape[1]))
+    for name, counts in pairs.counts.items():
+        step = _STEP * np.maximum(sums[name], 1)
+        if by_label:
+            high, low = ({**sums, name: sums[name] + away} for away in (step, -step))
+        else:
+            # one label after the other
+            repeated = {other: np.repeat(values, labels, axis=0) for other, values in sums.items()}
+            shift = (step[:, :, None] * np.eye(labels)).reshape(groups * labels, labels)
+            high, low = ({**repeated, name: repeated[name] + away} for away in (shift, -shift))
+        above, below = (
+            _values(formula, estimator, table, _as_rows(moved)).estimate.reshape(groups, labels)
+            for moved in (high, low)
+        )
+        derivative = np.where(sums[name] > 0, (above - below) / (2 * step), 0.0)
+        influence += derivative[:, None, :] * counts if by_label else (derivative @ counts.T)[:, :, None]
+    return influence
+
+
 def _of_label_rows(
     evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, scale: Scale
 ) -> Deviations:
@@ -371,7 +457,10 @@ def _of_label_rows(
     pairs, weight, square = _pair_weights(evaluator, formula, index)
     shape = weight.shape
     parts: list[Deviations] = []
-    step = max(1, _MOST_NUMBERS // max(1, shape[1] * len(evaluator.reading.levels) * len(pairs.counts)))
+    labels = len(evaluator.reading.levels)
+    one_value = pairs.are_many and estimator not in ONE_LABEL
+    of_group = max(shape[1] * (1 if one_value else labels), labels**2)
+    step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
     for start in range(0, shape[0], step):
         own = slice(start, start + step)
         parts.append(_of_counts(weight[own], square[own], pairs, table, formula, estimator, scale))
@@ -403,9 +492,11 @@ def _of_counts(
     left_out = np.minimum(of_pair, total / 2)
     sums = {name: total @ counts for name, counts in pairs.counts.items()}
     value = _values(formula, estimator, table, _as_rows(sums)).estimate
-    changes = _changes(total, left_out, pairs, table, formula, estimator)
     with np.errstate(divide="ignore", invalid="ignore"):
-        influence = changes / left_out[:, :, None]
+        if pairs.are_many:
+            influence = _derivatives(sums, value, pairs, table, formula, estimator)
+        else:
+            influence = _changes(total, left_out, pairs, table, formula, estimator) / left_out[:, :, None]
         influence = np.where(total[:, :, None] > 0, influence, 0.0)
         size = total.sum(axis=1) ** 2 / squares.sum(axis=1)
         mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.jackknife import Correlations
     from tidyfair.intervals.quantities import Quantities
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.formulas import Formula
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_MOST_CORRELATED = 2_000
-"""Of more groups, pairs are not looked at one by one."""
 Kind: TypeAlias = Literal["share", "area", "smooth", "estimated"]
 
 
@@ -73,23 +72,22 @@ def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: E
             factors = tuple(factor for factor, _ in made_of.shares)
             shares = tuple(_shares(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
-    return Smooth(**fields, correlation=_correlation(spec, formula, rows, evaluated))
+    return Smooth(**fields, correlations=_correlations(spec, formula, rows, evaluated))
 
 
-def _correlation(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Floats | None:
+def _correlations(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Correlations | None:
     """The correlations of the values of groups, which share clusters; None where they are independent."""
     import numpy as np
 
     if rows.is_empty():
         return None
-    influences = evaluated.influences.get((formula, rows["estimator"][0], spec.by))
-    if influences is None or len(rows) > _MOST_CORRELATED:
+    shared = evaluated.influences.get((formula, rows["estimator"][0], spec.by))
+    if shared is None:
         return None
     first, _ = evaluated.group_cells.spans[spec.by]
     levels = {level: index for index, level in enumerate(evaluated.labels.levels)} | {NO_LEVEL: 0}
-    label = [levels[level] if influences.shape[1] > 1 else 0 for level in rows[LEVEL]]
-    own = influences[rows[GROUP_CELL].to_numpy() - first, label]
-    return np.clip(own @ own.T, -1, 1)
+    label = np.array([levels[level] for level in rows[LEVEL]])
+    return shared.of(rows[GROUP_CELL].to_numpy() - first, label)
 
 
 def _shares(share: Share, counts: dict[str, Floats]) -> Shares:

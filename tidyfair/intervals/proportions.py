@@ -135,7 +135,7 @@ def score_difference(one: Floats, rows: Floats, other: Floats, other_rows: Float
     def statistic(difference: Floats) -> Floats:
         first, second = _shares_apart(one, rows, other, other_rows, difference)
         variance = first * (1 - first) / rows + second * (1 - second) / other_rows
-        return _squared(one - other - difference, variance, rows + other_rows)
+        return _squared(one - other - difference, variance * _correction(rows + other_rows))
 
     observed = one - other
     ends = np.full_like(observed, -1.0), np.full_like(observed, 1.0)
@@ -155,7 +155,7 @@ def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z:
         second = (2 * (hits + other_hits) / (under - linear)).clip(0, 1)
         first = (ratio * second).clip(0, 1)
         variance = first * (1 - first) / rows + ratio**2 * second * (1 - second) / other_rows
-        return _squared(one - ratio * other, variance, total)
+        return _squared(one - ratio * other, variance * _correction(total))
 
     with np.errstate(divide="ignore", invalid="ignore"):
         observed = np.log(one / other).clip(-_WIDEST, _WIDEST)
@@ -165,13 +165,19 @@ def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z:
     return np.where((one <= 0) | both_zero, 0.0, lower), np.where((other <= 0) | both_zero, math.inf, upper)
 
 
-def _squared(distance: Floats, variance: Floats, total: Floats) -> Floats:
-    """The squared score statistic, with Miettinen and Nurminen's correction of the variance."""
+def _correction(total: Floats) -> Floats:
+    """The factor by which Miettinen and Nurminen widen the variance of so many rows."""
     import numpy as np
 
-    corrected = variance * total / np.maximum(total - 1, 1)
+    return total / np.maximum(total - 1, 1)
+
+
+def _squared(distance: Floats, variance: Floats) -> Floats:
+    """The squared score statistic."""
+    import numpy as np
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(distance == 0, 0.0, distance**2 / corrected)
+        return np.where(distance == 0, 0.0, distance**2 / variance)
 
 
 def _shares_apart(
@@ -292,6 +298,28 @@ def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: 
     mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
     variance = (difference * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
     return difference, float(np.sqrt(max(variance, 0.0)))
+
+
+def mantel_haenszel_limits(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, z: float) -> Limits:
+    """The differences within strata that a score test of `mantel_haenszel` does not reject, as arrays of one number.
+
+    Miettinen and Nurminen (1985), with Mantel and Haenszel's weights: 0 is outside where Cochran, Mantel and Haenszel's
+    test rejects it, and where all shares are 0 or 1 they are as wide as so few rows leave them.
+    """
+    import numpy as np
+
+    one, other, total = hits / rows, other_hits / other_rows, rows + other_rows
+    weight = rows * other_rows / total
+    weight = weight / weight.sum()
+
+    def statistic(difference: Floats) -> Floats:
+        first, second = _shares_apart(one, rows, other, other_rows, difference)
+        variance = first * (1 - first) / rows + second * (1 - second) / other_rows
+        distance = (weight * (one - other - difference)).sum(keepdims=True)
+        return _squared(distance, (weight**2 * variance * _correction(total)).sum(keepdims=True))
+
+    observed = (weight * (one - other)).sum(keepdims=True)
+    return _root(statistic, observed, np.array([-1.0]), z), _root(statistic, observed, np.array([1.0]), z)
 
 
 def cochran_mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.intervals.jackknife import Correlations
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.scales import Scale
     from tidyfair.intervals.shares import Share
@@ -125,6 +126,22 @@ class Quantities(ABC):
         """The logarithms and their standard errors as `deviates` has them; None if limits are nearly the same."""
         return None
 
+    def errors_of_limits(self, z: float, *, logarithm: bool) -> Floats:
+        """The standard errors that limits are of, or those of the logarithms."""
+        import numpy as np
+
+        value, (low, high) = self.logarithms(z) if logarithm else (self.value, self.limits(z))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = self.widest / np.exp(value) if logarithm else self.widest
+            of_limits = (high - low) / (2 * z)
+        # the smaller ones say that chance takes groups less far apart, which is on the safe side
+        return np.where(own > 0, np.fmin(own, of_limits), of_limits)
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether chance moves groups independently of each other."""
+        return True
+
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:  # noqa: ARG002 - those that share clusters have one
         """The correlation of the values of groups by chance; 0 where they are independent."""
         return 0
@@ -191,6 +208,19 @@ class Shares(Quantities):
 
         share = (self.value * self.rows + 0.5) / (self.rows + 1)
         return np.log(share), np.sqrt((1 - share) / (share * self.rows))
+
+    def errors_of_limits(self, z: float, *, logarithm: bool) -> Floats:
+        """The standard errors of the shares, or those of the logarithms, at the share of all groups if that has less.
+
+        The error of a share of few rows goes with the share, so that large shares by chance seem to vary more.
+        """
+        import numpy as np
+
+        of_all = (float(self.value @ self.rows) + 0.5) / (float(self.rows.sum()) + 1)
+        if logarithm:
+            return np.minimum(self.studentized_logarithms[1], np.sqrt((1 - of_all) / (of_all * self.rows)))
+        own = super().errors_of_limits(z, logarithm=False)
+        return np.minimum(own, np.sqrt(of_all * (1 - of_all) / self.rows))
 
     def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Array, Array]:
         """Deviations of estimated shares from the true ones by chance, and their estimated variances."""
@@ -267,12 +297,17 @@ class Smooth(Quantities):
     """The standard error on the scale."""
     freedom: Floats
     scale: Scale
-    correlation: Floats | None = None
+    correlations: Correlations | None = None
     """The correlations of groups that share clusters."""
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether chance moves groups independently of each other."""
+        return self.correlation is None
 
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
         """The correlation of the values of groups by chance."""
-        return 0 if self.correlation is None else self.correlation[one, other]
+        return 0 if self.correlations is None else self.correlations.between(one, other)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -302,9 +337,22 @@ class Smooth(Quantities):
             half = factor * self.spread
             lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
             upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
+        lower, upper = self._with_infinite(lower, upper)
         if (self.value >= self.scale.low).all() and (self.value <= self.scale.high).all():
             lower, upper = np.maximum(lower, self.scale.low), np.minimum(upper, self.scale.high)
         return np.minimum(lower, self.value), np.maximum(upper, self.value)
+
+    def _with_infinite(self, lower: Floats, upper: Floats) -> Limits:
+        """The limits, with those of values that are infinite as soon as some row occurs.
+
+        If such a row has been seen, the true value is infinite for certain; else it may be anything.
+        """
+        import numpy as np
+
+        infinite = np.isinf(self.centre)
+        known = infinite & (self.value == self.centre)
+        lower = np.where(infinite, np.where(known, self.centre, self.scale.low), lower)
+        return lower, np.where(infinite, np.where(known, self.centre, self.scale.high), upper)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -49,6 +49,13 @@ def generator(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
+def check_shuffled(rows: int) -> None:
+    """Refuse more rows than can be drawn without replacement."""
+    if rows >= MOST_SHUFFLED:
+        msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
+        raise ArgumentError(msg)
+
+
 def redrawn(
     tally: Tally,
     by: Sequence[Column],

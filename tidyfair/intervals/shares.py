@@ -166,6 +166,8 @@ def _rises_with(formula: Formula, share: Share) -> bool:
                     table[name] *= factor
             tables.append(table)
     values = on_counts(formula, tables).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
+    if not np.isfinite(values).all():
+        return False
     is_of_share = np.allclose(values, values[:, :1], rtol=_CLOSE, atol=_CLOSE)
     return bool(is_of_share and (np.diff(values[:, 0]) > 0).all())
 
@@ -182,6 +184,26 @@ def _summed(formula: SumOfShares, table: dict[str, float]) -> float:
         hits, rows = (sum(table[name] for name in cells) for cells in (share.holds, share.among))
         value += factor * hits / rows
     return value
+
+
+@lru_cache(maxsize=1024)
+def is_mean(formula: Formula) -> bool:
+    """Tell whether a formula is the mean of a value over rows, by trying it on sums that add up."""
+    import numpy as np
+
+    reads_other = formula.statistics - {"instances"} or formula.parts or formula.beyond or not formula.all_terms
+    if formula.kind == "class" or formula.input != "sums" or reads_other or not formula.is_rate:
+        return False
+    names = [name for name, _ in formula.terms]
+
+    def value(of_terms: Sequence[float], rows: float) -> Any:
+        sums = {name: np.full((1, 2), number) for name, number in zip(names, of_terms, strict=True)}
+        return formula.on_sums(sums | {"instances": np.full((1, 2), rows)})[0]
+
+    one, other = [1.0 + index for index in range(len(names))], [3.0 + index**2 for index in range(len(names))]
+    both = [first + second for first, second in zip(one, other, strict=True)]
+    adds_up = np.allclose(value(both, 8), value(one, 8) + value(other, 8))
+    return adds_up and np.allclose(value(one, 16), value(one, 8) / 2)
 
 
 def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]]:

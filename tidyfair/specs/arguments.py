@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_MOST_TIMES = 10**7
+_LEAST_TIMES, _MOST_TIMES = 20, 10**7
 _LARGEST = 2**63 - 1
 """The largest whole number of 64 bits."""
 _PERCENT, _LEAST_PERCENT = 100, 2
@@ -35,9 +35,9 @@ def whole(name: str, value: object, least: int, most: int = _LARGEST, *, of: str
     return integer
 
 
-def how_often(value: object, least: int = 1) -> int:
-    """A number of draws."""
-    return whole("times", value, least, _MOST_TIMES)
+def how_often(value: object) -> int:
+    """A number of draws, of which a twentieth, the usual error, is one at least."""
+    return whole("times", value, _LEAST_TIMES, _MOST_TIMES)
 
 
 def number(name: str, value: object, least: float, most: float = math.inf, *, inside: bool = False) -> float:

@@ -250,13 +250,13 @@ class Ratio(Contrast):
     def contrast(self, value: Floats, other: Floats) -> Floats:
         import numpy as np
 
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return value / other
 
     def unsigned(self, contrast: Floats) -> Floats:
         import numpy as np
 
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.minimum(contrast, 1 / contrast)
 
     def contrast_of_range(self, lowest: Floats, highest: Floats) -> Floats:
@@ -289,7 +289,7 @@ class LogRatio(Contrast):
     def contrast(self, value: Floats, other: Floats) -> Floats:
         import numpy as np
 
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             logarithm = np.log(value / other)
         # two values of 0 are equal
         return np.where(value == other, 0.0, logarithm)

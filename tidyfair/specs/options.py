@@ -23,7 +23,6 @@ __all__: list[str] = []
 
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 INTERVALS = ("auto", "analytic", "bootstrap", "bayes", "exact")
-_LEAST_TIMES = 2
 _SHOWN = 6
 """The most keywords that a message lists."""
 
@@ -83,7 +82,22 @@ class CallOptions(CountOptions, ComputeOptions, total=False):
     """The options of a call."""
 
 
-OptionsOf: TypeAlias = type[CountOptions] | type[ReadOptions] | type[ComputeOptions] | type[CallOptions]
+class GroupReadOptions(ReadOptions, total=False):
+    """The options of reading the values of groups."""
+
+    simultaneous: bool
+
+
+class GroupCallOptions(CallOptions, total=False):
+    """The options of a call for the values of groups."""
+
+    simultaneous: bool
+
+
+OptionsOf: TypeAlias = (
+    type[CountOptions] | type[ReadOptions] | type[ComputeOptions] | type[CallOptions] | type[GroupReadOptions]
+    | type[GroupCallOptions]
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +128,12 @@ class Options:
     conf_level: float = 0.95
     times: int = 10_000
     seed: int = 0
+    simultaneous: bool = False
     # showing
     explain: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("keep_rows", "na_rm", "explain"):
+        for name in ("keep_rows", "na_rm", "explain", "simultaneous"):
             flag(name, getattr(self, name))
         one_of("on_undefined", self.on_undefined, ON_UNDEFINED)
         if isinstance(self.interval, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
@@ -126,8 +141,11 @@ class Options:
             raise ArgumentError(msg)
         if self.interval is not None:
             one_of("interval", self.interval, INTERVALS)
+        if self.simultaneous and self.interval is None:
+            msg = '`simultaneous` is about intervals: give `interval="auto"` beside it.'
+            raise ArgumentError(msg)
         proper_share("conf_level", self.conf_level)
-        object.__setattr__(self, "times", how_often(self.times, _LEAST_TIMES))
+        object.__setattr__(self, "times", how_often(self.times))
         object.__setattr__(self, "seed", whole("seed", self.seed, 0))
         if isinstance(self.group_by, Iterator):
             # it is read more than once

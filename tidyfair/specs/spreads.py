@@ -34,10 +34,21 @@ class Extreme(Aggregate):
     """The value of the lowest or of the highest group."""
 
     is_extreme = True
+    is_highest: ClassVar[bool]
 
-    @abstractmethod
     def extreme(self, values: Sequence[float]) -> float:
         """Choose the smallest or the largest of some values."""
+        return max(values) if self.is_highest else min(values)
+
+    def in_words(self, of: str) -> str:
+        return f"{'largest' if self.is_highest else 'smallest'} {of}"
+
+    def reduce(self, groups: GroupValues) -> Reduced:
+        end = groups.segments.maximum if self.is_highest else groups.segments.minimum
+        return of_extremes(groups, end(groups.estimate))
+
+    def severity(self, value: Floats) -> Floats:
+        return value if self.is_highest else -value
 
     @property
     def direction(self) -> Direction | None:
@@ -66,33 +77,14 @@ class GroupMinimum(Extreme):
     """The smallest value of a group."""
 
     kind = "group_minimum"
-
-    def extreme(self, values: Sequence[float]) -> float:
-        return min(values)
-
-    def in_words(self, of: str) -> str:
-        return f"smallest {of}"
-
-    def reduce(self, groups: GroupValues) -> Reduced:
-        return of_extremes(groups, groups.segments.minimum(groups.estimate))
-
-    def severity(self, value: Floats) -> Floats:
-        return -value
+    is_highest = False
 
 
 class GroupMaximum(Extreme):
     """The largest value of a group."""
 
     kind = "group_maximum"
-
-    def extreme(self, values: Sequence[float]) -> float:
-        return max(values)
-
-    def in_words(self, of: str) -> str:
-        return f"largest {of}"
-
-    def reduce(self, groups: GroupValues) -> Reduced:
-        return of_extremes(groups, groups.segments.maximum(groups.estimate))
+    is_highest = True
 
 
 class FarthestPair(GroupMaximum):

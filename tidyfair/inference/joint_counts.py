@@ -1,0 +1,118 @@
+"""Counts of what many models select of the same rows, and values of formulas with how they hang together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
+from tidyfair.evaluation.values import OfRows, evaluate
+from tidyfair.specs.formulas import ROWS
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import numpy as np
+    import polars as pl
+
+    from tidyfair.specs.formulas import Formula
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+HALF_ROW = 0.5
+"""What is added to each cell where errors are worked out."""
+_STEP = 0.25
+"""The step of derivatives there."""
+_BLOCK = 2**15
+
+
+@dataclass(frozen=True, eq=False)
+class JointCounts:
+    """How many rows of each group with and without the event are selected by each two models."""
+
+    both: Array
+    """Groups by truth (without, with) by models by models; the diagonal is what one model selects."""
+    rows: Array
+    """Groups by truth."""
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, event: object, models: int) -> JointCounts:
+        """Count the rows, once."""
+        import numpy as np
+
+        is_event = [
+            (rows[name] == event).to_numpy().astype(bool)
+            for name in ("truth", *(f"m{index}" for index in range(models)))
+        ]
+        truth, group = is_event[0].astype(np.int64), rows["group"].to_numpy().astype(np.int64)
+        part = 2 * group + truth
+        parts = 2 * (int(group.max()) + 1)
+        size = np.bincount(part, minlength=parts)
+        order = np.argsort(part, kind="stable")
+        selected = np.stack(is_event[1:])
+        both = np.zeros((parts, models, models))
+        ends = np.cumsum(size)
+        for index, (end, count) in enumerate(zip(ends, size, strict=True)):
+            for start in range(end - count, end, _BLOCK):
+                # whole numbers below 2**24 are exact in single precision
+                block = np.take(selected, order[start : min(start + _BLOCK, end)], axis=1).astype(np.float32)
+                both[index] += block @ block.T
+        return cls(both.reshape(-1, 2, models, models), size.reshape(-1, 2).astype(float))
+
+    @cached_property
+    def cells(self) -> Array:
+        """The table of each model in each group: models by groups by `tp`, `fn`, `fp`, `tn`."""
+        import numpy as np
+
+        selected = np.diagonal(self.both, axis1=2, axis2=3)
+        fp, tp = selected[:, 0].T, selected[:, 1].T
+        return np.stack([tp, self.rows[:, 1] - tp, fp, self.rows[:, 0] - fp], axis=-1)
+
+    def covariance(self, group: int, one: Array, other: Array) -> Array:
+        """The sums over rows of products of influences: models of `one` by models of `other`.
+
+        Influences are models by `tp`, `fn`, `fp`, `tn`: what a row of that cell adds to a value.
+        """
+        total = 0.0
+        for truth, (hit, miss) in ((1, (0, 1)), (0, (2, 3))):
+            both, rows = self.both[group, truth], self.rows[group, truth]
+            selected = both.diagonal()
+            # an influence is that of a row that is not selected, and what being selected adds
+            first, second = one[:, miss], other[:, miss]
+            gain, other_gain = one[:, hit] - first, other[:, hit] - second
+            total = total + rows * first[:, None] * second + first[:, None] * (other_gain * selected)
+            total = total + (gain * selected)[:, None] * second + gain[:, None] * other_gain * both
+        return cast("Array", total)
+
+
+def values_of(formula: Formula, cells: Array) -> tuple[Array, Array]:
+    """The values of a formula and its denominators; the last axis of the tables is that of `CELLS`, or of its first."""
+    import numpy as np
+
+    flat = cells.reshape(-1, cells.shape[-1])
+    columns = dict(zip(CELLS, flat.T, strict=False))
+    counts = {name + ROWS: columns.get(name, np.zeros(len(flat)))[:, None] for name in CELLS}
+    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
+    shape = cells.shape[:-1]
+    return values.estimate[:, 0].reshape(shape), values.denominator[:, 0].reshape(shape)
+
+
+def influences_of(formula: Formula, cells: Array) -> Array:
+    """What one row more in each cell adds to the values of a formula, with half a row more in each."""
+    import numpy as np
+
+    there = cells + HALF_ROW
+    influences: list[Array] = []
+    for step in np.eye(cells.shape[-1]) * _STEP:
+        above, below = (values_of(formula, there + sign * step)[0] for sign in (1, -1))
+        influences.append((above - below) / (2 * _STEP))
+    return np.stack(influences, axis=-1)
+
+
+def is_of_cells(formula: Formula) -> bool:
+    """Tell whether a formula reads nothing but the counts of one label against the rest."""
+    plain = formula.kind == "class" and formula.input == "sums" and formula.given is None
+    return plain and not formula.beyond and not formula.all_terms

@@ -1,0 +1,84 @@
+"""The order of periods, which is that of their values: texts whose order is not that of time are refused."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__: list[str] = []
+
+_Key: TypeAlias = tuple[tuple[float, str], ...]
+_PARTS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
+_YEAR = re.compile(r"(19|20)\d\d")
+_DAY_FIRST = re.compile(r"\d{1,2}\D\d{1,2}\D(\d\d|\d{4})")
+"""Dates that end with the year, of which nobody knows whether days or months come first."""
+_NAMES = (
+    ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+     "december"),
+    ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+    ("before", "after"), ("pre", "post"), ("old", "new"),
+)  # fmt: skip
+_NUMBER_OF_NAME = {
+    text: number for names in _NAMES for number, name in enumerate(names, start=1) for text in (name, name[:3])
+}
+
+
+def check_periods(function: str, outer_keys: pl.DataFrame, period: str) -> None:
+    """Refuse periods that are not among the keys of outer groups, are missing, or sort otherwise than time."""
+    if period not in outer_keys.columns:
+        msg = f"{function}() needs the periods as outer groups: `group_by={period!r}`."
+        raise ArgumentError(msg)
+    periods = outer_keys[period]
+    if periods.null_count():
+        msg = f"{function}(): some rows have no {period!r}, so that nobody knows when they came; leave them out."
+        raise ArgumentError(msg)
+    if isinstance(periods.dtype, pl.String | pl.Categorical):
+        _check_texts(function, period, periods.cast(pl.String).unique().sort().to_list())
+
+
+def _check_texts(function: str, period: str, texts: Sequence[str]) -> None:
+    """Refuse texts, sorted as texts, that have another order as numbers, dates or names that stand for a time."""
+    keys = _numbers(texts) or [_natural_key(text) for text in texts]
+    for (text, key), (after, key_after) in itertools.pairwise(zip(texts, keys, strict=True)):
+        is_ambiguous = _DAY_FIRST.fullmatch(text) and _DAY_FIRST.fullmatch(after)
+        if key > key_after or is_ambiguous:
+            msg = (
+                f"{function}(): periods come in the order of their values, and as text {text!r} comes before "
+                f"{after!r}: make {period!r} a number or a date, as by `pl.col({period!r}).cast(pl.Int64)` or "
+                f"`pl.col({period!r}).str.to_date(…)`, an Enum of its values in their order, or text such as "
+                "'2026-08' and '2026-10'."
+            )
+            raise ArgumentError(msg)
+
+
+def _numbers(texts: Sequence[str]) -> list[_Key]:
+    """The keys of texts that are all numbers; none if they are something else."""
+    try:
+        return [((float(text), ""),) for text in texts]
+    except ValueError:
+        return []
+
+
+def _natural_key(text: str) -> _Key:
+    """The numbers of a text, a year first, and what is between them; names of times by their number."""
+    parts = _PARTS.findall(text.casefold())
+    years = [part for part in parts if _YEAR.fullmatch(part)]
+    if len(years) == 1:
+        parts = [*years, *(part for part in parts if part not in years)]
+    return tuple(_part_key(part) for part in parts)
+
+
+def _part_key(part: str) -> tuple[float, str]:
+    """The key of a number, or of a text, which comes after numbers."""
+    if part.isdecimal():
+        return float(part), ""
+    number = _NUMBER_OF_NAME.get(part)
+    return (float("inf"), part) if number is None else (float(number), "")
