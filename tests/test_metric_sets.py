@@ -563,6 +563,9 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "certify_subgroups": lambda data, keys: tf.inference.certify_subgroups(tf.sens, ["sex"])(
         data, **LABELS, group_by=keys
     ),
+    "probabilistic_groups": lambda data, keys: tf.inference.probabilistic_groups(
+        tf.sens, {"f": (pl.col("sex") == "female").alias("f"), "m": (pl.col("sex") == "male").alias("m")}
+    )(data, **LABELS, group_by=keys),
     "missing_truth": lambda data, keys: tf.inference.missing_truth(
         data, "repaid", "approved", by=keys[0], positive="yes"
     ),
@@ -582,6 +585,7 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::tidyfair.ProxyWarning")
 @pytest.mark.parametrize("name", TABLES)
 def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
     data = LENT.with_columns(part=pl.int_range(pl.len()) % 2, other=pl.col("approved").reverse())
@@ -593,6 +597,7 @@ def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
             table(data.rename({"part": column}), [column])
 
 
+@pytest.mark.filterwarnings("ignore::tidyfair.ProxyWarning")
 def test_every_reserved_name_is_used() -> None:
     data = LENT.with_columns(part=pl.int_range(pl.len()) % 2, other=pl.col("approved").reverse())
     columns = {column for table in TABLES.values() for column in table(data, ["part"]).columns}

@@ -119,6 +119,16 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         lambda **limits: tf.inference.verdict_sensitivity(**limits)(**LABELLED),
         {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9},
     ),
+    "probable groups": (
+        lambda p_a, proxy, to: tf.inference.probabilistic_groups(
+            tf.error_rate, {"a": p_a, "b": (1 - pl.col("s")).alias("t")}, proxy=proxy, to=to
+        )(**LABELLED),
+        {"p_a": "s", "proxy": ["g"], "to": "rest"},
+    ),
+    "groups with probabilities": (
+        lambda groups: tf.inference.probabilistic_groups(tf.error_rate, groups)(**LABELLED),
+        {"groups": {"a": "s", "b": (1 - pl.col("s")).alias("t")}},
+    ),
     "subgroups": (
         lambda **options: tf.inference.subgroup_search(tf.error_rate, **options)(**LABELLED),
         {"features": ["g"], "depth": 1, "min_n": 1, "times": 20, "seed": 0},

@@ -68,7 +68,7 @@ _NAMES = {
     "audits.reference_tables": "compare_groups GroupComparison",
     "errors": """
         AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EvidenceWarning ForkError
-        LabelError SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
+        LabelError ProxyWarning SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
     """,
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",

@@ -22,6 +22,7 @@ __all__ = [
     "EvidenceWarning",
     "ForkError",
     "LabelError",
+    "ProxyWarning",
     "SelectionWarning",
     "TidyfairError",
     "Undefined",
@@ -223,6 +224,10 @@ class ConstantWarning(UserWarning):
 
 class EvidenceWarning(UserWarning):
     """`assert_fair` raised nothing, although rows do not show whether a disparity is within its limit."""
+
+
+class ProxyWarning(UserWarning):
+    """Groups are known as probabilities, so that the weighted estimate of their rates is biased."""
 
 
 class SelectionWarning(UserWarning):

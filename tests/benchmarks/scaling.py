@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
-from audits import EVERY
+from audit_costs import EVERY
 from counting import AUDIT, FEATURES, ONE, RATES, disparities
 from measuring import clock, digits, in_turns
 

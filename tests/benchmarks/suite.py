@@ -12,7 +12,7 @@ import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import audits
+import audit_costs
 import counting
 import engines
 import files
@@ -26,7 +26,7 @@ from peers import Peers, with_peers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OWN = (counting, scores, intervals, streams, audits, engines)
+OWN = (counting, scores, intervals, streams, audit_costs, engines)
 _MOST_FOR_AUDITS = 1_000_000
 """Audits and streams have parts of a fixed size, and say nothing more about more rows."""
 
@@ -105,7 +105,7 @@ def main() -> None:
 
     own = {
         script.__name__: printed(
-            script.measure(min(largest, _MOST_FOR_AUDITS) if script in (audits, streams) else largest, runs)
+            script.measure(min(largest, _MOST_FOR_AUDITS) if script in (audit_costs, streams) else largest, runs)
         )
         for script in OWN
     }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.model_comparison import *
     from tidyfair.inference.monitoring import *
     from tidyfair.inference.pairwise_tests import *
+    from tidyfair.inference.partial_identification import *
     from tidyfair.inference.permutation_test import *
     from tidyfair.inference.posterior import *
     from tidyfair.inference.sample_size import *
@@ -33,6 +34,7 @@ _NAMES = {
     "model_comparison": "compare_models ModelComparison",
     "monitoring": "monitor Monitor",
     "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
+    "partial_identification": "probabilistic_groups ProbabilisticGroups",
     "permutation_test": "disparity_test DisparityTest",
     "posterior": "probability ProbabilityOf",
     "sample_size": "rows_needed smallest_difference",

@@ -433,6 +433,12 @@ def _standardised(numerator: Floats, denominator: Floats, total: float, total_nu
 
 def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]) -> tuple[Metric, tuple[Column, ...]]:
     """A rate and its features, or an error."""
+    rate = checked_rate(name, metric, kinds)
+    return rate, features_of(name, rate, features)
+
+
+def checked_rate(name: str, metric: object, kinds: tuple[str, ...]) -> Metric:
+    """A rate, or an error."""
     if not isinstance(metric, Metric):
         msg = f"{name}() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
@@ -442,7 +448,7 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
             "is no share of rows."
         )
         raise ArgumentError(msg)
-    return metric, features_of(name, metric, features)
+    return metric
 
 
 def features_of(name: str, metric: Metric, features: object) -> tuple[Column, ...]:

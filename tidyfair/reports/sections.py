@@ -457,7 +457,7 @@ def _comparison_in_code(metric: GroupwiseMetric) -> str | None:
     if not all(isinstance(feature, str) for feature in metric.by.features):
         return None
     factory = comparison_named(metric.name)
-    limits: dict[str, float] = {"min_n": metric.min_n, "min_share": metric.min_share}
+    limits: dict[str, Any] = {"min_n": metric.min_n, "min_share": metric.min_share}
     if factory is None or replace(factory(*metric.by.features, **limits), by=metric.by) != metric:
         return None
     function = metric.name

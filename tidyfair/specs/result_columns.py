@@ -27,14 +27,16 @@ RESERVED = frozenset({
     ".additive", ".estimate_reference", ".reference", ".scale", ".disparity",
     ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
     # how sure they are
-    ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value", ".expected",
+    ".lower", ".upper", ".lower_bound", ".upper_bound", ".disparity_lower_bound", ".disparity_upper_bound",
+    ".disparity_lower", ".disparity_upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value",
+    ".expected",
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
     ".p_equal_odds",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
     ".test", ".deviations", ".flip_flop",
     # how many rows they are of
-    ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
-    ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n", ".shortfall",
+    ".n", ".n_other", ".n_events", ".n_expected", ".denominator", ".effective_n", ".rows", ".groups", ".strata",
+    ".share", ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n", ".shortfall",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
     ".groups_left_out",

@@ -1,6 +1,6 @@
 """What an audit costs: everything on the page for people from AIF360 against its tally, and searches.
 
-`python tests/benchmarks/audits.py`. Options: `--rows`, `--runs`.
+`python tests/benchmarks/audit_costs.py`. Options: `--rows`, `--runs`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,628 @@
+"""Groups known as probabilities: the weighted estimator, and sharp bounds of the rates of groups and their disparities.
+
+A proxy, such as a surname and an address, says how likely each group is among the rows that share a value of it, and
+the rows say how often these have an outcome. Which of them are the members is open: within a value any number of
+outcomes from `max(0, members + outcomes - rows)` to `min(members, outcomes)` may be those of members (Fréchet and
+Hoeffding). Values are filled independently of each other, so that sums over them attain both ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, ProxyWarning, Status, in_short, listed, warn
+from tidyfair.evaluation.group_cells import UNGROUPED, slice_of
+from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.label_counts import LabelCounts
+from tidyfair.evaluation.statistics import CELLS
+from tidyfair.inference.frontier import is_of_cells, values_of
+from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.subgroups import checked_rate
+from tidyfair.intervals.proportions import difference_limits, wilson, z_value
+from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.specs.arguments import one_of, share_of_percent, text
+from tidyfair.specs.columns import Column, are_columns, names_of
+from tidyfair.specs.contrasts import difference
+from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TypeAlias, Unpack
+
+    import numpy as np
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.metric_sets import GroupwiseMetric, Metric
+    from tidyfair.runner import Run
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import Privileged
+    from tidyfair.specs.options import Options, OptionsOf
+    from tidyfair.tallies.source import Source
+    from tidyfair.tallies.tally import Tally
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = ["ProbabilisticGroups", "probabilistic_groups"]
+
+_REST, _OVERALL, _MAJORITY = "rest", "overall", "majority"
+_REFERENCES = (_REST, _OVERALL, _MAJORITY)
+_ROUNDED = 1e-6
+"""How far from 1 the probabilities of a row may add up."""
+_FEW_ROWS = 10
+"""Fewer rows than this for each value of the proxy say little of how often these have an outcome."""
+_HIT, _MISS, _OTHER = range(3)
+"""The kinds of rows: in the numerator; only in the denominator; in neither."""
+_UNSURE = 1.5
+"""Standard errors within which it is not sure which of two shares is the smaller one."""
+_DIFFERENT = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+"""Rows in the cells of a table, by which sums of other cells can be told."""
+_SHOWN = {
+    ".metric": pl.String, ".group": pl.String, ".n_expected": pl.Float64, ".estimate": pl.Float64,
+    ".lower_bound": pl.Float64, ".upper_bound": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
+    ".reference": pl.String, ".disparity": pl.Float64, ".disparity_lower_bound": pl.Float64,
+    ".disparity_upper_bound": pl.Float64, ".disparity_lower": pl.Float64, ".disparity_upper": pl.Float64,
+    ".status": pl.String,
+}  # fmt: skip
+
+
+class ProbabilisticOptions(TypedDict, total=False):
+    """The options of a call that probabilistic groups take."""
+
+    probs: ColumnLike | None
+    threshold: float | None
+    group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None
+    case_weights: ColumnLike | None
+    frequency_weights: ColumnLike | None
+    pos_label: object
+    labels: Sequence[object] | None
+    conf_level: float
+
+
+@dataclass(frozen=True, repr=False)
+class ProbabilisticGroups(CalledOnData):
+    """A rate of groups that are known as probabilities, as a callable on dataframes; see `probabilistic_groups`."""
+
+    subject: ClassVar[str] = "probabilistic_groups()"
+    metric: Metric
+    groups: tuple[str, ...]
+    probabilities: tuple[Column, ...]
+    """The column of each group."""
+    to: str
+    proxy: tuple[Column, ...]
+
+    @show_keywords(ProbabilisticOptions)
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[ProbabilisticOptions],
+    ) -> Any:  # fmt: skip
+        """Estimate and bound the rates of groups and their disparities.
+
+        It takes `probs`, one `threshold`, `group_by`, `case_weights`, `frequency_weights`, `pos_label`, `labels` and
+        `conf_level`, as a metric does. Rows without a label that the metric reads are left out.
+
+        Returns:
+            One row for each group and outer group: the `.n_expected` rows of the group (the sum of its probabilities);
+            `.estimate`, in which rows count by their probabilities; `.lower_bound` and `.upper_bound`, the least and
+            the largest rate that the data allow, and `.lower` and `.upper`, limits that hold both of these with
+            `conf_level`. Then the same of the `.disparity`, the rate of the group less that of the `.reference`; null
+            for the reference itself. `.status` says why something is null.
+
+        Warns:
+            ProxyWarning: Always, as the weighted estimator is biased by what no data of this kind show.
+        """
+        return self._on_data(data, truth, estimate, options)
+
+    @property
+    def _compared(self) -> GroupwiseMetric:
+        """The rate by the values of the proxy, from which outcomes are counted."""
+        features = dict.fromkeys((*self.proxy, *self.probabilities))
+        factory = new_groupwise_metric(self.metric, self.metric.name, difference())
+        return factory(*(column.source for column in features))
+
+    @property
+    def _run(self) -> Run:
+        return self._compared.run
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
+        for name in keywords:
+            if name not in ProbabilisticOptions.__annotations__:
+                known = ["data", "truth", "estimate", *ProbabilisticOptions.__annotations__]
+                raise ArgumentError.unknown_keyword("argument", name, known)
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        return replace(options, estimator="binary", on_undefined="ignore")
+
+    def _check_source(self, source: Source) -> None:
+        for role, columns in (("groups", self.probabilities), ("proxy", self.proxy)):
+            for column in columns:
+                column.check(source.columns, role)
+                if column in source.outer:
+                    msg = f"`{role}`: the data are grouped by {column.name!r}; group by another column."
+                    raise ColumnError(msg)
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        if tally.cut is not None and tally.cut.several:
+            msg = f"{self.subject} looks at one selection, not at a list of them: give one {tally.cut.option}."
+            raise ArgumentError(msg)
+        self._check_probabilities(tally)
+        (evaluated,) = self._compared.run.evaluate(tally, options)
+        of_outer = self._outcomes(evaluated)
+        self._warn(of_outer)
+        outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
+        # the columns of a result follow from the call, not from the data
+        tables = [pl.DataFrame([*outer_keys.clear(), *pl.DataFrame(schema=_SHOWN)])]
+        for outer, outcomes in enumerate(of_outer):
+            table = self._table(outcomes, z_value(options.conf_level))
+            keys = [key.new_from_index(outer, len(table)) for key in outer_keys]
+            tables.append(pl.DataFrame([*keys, *table]))
+        return pl.concat(tables)
+
+    # Counting
+
+    def _check_probabilities(self, tally: Tally) -> None:
+        """Refuse columns that are no probabilities of groups, one of which each row belongs to."""
+        names = tally.names(self.probabilities)
+        for name, column in zip(names, self.probabilities, strict=True):
+            _check_range(tally.cells[name], column.name)
+        total = pl.sum_horizontal(pl.col(names).cast(pl.Float64))
+        low, high = _ends(tally.cells.select(total).to_series())
+        if max(1 - low, high - 1) > _ROUNDED:
+            msg = (
+                f"`groups`: the probabilities in {listed(names_of(self.probabilities))} add up to {low:.6g} to "
+                f"{high:.6g} in a row, and not to 1. Add the groups that are missing, as one for all others, or divide "
+                "by the sum, as in `(pl.col(…) / pl.sum_horizontal(…)).alias(…)`."
+            )
+            raise ColumnError(msg)
+
+    def _outcomes(self, evaluated: Evaluated) -> list[_Outcomes]:
+        """The outcomes in each outer group."""
+        import numpy as np
+
+        by, group_cells = self._compared.by, evaluated.group_cells
+        index, cells = group_cells.indices[by], evaluated.evaluator.cells
+        event = evaluated.labels.event
+        levels = [0 if event is None else event]  # without labels there are no rows that count
+        counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), levels, cells.complete)
+        rows, weights, squares = (self._by_kind(counts.of(cells.measure(name))) for name in ("n", "w", "w2"))
+        keys = group_cells.keys[by]
+        keys = keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True)))
+        members = keys.select(pl.col(names_of(self.probabilities)).cast(pl.Float64)).to_numpy()
+        outer = group_cells.outer[slice_of(group_cells, by)]
+        of_outer: list[_Outcomes] = []
+        for number in range(len(group_cells.outer_keys)):
+            own = np.flatnonzero((outer == number) & (rows.sum(axis=0) > 0))
+            value = np.arange(len(own))
+            if self.proxy:
+                value = KeyCodes(keys[own]).index(names_of(self.proxy)).of_cell
+            of_outer.append(_Outcomes(members[own], value, rows[:, own], weights[:, own], squares[:, own]))
+        return of_outer
+
+    def _by_kind(self, counts: Mapping[str, Array]) -> Array:
+        """The sums over the rows of each kind: kinds by what is known."""
+        import numpy as np
+
+        kinds = _kinds_of_cells(self.metric.definition)
+        height = len(next(iter(counts.values()))[0])
+        by_kind = np.zeros((3, height))
+        for name, kind in kinds.items():
+            if name in counts:
+                by_kind[kind] += counts[name][0]
+        return by_kind
+
+    def _warn(self, of_outer: Sequence[_Outcomes]) -> None:
+        """Warn of what the weighted estimator and, with few rows for each value of the proxy, the bounds leave out."""
+        message = (
+            f"`.estimate` weights rows by {listed(names_of(self.probabilities))}, which is right only where members of "
+            "a group and others with the same probabilities have the outcome equally often. It is off by the "
+            "covariance of outcome and membership among such rows, which these data do not show (Chen et al., 2019, "
+            "Fairness under unawareness). Report `.lower_bound` and `.upper_bound`, between which all is possible."
+        )
+        rows = sum(outcomes.rows.sum() for outcomes in of_outer)
+        values = sum(outcomes.values for outcomes in of_outer)
+        if rows < _FEW_ROWS * values:
+            of = listed(names_of(self.proxy)) if self.proxy else "the probabilities"
+            message += (
+                f" The {rows:.0f} rows have {values} values of {of}, so that few rows share one: bounds are too narrow "
+                "where outcomes of so few rows are taken for rates (`.lower` and `.upper` allow for it). Name coarser "
+                "columns as `proxy=`."
+            )
+        warn(message, ProxyWarning)
+
+    # Estimating
+
+    def _table(self, outcomes: _Outcomes, z: float) -> pl.DataFrame:
+        """The row of each group."""
+        expected = outcomes.rows.sum(axis=0) @ outcomes.probabilities
+        members = outcomes.probabilities.T
+        rates = {group: outcomes.rate(own) for group, own in zip(self.groups, members, strict=True)}
+        reference = self.groups[int(expected.argmax())] if self.to == _MAJORITY else self.to
+        others = [rates.get(reference)] * len(members)
+        if reference == _OVERALL:
+            others = [outcomes.rate(outcomes.everybody)] * len(members)
+        elif reference == _REST:
+            others = [outcomes.rate(outcomes.everybody - own) for own in members]
+        rows: list[dict[str, Any]] = []
+        for (group, rate), other, size in zip(rates.items(), others, expected, strict=True):
+            row: dict[str, Any] = {".metric": self.metric.name, ".group": group, ".n_expected": size}
+            row |= rate.row(z) | {".reference": reference}
+            if other is not None and group != reference:
+                row |= rate.row_of_difference(other, z)
+            rows.append(row)
+        return pl.DataFrame(rows, schema=_SHOWN).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _kinds_of_cells(formula: Formula) -> dict[str, int]:
+    """The kind of the rows in each cell of a table of labels; empty if the formula is no share of rows.
+
+    Cells without a label that the formula reads have none.
+    """
+    import numpy as np
+
+    tables = np.vstack([np.eye(len(CELLS)), _DIFFERENT])
+    rates, denominators = values_of(formula, tables)
+    hits = np.nan_to_num(rates) * denominators
+    are_counted_once = np.isin(hits[:-1], (0, 1)).all() and np.isin(denominators[:-1], (0, 1)).all()
+    add_up = np.allclose((hits[:-1] @ _DIFFERENT, denominators[:-1] @ _DIFFERENT), (hits[-1], denominators[-1]))
+    if not (are_counted_once and add_up):
+        return {}
+    kinds: dict[str, int] = {}
+    for index, (name, (truth, estimate)) in enumerate(CELLS.items()):
+        lacks_label = ("truth" in formula.reads and truth is None) or ("estimate" in formula.reads and estimate is None)
+        if not lacks_label:
+            kind = _HIT if hits[index] else _MISS
+            kinds[name] = kind if denominators[index] else _OTHER
+    return kinds
+
+
+def _check_range(values: pl.Series, name: str) -> None:
+    """Refuse a column that holds no probabilities."""
+    if not (values.dtype.is_numeric() or isinstance(values.dtype, pl.Boolean | pl.Null)):
+        msg = f"`groups`: {name!r} is {values.dtype}, and no column of probabilities; groups themselves are a feature."
+        raise ColumnError(msg)
+    if values.null_count():
+        msg = (
+            f"`groups`: some values of {name!r} are missing. Leave these rows out, or give them the shares of the "
+            "groups among all rows, `.fill_null(…)`."
+        )
+        raise ColumnError(msg)
+    low, high = _ends(values.cast(pl.Float64))
+    if low < 0 or high > 1:
+        hint = "; divide percent by 100" if low >= 0 and share_of_percent(high) else ""
+        msg = f"`groups`: {name!r} holds values from {low:g} to {high:g}, but probabilities are from 0 to 1{hint}."
+        raise ColumnError(msg)
+
+
+def _ends(probabilities: pl.Series) -> tuple[float, float]:
+    """The least and the largest probability, 1 without rows."""
+    if probabilities.is_empty():
+        return 1.0, 1.0
+    numbers = probabilities.to_numpy()
+    return float(numbers.min()), float(numbers.max())
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcomes:
+    """The rows of an outer group, counted by what is known of them, which is finer than the proxy or as fine."""
+
+    probabilities: Array
+    """Known by groups."""
+    value: Array
+    """The value of the proxy."""
+    rows: Array
+    """Kinds by known."""
+    weights: Array
+    squares: Array
+    """Of the weights."""
+
+    @property
+    def everybody(self) -> Array:
+        """The probabilities of a group that all rows belong to."""
+        import numpy as np
+
+        return np.ones(len(self.value))
+
+    @cached_property
+    def values(self) -> int:
+        """The number of values of the proxy that occur."""
+        return int(self.value.max(initial=-1)) + 1
+
+    def _of_values(self, known: Array) -> Array:
+        """Sums by value of the proxy."""
+        import numpy as np
+
+        return np.bincount(self.value, known, self.values)
+
+    @cached_property
+    def by_value(self) -> _ByValue:
+        """The outcomes by value of the proxy."""
+        import numpy as np
+
+        measures = (self.weights, self.rows, self.squares)
+        return _ByValue(*(np.array([self._of_values(kind) for kind in measure]) for measure in measures))
+
+    def rate(self, members: Array) -> _Rate:
+        """The rate of a group, whose probabilities are given."""
+        hits, misses, _ = self.weights @ members
+        size = self._of_values(self.weights.sum(axis=0) * members)
+        return _Rate(
+            estimate=hits / (hits + misses) if hits + misses > 0 else math.nan,
+            lowest=self.by_value.lowest(size),
+            highest=self.by_value.highest(size),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _ByValue:
+    """The rows of each kind at each value of the proxy: kinds by values."""
+
+    weights: Array
+    rows: Array
+    squares: Array
+    """Of the weights."""
+
+    @cached_property
+    def total(self) -> Array:
+        """The weight of all rows at each value."""
+        return self.weights.sum(axis=0)
+
+    @cached_property
+    def share_of_others(self) -> Array:
+        """The share of each kind among the rows other than one of a kind: kinds by kinds of that row by values."""
+        import numpy as np
+
+        own = _divided(self.weights, self.rows)
+        # the row is missing among those of its own kind
+        others = self.weights[:, None] - own * np.eye(len(own))[:, :, None]
+        known = (self.rows.sum(axis=0) > 1) & (self.total > own)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(known, others / (self.total - own), np.nan)
+
+    def lowest(self, members: Array) -> _End:
+        """The lowest rate that a group may have, which leaves the highest rate of misses."""
+        return self.highest(members, hit=_MISS, miss=_HIT).complement()
+
+    def highest(self, members: Array, hit: int = _HIT, miss: int = _MISS) -> _End:
+        """The highest rate that a group may have, with the most hits and the fewest misses.
+
+        Both are possible at once: members fill the hits first, and the misses last.
+
+        Args:
+            members: The weight of the group's members at each value.
+            hit: The kind of rows in the numerator.
+            miss: The kind of rows that are in the denominator only.
+        """
+        import numpy as np
+
+        most_hits = np.minimum(members, self.weights[hit]).sum()
+        fewest_misses = np.maximum(members + self.weights[miss] - self.total, 0).sum()
+        bound = math.nan
+        if most_hits > 0:
+            bound = most_hits / (most_hits + fewest_misses)
+        elif np.minimum(members, self.weights[miss]).sum() > 0:
+            bound = 0.0
+        share = _divided(members, self.total).clip(0, 1)
+        return _End.of(bound, *self._judged_by_others(share, hit, miss), self.weights, self.squares)
+
+    def _judged_by_others(self, share: Array, hit: int, miss: int) -> tuple[Array, Array]:
+        """Count a row of each kind and value for the most hits, and for the fewest misses, of a group with some share.
+
+        A row counts as a member's hit by its share where members are fewer than hits, and by its outcome elsewhere.
+        Which it is, is judged by the other rows of the value, and where they are unsure, it is some of each. To judge
+        by all rows would take the smaller term by chance too, so that bounds would be too narrow; these are too wide,
+        if anything. Of a value with a single row nothing is known: its outcome may be that of a member or not.
+        """
+        import numpy as np
+
+        is_hit, is_miss = (np.arange(len(self.weights))[:, None] == kind for kind in (hit, miss))
+        error = np.sqrt(share * (1 - share) / np.maximum(self.rows.sum(axis=0) - 1, 1))
+
+        def judged_fewer(other_share: Array) -> Array:
+            """The degree to which members seem to be fewer than some of the other rows: 1 if they do for sure."""
+            distance = other_share - share
+            with np.errstate(divide="ignore", invalid="ignore"):
+                degree = (0.5 + distance / (2 * _UNSURE * error)).clip(0, 1)
+            # of no other rows there is no share
+            return np.where(np.isnan(distance), 1.0, np.where(error > 0, degree, distance >= 0))
+
+        fewer_than_hits = judged_fewer(self.share_of_others[hit])
+        fewer_than_others = judged_fewer(1 - self.share_of_others[miss])
+        hits = fewer_than_hits * share + (1 - fewer_than_hits) * is_hit
+        misses = (1 - fewer_than_others) * (share - 1 + is_miss)
+        return hits, misses
+
+
+def _divided(numerator: Array, denominator: Array) -> Array:
+    """Quotients, 0 where there is nothing to divide by."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(denominator > 0, numerator / denominator, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """The lowest or the highest rate that a group may have, and how sure it is."""
+
+    bound: float
+    """That of the rows as they are."""
+    center: float
+    """That of the population, of which the rows are a sample."""
+    influence: Array
+    """What a row of each kind and value adds to the center."""
+    squares: Array
+    """The sums of squared weights of these rows."""
+    effective_rows: float
+
+    @classmethod
+    def of(cls, bound: float, hits: Array, misses: Array, weights: Array, squares: Array) -> _End:
+        """The highest rate, to whose hits and misses the rows of each kind and value add something."""
+        import numpy as np
+
+        size = (weights * (hits + misses)).sum()
+        if not size > 0:
+            # nothing speaks against the highest rate that there is
+            return cls(bound, 1.0, np.zeros(hits.shape), squares, 1.0)
+        center = (weights * hits).sum() / size
+        influence = ((1 - center) * hits - center * misses) / size
+        effective_rows = size**2 / (squares * (hits + misses) ** 2).sum()
+        return cls(bound, float(center), influence, squares, float(effective_rows))
+
+    def complement(self) -> _End:
+        """The same end of the share of the others."""
+        return replace(self, bound=1 - self.bound, center=1 - self.center, influence=-self.influence)
+
+    @cached_property
+    def variance(self) -> float:
+        """The sampling variance of the center."""
+        return float((self.squares * self.influence**2).sum())
+
+    def limits(self, z: float) -> tuple[Array, Array]:
+        """Wilson's limits of the center, with the rows that its variance is worth, and no narrower than normal ones.
+
+        Ends are no shares of rows, so that they may vary beyond what Wilson's limits allow a share near 0 or 1.
+        """
+        import numpy as np
+
+        share = min(max(self.center, 0.0), 1.0)
+        is_varying = self.variance > 0 and 0 < share < 1
+        rows = share * (1 - share) / self.variance if is_varying else self.effective_rows
+        lower, upper = wilson(np.array(share), np.array(rows), z)
+        reach = z * math.sqrt(self.variance)
+        return np.fmin(lower, self.center - reach), np.fmax(upper, self.center + reach)
+
+    def correlation(self, other: _End) -> float:
+        """The correlation of the errors of two ends, which share rows."""
+        variances = self.variance * other.variance
+        if not variances > 0:
+            return 0.0
+        return float((self.squares * self.influence * other.influence).sum()) / math.sqrt(variances)
+
+    def less(self, other: _End, z: float) -> tuple[float, float, float]:
+        """The difference from the end of another group, and its limits."""
+        import numpy as np
+
+        bound = self.bound - other.bound
+        one, another = np.array(self.center), np.array(other.center)
+        correlation = np.array(self.correlation(other))
+        limits = difference_limits(one, self.limits(z), another, other.limits(z), correlation)
+        lower, upper = np.clip(limits, -1, 1)
+        return bound, min(lower, bound), max(upper, bound)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rate:
+    """The rate of a group: its estimate, and the ends between which it lies."""
+
+    estimate: float
+    lowest: _End
+    highest: _End
+
+    def row(self, z: float) -> dict[str, Any]:
+        """The columns of the rate."""
+        if math.isnan(self.estimate):
+            return {".status": Status.ZERO_DENOMINATOR}
+        low, high = self.lowest.bound, self.highest.bound
+        return {
+            ".estimate": self.estimate, ".lower_bound": low, ".upper_bound": high,
+            ".lower": max(0.0, min(low, float(self.lowest.limits(z)[0]))),
+            ".upper": min(1.0, max(high, float(self.highest.limits(z)[1]))),
+            ".status": Status.OK,
+        }  # fmt: skip
+
+    def row_of_difference(self, other: _Rate, z: float) -> dict[str, Any]:
+        """The columns of the difference from the rate of another group.
+
+        One end of a group and the opposite one of another are possible at once: the one is the first to fill what the
+        other is the last to fill.
+        """
+        if math.isnan(self.estimate):
+            return {}
+        if math.isnan(other.estimate):
+            return {".status": Status.NO_REFERENCE}
+        low, lower, _ = self.lowest.less(other.highest, z)
+        high, _, upper = self.highest.less(other.lowest, z)
+        return {
+            ".disparity": self.estimate - other.estimate, ".disparity_lower_bound": low,
+            ".disparity_upper_bound": high, ".disparity_lower": lower, ".disparity_upper": upper,
+        }  # fmt: skip
+
+
+@refuse_unknown_keywords
+def probabilistic_groups(
+    metric: Metric, groups: Mapping[str, ColumnLike], *, to: str = "rest", proxy: Iterable[ColumnLike] | ColumnLike = ()
+) -> ProbabilisticGroups:
+    """Estimate and bound the rates of groups that are known as probabilities only, such as those of BISG.
+
+    Where nobody was asked for their race, it is guessed from surname and address. That says how many members there are,
+    but not whether the outcomes are theirs, so that a rate is known up to a range (partial identification; Kallus, Mao
+    and Zhou, 2022). The bounds are sharp: some assignment of members to the rows comes as near to each of them as one
+    likes. So are those of a disparity, because one end of a group and the other end of the reference are possible at
+    once. They hold if the probabilities are right, the shares of groups among all people with the same value of the
+    proxy.
+
+    The proxy is what the probabilities were made of. The more it says of the outcome, the narrower the bounds, but each
+    value needs many rows: the bounds take how often these have the outcome for how often it occurs. `.lower` and
+    `.upper` allow for the chance in this, and not for errors of the probabilities.
+
+    Args:
+        metric: A rate of labels, such as `selection_rate` or `sens`.
+        groups: The groups and the columns of their probabilities, which add up to 1 in each row.
+        to: The reference of disparities: a group, `"rest"` (all others), `"overall"` (all rows) or `"majority"` (the
+            group with the most expected rows).
+        proxy: The columns that the probabilities were made of; unless given, rows with the same probabilities have the
+            same value. Where probabilities differ within a value, their mean is that of the value.
+
+    >>> import warnings
+    >>> from tidyfair import ProxyWarning, selection_rate
+    >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0, 0, 1], "p": [0.75] * 4 + [0.25] * 4}).with_columns(
+    ...     (1 - pl.col("p")).alias("q")
+    ... )
+    >>> rates = probabilistic_groups(selection_rate, {"a": "p", "b": "q"})
+    >>> with warnings.catch_warnings(action="ignore", category=ProxyWarning):
+    ...     table = rates(people, estimate="hired")
+    >>> table.select(".group", ".n_expected", ".estimate", ".lower_bound", ".upper_bound").row(0)
+    ('a', 4.0, 0.625, 0.5, 1.0)
+    """
+    name = "probabilistic_groups"
+    rate = checked_rate(name, metric, ("class",))
+    if not is_of_cells(rate.definition) or not _kinds_of_cells(rate.definition):
+        msg = f"{name}() takes a rate in which each row counts once, such as selection_rate or sens, not {rate.name}."
+        raise ArgumentError(msg)
+    named = _named(groups)
+    one_of("reference", to, [*named, *_REFERENCES])
+    listed_proxy = tuple(proxy) if are_columns(proxy) else (proxy,)
+    columns = tuple(dict.fromkeys(Column.of(column, "proxy") for column in listed_proxy))
+    return ProbabilisticGroups(rate, tuple(named), tuple(named.values()), to, columns)
+
+
+def _named(groups: object) -> dict[str, Column]:
+    """The columns of groups by name, or an error."""
+    if not isinstance(groups, Mapping):
+        example = '`{"White": "p_white", "Black": "p_black", …}`'
+        msg = (
+            f"`groups` is a mapping from groups to columns of probabilities, such as {example}, not {in_short(groups)}."
+        )
+        raise ArgumentError(msg)
+    mapping = cast("Mapping[object, object]", groups)
+    named = {text("groups", name): Column.of(column, "groups") for name, column in mapping.items()}
+    if len(named) < 2:
+        msg = f"`groups` names two groups or more, not {listed(named)}; all others are one, with the rest of 1."
+        raise ArgumentError(msg)
+    names = names_of(named.values())
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        msg = f"`groups`: {listed(twice)} is the column of several groups; each has one of its own."
+        raise ArgumentError(msg)
+    for name in named:
+        if name in _REFERENCES:
+            msg = f"`groups`: {name!r} is a reference, `to={name!r}`; give the group another name."
+            raise ArgumentError(msg)
+    return named
