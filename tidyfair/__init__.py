@@ -24,6 +24,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidyfair import datasets as datasets
     from tidyfair import inference as inference
+    from tidyfair.audits.filing import *
+    from tidyfair.audits.named_audits import *
+    from tidyfair.audits.published import *
     from tidyfair.audits.reference_tables import *
     from tidyfair.errors import *
     from tidyfair.evaluation.array_metrics import *
@@ -65,6 +68,9 @@ if TYPE_CHECKING:
 # Every public name, by the module that defines it, which is read when the name is first asked for: so
 # `import tidyfair` costs nothing but this list.
 _NAMES = {
+    "audits.filing": "audit FiledAudit NAMED_AUDITS",
+    "audits.named_audits": "ComparisonTable NamedAudit",
+    "audits.published": "PublishedColumn",
     "audits.reference_tables": "compare_groups GroupComparison",
     "errors": """
         AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EvidenceWarning ForkError

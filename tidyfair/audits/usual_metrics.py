@@ -127,7 +127,7 @@ def _disparities(metrics: MetricSet) -> list[GroupwiseMetric]:
 
 
 @dataclass(frozen=True)
-class Audit:
+class UsualMetrics:
     """The metrics of an audit: of all rows, of groups, and disparities."""
 
     results: MetricSet
@@ -144,7 +144,7 @@ class Audit:
         metrics: MetricSet | None = None,
         min_n: int = 0,
         more: Sequence[GroupwiseFactory] = (),
-    ) -> Audit:
+    ) -> UsualMetrics:
         """The usual metrics for a kind of predictions and `more` disparities, or those of a set, for all features.
 
         Disparities are taken over groups of `min_n` rows, or more. Groups show what their disparities are made of.

@@ -44,6 +44,8 @@ examples:
       whole numbers that are a measurement
   tidyfair audit predictions.parquet --truth obs --estimate pred --by race --html audit.html --markdown card.md
       a page to be mailed, and a text for a model card
+  tidyfair audit hiring.csv --as nyc_ll144 --estimate hired --by sex --by race --markdown audit.md
+      the table that a rule asks for; --as list shows which there are
 """
 _REPORT = """\
 examples:
@@ -158,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_output(audit, "metrics of all rows and disparities, with their intervals,")
     _add_output(audit, "values of groups, with their intervals,", "--output-groups")
     _add_pages(audit, None)
+    _add_named(audit)
     report = command("report", commands.audit, "an audit as one page that opens without a network", _REPORT)
     _add_data(report)
     _add_predictions(report)
@@ -212,6 +215,15 @@ def _add_predictions(parser: argparse.ArgumentParser) -> None:
 def _add_groups(parser: argparse.ArgumentParser) -> None:
     outer = "outer groups such as folds, each looked at on its own; repeat for more"
     parser.add_argument("--group-by", action="append", metavar="COLUMN", help=outer)
+
+
+def _add_named(parser: argparse.ArgumentParser) -> None:
+    named = "the tables of a named audit, such as nyc_ll144, in place of the usual ones; `list` shows all names"
+    parser.add_argument("--as", metavar="NAME", help=named)
+    reference = "with --as, the group that others of a feature are compared with, such as race=White; repeat for more"
+    parser.add_argument("--to", action="append", metavar="FEATURE=GROUP", help=reference)
+    share = "with --as, groups of a smaller share of the rows are listed, and not compared"
+    parser.add_argument("--min-share", type=float, metavar="NUMBER", help=share)
 
 
 def _add_output(parser: argparse.ArgumentParser, what: str, flag: str = "--output") -> None:

@@ -1,0 +1,319 @@
+"""Audits as data: what a rule or a field asks for, as a frozen object that prints, compares and is replaced."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import polars as pl
+
+from tidyfair.audits.published import PublishedColumn, PublishedTable
+from tidyfair.audits.reference_tables import compare_groups
+from tidyfair.errors import ArgumentError, ColumnError, Status, listed
+from tidyfair.metric_sets import Metric, metric_set
+from tidyfair.metrics.classification import instances
+from tidyfair.specs.columns import Column
+from tidyfair.specs.groups import By, Unknown
+from tidyfair.specs.result_columns import key_columns
+from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import columns_of, key_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Self
+
+    from tidyfair.intervals.pairs import Scale
+    from tidyfair.specs.groups import Treatment
+    from tidyfair.tallies.tally import Tally
+
+__all__ = ["ComparisonTable", "NamedAudit"]
+
+NOTE = ".note"
+_ABOVE_MEDIAN = "\0above the median"
+_CUTS = ("threshold", "top_k", "top_fraction")
+_UNCOMPARED = {
+    Status.UNKNOWN.value: "unknown: not compared",
+    Status.BELOW_MIN_N.value: "few rows: not compared",
+    Status.BELOW_MIN_SHARE.value: "small share: not compared",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditCall:
+    """What an audit is called with: rows, columns, features, reference and options."""
+
+    data: Any
+    truth: Any = None
+    estimate: Any = None
+    features: tuple[tuple[Any, ...], ...]
+    to: object = None
+    counting: Mapping[str, Any]
+    reading: Mapping[str, Any]
+
+    @property
+    def given(self) -> set[str]:
+        """The columns that tables may need: `truth`, `estimate` (made of scores, too) and `probs`."""
+        columns = {"truth": self.truth, "estimate": self.estimate, "probs": self.counting.get("probs")}
+        given = {role for role, column in columns.items() if column is not None}
+        is_cut = any(self.counting.get(cut) is not None for cut in _CUTS)
+        return given | ({"estimate"} if "probs" in given and is_cut else set())
+
+    def above_median(self) -> AuditCall:
+        """The same call of decisions that select the scores above the median of all rows."""
+        source = open_frame(self.data, self.counting.get("group_by"))
+        if source.sides:
+            msg = "audit(): medians are those of columns in `group_by`, and privileged(…) is none; name columns."
+            raise ArgumentError(msg)
+        score = Column.of(self.counting["probs"], "probs")
+        wanted = {"score": ("probs", score)}
+        for number, column in enumerate(source.outer):
+            wanted[f"outer {number}"] = ("group_by", column)
+        for number, (role, column) in enumerate(self._other_columns()):
+            wanted[f"other {number}"] = (role, column)
+        frame = source.here(wanted).frame.lazy()
+        if not frame.select(score.expr).collect_schema().dtypes()[0].is_numeric():
+            msg = f"`probs`: the column {score.name!r} holds no numbers, so that there is no median of them."
+            raise ColumnError(msg)
+        value = score.expr.fill_nan(None)
+        median = value.median()
+        if source.outer:
+            median = median.over([column.expr for column in source.outer])
+        decided = frame.with_columns((value > median).alias(_ABOVE_MEDIAN)).collect()
+        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *_CUTS}}
+        counting["group_by"] = source.group_by or None
+        reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
+        reading["pos_label"] = True
+        return replace(self, data=decided, estimate=_ABOVE_MEDIAN, counting=counting, reading=reading)
+
+    def _other_columns(self) -> list[tuple[str, Column]]:
+        """The columns that are read beside the scores, and their roles."""
+        columns = [("by", Column.of(part, "by")) for feature in self.features for part in feature]
+        for role in ("case_weights", "frequency_weights", "cluster"):
+            if self.counting.get(role) is not None:
+                columns.append((role, Column.of(self.counting[role], role)))
+        return columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditTable(ABC):
+    """A table of an audit."""
+
+    name: str
+    """Its name among the tables of the result."""
+    heading: str
+    needs: tuple[str, ...]
+    """The columns without which there is no such table: `truth`, `estimate`, `probs`."""
+    columns: tuple[PublishedColumn, ...]
+    """The columns as they are published."""
+
+    @abstractmethod
+    def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+        """The tidy frame."""
+
+    @abstractmethod
+    def specification(self) -> str:
+        """The table in words."""
+
+    def published(self, frame: pl.DataFrame) -> PublishedTable:
+        """A tidy frame of this table as it is published."""
+        outer = [(name, name) for name in key_columns(frame)]
+        keys = [*outer, (".by", "By"), (".group", "Group")]
+        return PublishedTable.of(self.heading, frame, keys, self.columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonTable(AuditTable):
+    """A table of groups that are compared with a reference, as `compare_groups` has it.
+
+    Args:
+        name: The name of the table in `.tables`.
+        heading: The heading of the published table.
+        needs: The columns without which there is no such table: `"truth"`, `"estimate"`, `"probs"`.
+        metric: The metric whose groups are compared.
+        to: The reference, as `compare_groups` takes it; None where the caller must name it.
+        scale: `"difference"`, `"ratio"` or `"odds_ratio"`.
+        test: The test of `.p_value`.
+        cut: `"median"` for scores of which those above the median of all rows are selections.
+        crossed: Whether the crossing of all features has a part of the table.
+        derived: Functions that add columns to the tidy frame, which has the counts of `explain=True`.
+        columns: The columns as they are published.
+    """
+
+    metric: Metric
+    to: object = "highest"
+    scale: Scale = "ratio"
+    test: Literal["interval", "fisher", "mid_p", "z"] = "interval"
+    cut: Literal["median"] | None = None
+    crossed: bool = False
+    derived: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = ()
+
+    def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+        """The tidy frame."""
+        features = crossings(call.features) if self.crossed else call.features
+        reference = self.to if call.to is None else call.to
+        if reference is None:
+            msg = (
+                f"audit(): {audit.name} compares each group with one that you name, as "
+                '`to={"race": "White", "sex": "male"}`.'
+            )
+            raise ArgumentError(msg)
+        comparison = compare_groups(
+            self.metric, by=list(features), to=reference, scale=self.scale, test=self.test, adjust="none",
+            min_n=audit.min_n, min_share=audit.min_share, unknown=audit.unknown, unknown_values=audit.unknown_values,
+            **{name: call.reading[name] for name in _OF_COMPARISONS if name in call.reading},
+        )  # fmt: skip
+        if self.cut == "median":
+            call = call.above_median()
+        tally = metric_set(*comparison.metrics).tally(call.data, call.truth, call.estimate, **call.counting, parts=0)
+        if audit.complete_rows:
+            tally = _of_complete_rows(tally, [metric.by for metric in comparison.metrics])
+        reading = {name: value for name, value in call.reading.items() if name not in _OF_COMPARISONS}
+        frame = comparison.compute(tally, explain=True, **reading)
+        frame = frame.with_columns(pl.col(".status").replace_strict(_UNCOMPARED, default="").alias(NOTE))
+        for derive in self.derived:
+            frame = derive(frame)
+        return frame
+
+    def specification(self) -> str:
+        """The table in words."""
+        of = "scores above the median of all rows" if self.cut == "median" else "rows"
+        reference = "a group that the caller names" if self.to is None else f'the reference "{self.to}"'
+        crossed = ", also of the crossing of all features" if self.crossed else ""
+        test = "" if self.test == "interval" else f", test: {self.test}"
+        return f"{self.metric.name} of {of}, by group{crossed}; {self.scale} to {reference}{test}"
+
+
+_OF_COMPARISONS = ("conf_level", "times", "seed")
+"""The options of reading that `compare_groups` takes itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedAudit:
+    """An audit as data: the tables that a rule or a field asks for, and which groups count; `audit` computes it.
+
+    Nothing of it is hidden: it prints as a specification, equal ones are equal, and `dataclasses.replace` makes another.
+
+    Args:
+        name: The name, by which `audit` knows those of the library.
+        title: What it is called.
+        version: The version of the rule, with dates.
+        source: Where the rule is written.
+        purpose: What it is.
+        is_not: What it is not.
+        readings: How points that the rule leaves open are read.
+        tables: The tables.
+        unknown: What becomes of rows whose group is missing or unknown, as `compare_groups` has it.
+        unknown_values: The values that mean unknown beside null.
+        complete_rows: Leave rows that are unknown in any feature out of every table.
+        min_n: The least rows of a group that is compared.
+        min_share: The least share of the rows of a group that is compared.
+
+    >>> from dataclasses import replace
+    >>> from tidyfair import NAMED_AUDITS
+    >>> ours = replace(NAMED_AUDITS["nyc_ll144"], name="ours", min_share=0.02)
+    >>> ours == NAMED_AUDITS["nyc_ll144"]
+    False
+    """
+
+    name: str
+    title: str
+    version: str
+    source: str
+    purpose: str
+    is_not: tuple[str, ...]
+    readings: tuple[str, ...] = ()
+    tables: tuple[AuditTable, ...]
+    unknown: Treatment = "apart"
+    unknown_values: tuple[object, ...] | None = None
+    complete_rows: bool = False
+    min_n: int = 0
+    min_share: float = 0.0
+
+    noun: ClassVar[str] = "audit"
+
+    def __str__(self) -> str:
+        """The specification."""
+        lines = [f"{self.name}: {self.title}", f"version: {self.version}", f"source: {self.source}"]
+        lines += [f"It is: {self.purpose}", *(f"It is not: {text}" for text in self.is_not)]
+        lines += [f"Read as: {text}" for text in self.readings]
+        lines.append(f"Groups: {self.policy}")
+        for table in self.tables:
+            lines.append(f'Table "{table.name}" (needs {listed(table.needs)}): {table.specification()}')
+            lines.append(f"  columns: {'; '.join(column.heading for column in table.columns)}")
+        return "\n".join(lines)
+
+    @property
+    def policy(self) -> str:
+        """How unknown and small groups are treated."""
+        treatments = {
+            "apart": "rows of unknown groups are counted, and not compared",
+            "drop": "rows of unknown groups are not listed",
+            "group": "unknown is a group like all others",
+        }
+        parts = [treatments[self.unknown]]
+        if self.complete_rows:
+            parts = ["rows that are unknown in any feature are counted, and left out of all tables"]
+        if self.min_n:
+            parts.append(f"groups of fewer than {self.min_n} rows are listed, and not compared")
+        if self.min_share:
+            parts.append(
+                f"groups of less than {100 * self.min_share:g} percent of the rows are listed, and not compared"
+            )
+        return "; ".join(parts)
+
+    def of(self, call: AuditCall) -> list[AuditTable]:
+        """The tables that can be made of the columns of a call."""
+        able = [table for table in self.tables if set(table.needs) <= call.given]
+        if not able:
+            ways = " or ".join(
+                dict.fromkeys(" with ".join(f"`{role}`" for role in table.needs) for table in self.tables)
+            )
+            msg = f"audit(): {self.name} needs {ways}, and the call has {listed(sorted(call.given)) or 'neither'}."
+            raise ArgumentError(msg)
+        return able
+
+    def with_groups(self, **groups: Any) -> Self:
+        """The same with another policy on groups; None leaves it as it is."""
+        changed = {name: value for name, value in groups.items() if value is not None}
+        return replace(self, **changed) if changed else self
+
+
+def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
+    """Features, and the crossing of them all."""
+    crossing = tuple(part for feature in features for part in feature)
+    return (*features, crossing) if len(features) > 1 else features
+
+
+def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+    """The rows of each outer group, and how many of them are of unknown groups, by feature and of any feature."""
+    unknown = Unknown.of("apart", audit.unknown_values, "audit()")
+    bys = [By.of(feature, "audit", unknown) for feature in crossings(call.features)]
+    group_by = call.counting.get("group_by")
+    tally = metric_set(*(instances.difference(*by.features) for by in bys)).tally(call.data, group_by=group_by)
+    names = key_names(tally.keys, "outer")
+    outer = dict(zip(names, (column.name for column in columns_of(tally.outer)), strict=True))
+    parts: list[pl.DataFrame] = []
+    for by in bys:
+        mask = _unknown_mask(tally, by)
+        rows = tally.cells.select(*names, "n", pl.when(mask).then("n").otherwise(0).alias("unknown"))
+        total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
+        counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)
+        parts.append(
+            counted.rename(outer).insert_column(len(names), pl.Series(".by", [by.text]).new_from_index(0, len(counted)))
+        )
+    return pl.concat(parts)
+
+
+def _unknown_mask(tally: Tally, by: By) -> pl.Series:
+    """The cells of a tally of which a feature is unknown."""
+    keys = tally.cells.select(tally.names(by.columns))
+    return by.unknown.mask(keys) if by.unknown else pl.Series([False]).new_from_index(0, len(keys))
+
+
+def _of_complete_rows(tally: Tally, bys: list[By]) -> Tally:
+    """A tally without the rows that are unknown in any feature."""
+    unknown = pl.Series([False]).new_from_index(0, len(tally.cells))
+    for by in bys:
+        unknown |= _unknown_mask(tally, by)
+    return replace(tally, cells=tally.cells.filter(~unknown))
