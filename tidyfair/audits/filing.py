@@ -11,6 +11,7 @@ import polars as pl
 
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
 from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
+from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.specs.options import CallOptions, CountOptions, refuse, show_keywords
@@ -31,6 +32,9 @@ NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
     {
         "nyc_ll144": nyc_ll144,
         "eeoc_uniform_guidelines": eeoc_uniform_guidelines,
+    "clinical_tripod_ai": clinical_tripod_ai,
+    "eu_ai_act_data": eu_ai_act_data,
+    "model_card": model_card,
     }
 )
 """The audits of the library by their names."""
@@ -84,12 +88,13 @@ class FiledAudit:
         sentences: list[str] = []
         for by, rows, every in unknown.select(".by", ".unknown", ".n").rows():
             sentences.append(f"Of {every:,} rows, {rows:,} are unknown by {by}.")
+        small: dict[str, None] = {}
         for table in self._made:
             frame = self._frames[table.name]
-            small = frame.filter(pl.col(".status").is_in(["below_min_n", "below_min_share"]))
-            if len(small):
-                groups = ", ".join(f"{group} ({rows:,})" for group, rows in small.select(".group", ".n").rows())
-                sentences.append(f"Listed in {table.heading.lower()}, and not compared as too small: {groups}.")
+            rows = frame.filter(pl.col(".status").is_in(["below_min_n", "below_min_share"])) if ".status" in frame else []
+            small |= dict.fromkeys(f"{by} {group}" for by, group in rows[".by", ".group"].rows()) if len(rows) else {}
+        if small:
+            sentences.append(f"Listed, and too small for some or all comparisons: {', '.join(small)}.")
         return sentences
 
     def markdown(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,8 +12,9 @@ import polars as pl
 from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import compare_groups
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed
-from tidyfair.metric_sets import Metric, metric_set
+from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
+from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Unknown
 from tidyfair.specs.result_columns import key_columns
@@ -20,14 +22,15 @@ from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import columns_of, key_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Self
 
     from tidyfair.intervals.pairs import Scale
+    from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.specs.groups import Treatment
     from tidyfair.tallies.tally import Tally
 
-__all__ = ["ComparisonTable", "NamedAudit"]
+__all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 
 NOTE = ".note"
 _ABOVE_MEDIAN = "\0above the median"
@@ -51,11 +54,20 @@ class AuditCall:
     counting: Mapping[str, Any]
     reading: Mapping[str, Any]
 
+    def tally(self, metrics: Iterable[Metric | GroupwiseMetric], *, without: Collection[str] = ()) -> Tally:
+        """What metrics count, without some of the options."""
+        counting = {name: value for name, value in self.counting.items() if name not in without}
+        # intervals need to see how much sums vary from part to part
+        parts = 0 if counting.get("cluster") is None else None
+        return metric_set(*metrics).tally(self.data, self.truth, self.estimate, **{"parts": parts, **counting})
+
     @property
     def given(self) -> set[str]:
-        """The columns that tables may need: `truth`, `estimate` (made of scores, too) and `probs`."""
+        """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and `threshold`."""
         columns = {"truth": self.truth, "estimate": self.estimate, "probs": self.counting.get("probs")}
         given = {role for role, column in columns.items() if column is not None}
+        if self.counting.get("threshold") is not None:
+            given.add("threshold")
         is_cut = any(self.counting.get(cut) is not None for cut in _CUTS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
 
@@ -103,7 +115,7 @@ class AuditTable(ABC):
     """Its name among the tables of the result."""
     heading: str
     needs: tuple[str, ...]
-    """The columns without which there is no such table: `truth`, `estimate`, `probs`."""
+    """The arguments without which there is no such table: `truth`, `estimate`, `probs`, `threshold`."""
     columns: tuple[PublishedColumn, ...]
     """The columns as they are published."""
 
@@ -165,7 +177,7 @@ class ComparisonTable(AuditTable):
         )  # fmt: skip
         if self.cut == "median":
             call = call.above_median()
-        tally = metric_set(*comparison.metrics).tally(call.data, call.truth, call.estimate, **call.counting, parts=0)
+        tally = call.tally(comparison.metrics)
         if audit.complete_rows:
             tally = _of_complete_rows(tally, [metric.by for metric in comparison.metrics])
         reading = {name: value for name, value in call.reading.items() if name not in _OF_COMPARISONS}
@@ -182,6 +194,85 @@ class ComparisonTable(AuditTable):
         crossed = ", also of the crossing of all features" if self.crossed else ""
         test = "" if self.test == "interval" else f", test: {self.test}"
         return f"{self.metric.name} of {of}, by group{crossed}; {self.scale} to {reference}{test}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValuesTable(AuditTable):
+    """A table of the values of groups, as `by_group` has them, with a column for each metric when it is published.
+
+    Args:
+        name: The name of the table in `.tables`.
+        heading: The heading of the published table.
+        needs: The arguments without which there is no such table: `"truth"`, `"estimate"`, `"probs"`, `"threshold"`.
+        metrics: The metrics.
+        at_risk: Whether their option `at` is the threshold of the call, one by one where it has several.
+        crossed: Whether the crossing of all features has a part of the table.
+        times: The number of replicates of intervals without a closed form, unless the call says otherwise.
+        columns: The columns as they are published: of metrics, or of the columns `.n` and `.note`.
+    """
+
+    metrics: tuple[Metric, ...]
+    at_risk: bool = False
+    crossed: bool = False
+    times: int = 200
+
+    def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+        """The tidy frame."""
+        if not self.at_risk:
+            return self._values(call, audit, self.metrics, without=_CUTS if "estimate" not in self.needs else ())
+        risks = call.counting["threshold"]
+        if isinstance(risks, Mapping):
+            msg = f"audit(): the table {self.name!r} acts at the same risks in all groups; give a number, or a list."
+            raise ArgumentError(msg)
+        frames: list[pl.DataFrame] = []
+        for risk in risks if is_list(risks) else [risks]:
+            metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]
+            metrics += [metric for metric in self.metrics if "at" not in metric.options]
+            at_risk = replace(call, counting={**call.counting, "threshold": risk})
+            values = self._values(at_risk, audit, metrics)
+            position = values.columns.index(".estimate")
+            frames.append(values.insert_column(position, pl.lit(float(risk)).alias(".threshold")))
+        return pl.concat(frames, how="vertical_relaxed")
+
+    def _values(
+        self, call: AuditCall, audit: NamedAudit, metrics: Sequence[Metric], without: Sequence[str] = ()
+    ) -> pl.DataFrame:
+        """The values of all rows and of groups."""
+        features = crossings(call.features) if self.crossed else call.features
+        groups: Any = {
+            "unknown": audit.unknown, "unknown_values": audit.unknown_values, "min_n": audit.min_n,
+            "min_share": audit.min_share,
+        }  # fmt: skip
+        members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
+        tally = call.tally(members, without=without)
+        reading = {"times": self.times, **call.reading}
+        frame = metric_set(*members).compute_by_group(tally, **reading, interval="auto", on_undefined="ignore")
+        note = pl.col(".status").replace_strict(_UNCOMPARED, default="")
+        return frame.with_columns(note.alias(NOTE), pl.col(".by").fill_null(""), pl.col(".group").fill_null("all rows"))
+
+    def published(self, frame: pl.DataFrame) -> PublishedTable:
+        """A tidy frame of this table as it is published: a row for each group, and its metrics side by side."""
+        outer = key_columns(frame)
+        features = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
+        keys = [*outer, ".by", *features, ".group", *(name for name in (".threshold",) if name in frame.columns)]
+        cells: list[pl.Expr] = []
+        for column in self.columns:
+            if column.column in (".n", NOTE):
+                cells.append(pl.col(column.column).max())
+            else:
+                texts = pl.struct(".estimate", ".lower", ".upper").map_elements(column.interval, pl.String)
+                cells.append(texts.filter(pl.col(".metric") == column.column).first().alias(column.column))
+        wide = frame.group_by(keys, maintain_order=True).agg(cells)
+        shown = [(name, name) for name in outer] + [(".by", "By"), (".group", "Group")]
+        shown += [(".threshold", "Threshold")] if ".threshold" in keys else []
+        return PublishedTable.of(self.heading, wide, shown, tuple(replace(column, digits=None) for column in self.columns))
+
+    def specification(self) -> str:
+        """The table in words."""
+        names = ", ".join(metric.name for metric in self.metrics)
+        crossed = ", also of the crossing of all features" if self.crossed else ""
+        at_risk = ", at each threshold" if self.at_risk else ""
+        return f"{names}, of all rows and by group{crossed}{at_risk}, with intervals"
 
 
 _OF_COMPARISONS = ("conf_level", "times", "seed")

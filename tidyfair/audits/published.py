@@ -64,6 +64,13 @@ class PublishedColumn:
         step = Decimal(1).scaleb(-(self.digits or 0))
         return float(round(exact, _EXACT).quantize(step, _ROUNDING[self.rounding]))
 
+    def interval(self, value: dict[str, float | None]) -> str:
+        """A value and the ends of its interval as text."""
+        estimate, lower, upper = (self._rounded(value[name]) for name in (".estimate", ".lower", ".upper"))
+        if estimate is None or lower is None or upper is None:
+            return self.text(estimate)
+        return f"{self.text(estimate)} ({self.text(lower)} to {self.text(upper)})"
+
     def text(self, value: object) -> str:
         """A published value as text, with all its digits."""
         if value is None:
@@ -72,6 +79,8 @@ class PublishedColumn:
             return "yes" if value else "no"
         if isinstance(value, float) and self.significant is not None:
             return f"{value:.{self.significant}g}"
+        if isinstance(value, float) and self.digits is None:
+            return f"{value:g}"
         if isinstance(value, float):
             return f"{value:z,.{self.digits or 0}f}"
         return f"{value:,}" if isinstance(value, int) else str(value)
