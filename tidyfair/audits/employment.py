@@ -34,8 +34,10 @@ nyc_ll144 = NamedAudit(
     readings=(
         "The median is that of all rows, those of unknown groups too; a score at the median is not above it.",
         "A category is compared with the highest rate of its own table: sex, race, and both crossed.",
-        "Categories of under 2 percent of the rows may be left out of the ratios, which is the auditor's choice: "
-        "min_share=0.02. Their counts and rates are listed all the same, and they are no reference.",
+        (
+            "Categories of under 2 percent of the rows may be left out of the ratios, which is the auditor's choice: "
+            "min_share=0.02. Their counts and rates are listed all the same, and they are no reference."
+        ),
     ),
     complete_rows=True,
     tables=(
@@ -115,8 +117,7 @@ eeoc_uniform_guidelines = NamedAudit(
         "legal advice",
     ),
     readings=(
-        "A rate is below four fifths if 5 x selected x applicants of the highest < 4 x those of the highest x "
-        "applicants, in whole numbers: 0.8 itself is not below.",
+        "Whether a rate is below four fifths is worked out in whole numbers: 0.8 itself is not below.",
         "Sexes are compared with each other, and races with each other; crossings are where a feature names them.",
         "One selection flips a difference if, moved from the highest group, it makes the rate of the other higher.",
     ),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.audits.credit import lending_adverse_impact
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
 from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
@@ -18,7 +18,7 @@ from tidyfair.specs.options import CallOptions, CountOptions, refuse, show_keywo
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Unpack
 
     from tidyfair.audits.named_audits import AuditTable
@@ -32,9 +32,10 @@ NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
     {
         "nyc_ll144": nyc_ll144,
         "eeoc_uniform_guidelines": eeoc_uniform_guidelines,
-    "clinical_tripod_ai": clinical_tripod_ai,
-    "eu_ai_act_data": eu_ai_act_data,
-    "model_card": model_card,
+        "lending_adverse_impact": lending_adverse_impact,
+        "clinical_tripod_ai": clinical_tripod_ai,
+        "eu_ai_act_data": eu_ai_act_data,
+        "model_card": model_card,
     }
 )
 """The audits of the library by their names."""
@@ -91,7 +92,9 @@ class FiledAudit:
         small: dict[str, None] = {}
         for table in self._made:
             frame = self._frames[table.name]
-            rows = frame.filter(pl.col(".status").is_in(["below_min_n", "below_min_share"])) if ".status" in frame else []
+            rows = (
+                frame.filter(pl.col(".status").is_in(["below_min_n", "below_min_share"])) if ".status" in frame else []
+            )
             small |= dict.fromkeys(f"{by} {group}" for by, group in rows[".by", ".group"].rows()) if len(rows) else {}
         if small:
             sentences.append(f"Listed, and too small for some or all comparisons: {', '.join(small)}.")
@@ -116,7 +119,9 @@ class FiledAudit:
     def page(self) -> str:
         """The same as a page that needs nothing else."""
         title, body = as_html(self.audit.title), self.html()
-        style = "body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}td,th{border:1px solid;padding:.3em}"
+        style = (
+            "body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}td,th{border:1px solid;padding:.3em}"
+        )
         return (
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
             f"<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
@@ -141,6 +146,7 @@ def audit(
     *,
     by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
     to: object = None,
+    within: ColumnLike | list[ColumnLike] | None = None,
     unknown: Treatment | None = None,
     unknown_values: Iterable[object] | None = None,
     min_n: int | None = None,
@@ -158,6 +164,7 @@ def audit(
         estimate: The column of decisions.
         by: The feature, or a list of them; a tuple is a crossing.
         to: The reference, where the audit leaves it to you, as `compare_groups` takes it.
+        within: The columns whose groups are the segments of audits that compare like with like.
         unknown: In place of the audit's own treatment of unknown groups.
         unknown_values: The values that mean unknown beside null.
         min_n: In place of the audit's own least rows of a group that is compared.
@@ -190,7 +197,7 @@ def audit(
         min_share=min_share,
     )
     call = AuditCall(
-        data=data, truth=truth, estimate=estimate, features=_features(by), to=to,
+        data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,
         counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
         reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
     )  # fmt: skip

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 
 NOTE = ".note"
+_CUT_HEADINGS = {".threshold": "Threshold", ".top_k": "Best rows", ".top_fraction": "Best share"}
 _ABOVE_MEDIAN = "\0above the median"
 _CUTS = ("threshold", "top_k", "top_fraction")
 _UNCOMPARED = {
@@ -51,6 +52,7 @@ class AuditCall:
     estimate: Any = None
     features: tuple[tuple[Any, ...], ...]
     to: object = None
+    within: Any = None
     counting: Mapping[str, Any]
     reading: Mapping[str, Any]
 
@@ -63,8 +65,10 @@ class AuditCall:
 
     @property
     def given(self) -> set[str]:
-        """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and `threshold`."""
-        columns = {"truth": self.truth, "estimate": self.estimate, "probs": self.counting.get("probs")}
+        """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and others."""
+        columns = {
+            "truth": self.truth, "estimate": self.estimate, "probs": self.counting.get("probs"), "within": self.within,
+        }  # fmt: skip
         given = {role for role, column in columns.items() if column is not None}
         if self.counting.get("threshold") is not None:
             given.add("threshold")
@@ -72,7 +76,7 @@ class AuditCall:
         return given | ({"estimate"} if "probs" in given and is_cut else set())
 
     def above_median(self) -> AuditCall:
-        """The same call of decisions that select the scores above the median of all rows."""
+        """The same call, of decisions that select the scores above the median of all rows."""
         source = open_frame(self.data, self.counting.get("group_by"))
         if source.sides:
             msg = "audit(): medians are those of columns in `group_by`, and privileged(…) is none; name columns."
@@ -115,7 +119,7 @@ class AuditTable(ABC):
     """Its name among the tables of the result."""
     heading: str
     needs: tuple[str, ...]
-    """The arguments without which there is no such table: `truth`, `estimate`, `probs`, `threshold`."""
+    """The arguments without which there is no such table: `truth`, `estimate`, `probs`, `threshold`, `within`."""
     columns: tuple[PublishedColumn, ...]
     """The columns as they are published."""
 
@@ -130,7 +134,8 @@ class AuditTable(ABC):
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published."""
         outer = [(name, name) for name in key_columns(frame)]
-        keys = [*outer, (".by", "By"), (".group", "Group")]
+        cuts = [(name, heading) for name, heading in _CUT_HEADINGS.items() if name in frame.columns]
+        keys = [*outer, (".by", "By"), (".group", "Group"), *cuts]
         return PublishedTable.of(self.heading, frame, keys, self.columns)
 
 
@@ -182,7 +187,7 @@ class ComparisonTable(AuditTable):
             tally = _of_complete_rows(tally, [metric.by for metric in comparison.metrics])
         reading = {name: value for name, value in call.reading.items() if name not in _OF_COMPARISONS}
         frame = comparison.compute(tally, explain=True, **reading)
-        frame = frame.with_columns(pl.col(".status").replace_strict(_UNCOMPARED, default="").alias(NOTE))
+        frame = frame.with_columns(note())
         for derive in self.derived:
             frame = derive(frame)
         return frame
@@ -247,8 +252,7 @@ class ValuesTable(AuditTable):
         tally = call.tally(members, without=without)
         reading = {"times": self.times, **call.reading}
         frame = metric_set(*members).compute_by_group(tally, **reading, interval="auto", on_undefined="ignore")
-        note = pl.col(".status").replace_strict(_UNCOMPARED, default="")
-        return frame.with_columns(note.alias(NOTE), pl.col(".by").fill_null(""), pl.col(".group").fill_null("all rows"))
+        return frame.with_columns(note())
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published: a row for each group, and its metrics side by side."""
@@ -263,9 +267,12 @@ class ValuesTable(AuditTable):
                 texts = pl.struct(".estimate", ".lower", ".upper").map_elements(column.interval, pl.String)
                 cells.append(texts.filter(pl.col(".metric") == column.column).first().alias(column.column))
         wide = frame.group_by(keys, maintain_order=True).agg(cells)
+        wide = wide.with_columns(pl.col(".by").fill_null(""), pl.col(".group").fill_null("all rows"))
         shown = [(name, name) for name in outer] + [(".by", "By"), (".group", "Group")]
         shown += [(".threshold", "Threshold")] if ".threshold" in keys else []
-        return PublishedTable.of(self.heading, wide, shown, tuple(replace(column, digits=None) for column in self.columns))
+        return PublishedTable.of(
+            self.heading, wide, shown, tuple(replace(column, digits=None) for column in self.columns)
+        )
 
     def specification(self) -> str:
         """The table in words."""
@@ -283,7 +290,7 @@ _OF_COMPARISONS = ("conf_level", "times", "seed")
 class NamedAudit:
     """An audit as data: the tables that a rule or a field asks for, and which groups count; `audit` computes it.
 
-    Nothing of it is hidden: it prints as a specification, equal ones are equal, and `dataclasses.replace` makes another.
+    It prints as a specification, equal ones are equal, and `dataclasses.replace` makes another.
 
     Args:
         name: The name, by which `audit` knows those of the library.
@@ -368,6 +375,11 @@ class NamedAudit:
         """The same with another policy on groups; None leaves it as it is."""
         changed = {name: value for name, value in groups.items() if value is not None}
         return replace(self, **changed) if changed else self
+
+
+def note() -> pl.Expr:
+    """The remark on groups that are not compared."""
+    return pl.col(".status").replace_strict(_UNCOMPARED, default="", return_dtype=pl.String).alias(NOTE)
 
 
 def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:

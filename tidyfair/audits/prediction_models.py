@@ -19,7 +19,13 @@ from tidyfair.metrics.classification import (
     standardized_net_benefit,
 )
 from tidyfair.metrics.define import class_metric
-from tidyfair.metrics.probability import brier_class, calibration_intercept, calibration_ratio, calibration_slope, roc_auc
+from tidyfair.metrics.probability import (
+    brier_class,
+    calibration_intercept,
+    calibration_ratio,
+    calibration_slope,
+    roc_auc,
+)
 
 if TYPE_CHECKING:
     from tidyfair.specs.formulas import Number, Rate
@@ -47,7 +53,7 @@ clinical_tripod_ai = NamedAudit(
         "a judgement of bias in the study, or advice on care",
     ),
     readings=(
-        "Calibration in the large is the intercept in logits with the slope held at 1; O:E are events over those expected.",
+        "Calibration in the large is the intercept in logits with the slope held at 1; O:E is observed over expected.",
         "Net benefit depends on how frequent events are, so that groups are compared by the standardized one.",
         "Intervals of calibration in the large and of the slope are of 200 replicates, unless `times` says otherwise.",
     ),
@@ -111,7 +117,7 @@ eu_ai_act_data = NamedAudit(
         "duties for high-risk systems to 2027-12-02 and 2028-08-02"
     ),
     source="Regulation (EU) 2024/1689, Articles 10(2), 10(3), 10(4) and 15(3)",
-    purpose="the rows of each group and crossing, unknown ones too, the share of events, and how predictions do in each",
+    purpose="rows of each group and crossing, unknown ones too, the share of events, and how predictions do",
     is_not=(
         "an assessment of conformity: no article is satisfied by a table, and none prescribes a metric or a threshold",
         "an examination of how the data came about, or of all gaps in them",

@@ -506,10 +506,10 @@ def f_meas(precision: Number, recall: Number, *, beta: float = 1) -> Number:
 
 @class_metric(range=(-math.inf, 1))
 def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
-    """True positives less false positives, which count by the odds of the risk `at` which one acts, as a share of rows.
+    """Share of true positives less that of false positives, which count by the odds of the risk `at` which one acts.
 
-    `at` is the threshold by which labels are made of risks: 0.1 if one acts at a risk of 10 percent, and then nine false
-    positives cost as much as one true positive is worth. Vickers & Elkin (2006), Medical Decision Making 26.
+    `at` is the threshold by which labels are made of risks: 0.1 if one acts at a risk of 10 percent, and then nine
+    false positives cost as much as one true positive is worth. Vickers & Elkin (2006), Medical Decision Making 26.
 
     >>> net_benefit.formula(tp=30, fp=20, fn=10, tn=40)
     0.1
