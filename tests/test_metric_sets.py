@@ -530,6 +530,7 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "top_fraction": lambda data, keys: tf.sens(data, **SCORES, top_fraction=[0.1, 0.2], group_by=keys),
     "check": lambda data, keys: tf.check(GAP, below=0.1)(data, **LABELS, group_by=keys),
     "disparity_test": lambda data, keys: tf.inference.disparity_test(GAP, times=20)(data, **LABELS, group_by=keys),
+    "compare_groups": lambda data, keys: tf.compare_groups(GAP)(data, **LABELS, group_by=keys, explain=True),
     "pairwise": lambda data, keys: tf.pairwise(GAP)(data, **LABELS, group_by=keys),
     "stratified": lambda data, keys: tf.inference.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
     "worst_groups": lambda data, keys: tf.inference.worst_groups(GAP)(data, **LABELS, group_by=keys),

@@ -67,7 +67,7 @@ class Run:
 
     def groups(self, data: object, options: Options) -> Any:
         """The values of the groups, as a tidy frame of the caller's kind."""
-        self._check_features()
+        self.check_features_of_groups()
         source = open_frame(data, options.group_by)
         return source.restore(self._groups(self._counted(source, options), options))
 
@@ -77,10 +77,10 @@ class Run:
 
     def groups_of(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The values of the groups of what was counted."""
-        self._check_features()
+        self.check_features_of_groups()
         return self._groups([(tally, self.specs)], options)
 
-    def _check_features(self) -> None:
+    def check_features_of_groups(self) -> None:
         """Refuse features that results would show under the name of a column of their own."""
         for spec in self.specs:
             if spec.by is not None and not spec.by.sides:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tidyfair.intervals.proportions import difference_limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import polars as pl
 
@@ -25,6 +27,8 @@ EQUALITY = {"difference": 0.0, "ratio": 1.0, "odds_ratio": 1.0}
 """The value of equal groups."""
 _FARTHEST = 40.0
 """Standard errors of a normal distribution beyond which no probability is left."""
+_NEAREST = 1e-6
+"""Standard errors that are next to none; without any, the odds of a rate of 0 have no limits."""
 _PRECISION = 1e-9
 
 
@@ -96,24 +100,41 @@ def p_value(family: Quantities, one: int, other: int, scale: Scale) -> float:
 
     pair, equality = family.at(np.array([one, other])), EQUALITY[scale]
     first, second = np.array([0]), np.array([1])
+    known = pair.ratio_statistic(first, second) if scale == "ratio" else None
+    if known is not None:
+        return math.erfc(float(known[0]) / math.sqrt(2))
 
     def distance(z: float) -> float:
         """The distance of the nearer limit from equality, which is above 0 while the interval excludes equality."""
         low, high = pair_limits(pair, first, second, z, scale)
         return max(float(low[0]) - equality, equality - float(high[0]))
 
-    nearest = distance(0.0)
-    if math.isnan(nearest):
-        return math.nan
-    if nearest <= 0:
-        return 1.0
-    inside, outside = 0.0, _FARTHEST
-    if distance(outside) > 0:
-        return 0.0
+    return math.erfc(_root(distance) / math.sqrt(2))
+
+
+def _root(distance: Callable[[float], float]) -> float:
+    """The standard errors at which a falling distance is 0, by false position (Illinois); nan where it is none."""
+    inside, outside = _NEAREST, _FARTHEST
+    above, below = distance(inside), distance(outside)
+    if math.isnan(above) or above <= 0:
+        return above if math.isnan(above) else 0.0
+    if below > 0:
+        return math.inf
+    moved = 0
     while outside - inside > _PRECISION:
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if distance(middle) > 0 else (inside, middle)
-    return math.erfc((inside + outside) / 2 / math.sqrt(2))
+        is_finite = math.isfinite(below)
+        middle = (inside * below - outside * above) / (below - above) if is_finite else (inside + outside) / 2
+        value = distance(middle)
+        if abs(value) <= _PRECISION * abs(above):
+            return middle
+        # the end that stays a second time counts half, so that it moves, too
+        if value > 0:
+            inside, above, below = middle, value, below / 2 if moved > 0 and is_finite else below
+            moved = 1
+        else:
+            outside, below, above = middle, value, above / 2 if moved < 0 else above
+            moved = -1
+    return (inside + outside) / 2
 
 
 def method_of(family: Quantities, scale: Scale) -> str:

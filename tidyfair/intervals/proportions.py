@@ -165,6 +165,16 @@ def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z:
     return np.where((one <= 0) | both_zero, 0.0, lower), np.where((other <= 0) | both_zero, math.inf, upper)
 
 
+def score_of_equality(one: Floats, rows: Floats, other: Floats, other_rows: Floats) -> Floats:
+    """The standard errors between two shares, by the score of their equality (Miettinen and Nurminen, 1985)."""
+    import numpy as np
+
+    total = rows + other_rows
+    together = (one * rows + other * other_rows) / total
+    variance = together * (1 - together) * (1 / rows + 1 / other_rows)
+    return np.sqrt(_squared(one - other, variance, total))
+
+
 def _squared(distance: Floats, variance: Floats, total: Floats) -> Floats:
     """The squared score statistic, with Miettinen and Nurminen's correction of the variance."""
     import numpy as np

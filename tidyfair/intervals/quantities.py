@@ -12,6 +12,7 @@ from tidyfair.intervals.proportions import (
     clopper_pearson,
     corrected_wilson,
     on_logits,
+    score_of_equality,
     score_ratio,
     student_limits,
     wilson,
@@ -141,6 +142,10 @@ class Quantities(ABC):
         """Limits of the ratio of two groups; None if they follow from those of the logarithms."""
         return None
 
+    def ratio_statistic(self, one: Any, other: Any) -> Floats | None:  # noqa: ARG002 - as above
+        """The standard errors at which limits of the ratio just hold equality; None if these have to be searched."""
+        return None
+
 
 def _of_groups(value: object, groups: Array) -> Any:
     """The part of a field of quantities that is about some groups."""
@@ -244,6 +249,10 @@ class Shares(Quantities):
     def ratio_limits(self, one: Any, other: Any, z: float) -> Limits:
         """Limits of the ratio of two shares by their score (Miettinen and Nurminen, 1985)."""
         return score_ratio(self.value[one], self.rows[one], self.value[other], self.rows[other], z)
+
+    def ratio_statistic(self, one: Any, other: Any) -> Floats:
+        """The statistic of the score test of equal shares, which the limits of their ratio invert."""
+        return score_of_equality(self.value[one], self.rows[one], self.value[other], self.rows[other])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

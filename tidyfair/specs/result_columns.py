@@ -22,7 +22,7 @@ RESERVED = frozenset({
     ".period", ".before", ".look", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
     # values
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
-    ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
+    ".estimate_other", ".estimate_before", ".estimate_reference", ".reference", ".scale", ".disparity", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
     ".additive",
     ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
@@ -31,8 +31,9 @@ RESERVED = frozenset({
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
     ".p_equal_odds",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
+    ".test", ".deviations", ".flip_flop",
     # how many rows they are of
-    ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
+    ".shortfall", ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
     ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",

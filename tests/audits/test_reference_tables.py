@@ -1,0 +1,293 @@
+"""Reference tables equal what the library gives elsewhere, plain arithmetic, and the tests of scipy and statsmodels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_polars
+from polars.testing import assert_frame_equal
+from scipy import stats
+from statsmodels.stats.proportion import proportions_ztest
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+
+LOANS = lending(2_000)
+CALL: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
+APPLICANTS = pl.DataFrame({
+    "sex": ["m"] * 80 + ["f"] * 40,
+    "race": (["A"] * 50 + ["B"] * 27 + [None] * 3) + (["A"] * 20 + ["B"] * 17 + ["Unknown"] * 3),
+    "hired": [1] * 48 + [0] * 32 + [1] * 12 + [0] * 28,
+})  # fmt: skip
+
+
+def table(*metrics: Any, data: Any = APPLICANTS, call: dict[str, Any] | None = None, **options: Any) -> pl.DataFrame:
+    return as_polars(tf.compare_groups(*metrics, **options)(data, **(call or {"estimate": "hired", "explain": True})))
+
+
+def row(result: pl.DataFrame, group: str | None) -> dict[str, Any]:
+    (found,) = result.filter(pl.col(".group") == group).rows(named=True)
+    return found
+
+
+def test_columns_follow_from_the_call() -> None:
+    result = tf.compare_groups(tf.selection_rate, by="sex")(APPLICANTS, estimate="hired")
+    assert result.columns == [
+        ".metric", ".by", "sex", ".group", ".level", ".estimator", ".n", ".share", ".estimate", ".reference",
+        ".estimate_reference", ".scale", ".disparity", ".lower", ".upper", ".method", ".p_value", ".p_adjusted",
+        ".test", ".status",
+    ]  # fmt: skip
+    empty = tf.compare_groups(tf.selection_rate, by="sex")(APPLICANTS.clear(), estimate="hired")
+    assert empty.schema == result.schema
+    assert empty.is_empty()
+
+
+def test_the_example_of_the_uniform_guidelines() -> None:
+    # 48 of 80 men and 12 of 40 women are hired: 60 and 30 %, a ratio of one half, 12 women short
+    women = row(table(tf.selection_rate, by="sex", scale="ratio"), "f")
+    assert women[".estimate"] == pytest.approx(0.3)
+    assert (women[".reference"], women[".estimate_reference"]) == ("m", pytest.approx(0.6))
+    assert women[".disparity"] == pytest.approx(0.5)
+    assert women[".shortfall"] == pytest.approx(12)
+    assert women[".deviations"] == pytest.approx(-3.0983866769659336)
+    assert women[".flip_flop"] == pytest.approx((13 / 40) / (47 / 80))
+    assert women[".share"] == pytest.approx(1 / 3)
+
+
+def test_tests_of_rates_are_those_of_other_libraries() -> None:
+    counts = [[12, 28], [48, 32]]
+    exact = row(table(tf.selection_rate, by="sex", test="fisher"), "f")
+    assert exact[".p_value"] == pytest.approx(stats.fisher_exact(counts).pvalue, rel=1e-9)
+    assert row(table(tf.selection_rate, by="sex", test="mid_p"), "f")[".p_value"] < exact[".p_value"]
+    deviations = row(table(tf.selection_rate, by="sex", test="z"), "f")
+    z, p = proportions_ztest([12, 48], [40, 80])
+    assert deviations[".deviations"] == pytest.approx(z)
+    assert deviations[".p_value"] == pytest.approx(p)
+    assert deviations[".test"] == "z"
+
+
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.sens, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_intervals_are_those_of_a_signed_comparison_with_the_same_reference(metric: tf.Metric, scale: str) -> None:
+    call = CALL | {"probs": "score"}
+    compare: Any = getattr(metric, scale)
+    expected = compare("sex", to="male", signed=True)(LOANS, **call, interval="auto")
+    women = row(table(metric, data=LOANS, call=call, by="sex", to="male", scale=scale), "female")
+    assert women[".disparity"] == pytest.approx(expected[".estimate"][0])
+    assert [women[".lower"], women[".upper"]] == pytest.approx([expected[".lower"][0], expected[".upper"][0]])
+    assert women[".method"] == expected[".method"][0]
+
+
+@pytest.mark.parametrize("scale", ["difference", "ratio", "odds_ratio"])
+def test_p_values_are_below_5_percent_where_95_percent_intervals_exclude_equality(scale: str) -> None:
+    metrics = tf.metric_set(tf.selection_rate, tf.sens, tf.precision)
+    result = table(metrics, data=lending(600), call=CALL, by=["race", ("sex", "race")], scale=scale)
+    tested = result.drop_nulls(".lower")
+    equality = 0 if scale == "difference" else 1
+    excludes = (tested[".lower"] > equality) | (tested[".upper"] < equality)
+    assert 0 < excludes.sum() < len(tested)
+    assert (excludes == (tested[".p_value"] < 0.05)).all()
+
+
+def test_p_values_of_means_are_nearly_those_of_welch() -> None:
+    random = np.random.default_rng(1)
+    people = pl.DataFrame({"g": ["a"] * 400 + ["b"] * 300, "pay": random.normal(10, 2, 700)})
+    result = row(table(tf.mean_prediction, data=people, call={"estimate": "pay"}, by="g", to="a"), "b")
+    pay = [people.filter(g=group)["pay"] for group in "ba"]
+    assert result[".p_value"] == pytest.approx(stats.ttest_ind(*pay, equal_var=False).pvalue, rel=0.02)
+
+
+def test_odds_ratios() -> None:
+    women = row(table(tf.selection_rate, by="sex", scale="odds_ratio"), "f")
+    assert women[".disparity"] == pytest.approx((12 / 28) / (48 / 32))
+    conditional = stats.contingency.odds_ratio([[12, 28], [48, 32]], kind="sample").confidence_interval()
+    assert women[".lower"] == pytest.approx(conditional.low, rel=0.05)
+    assert women[".upper"] == pytest.approx(conditional.high, rel=0.05)
+
+
+def test_each_feature_has_a_reference_of_its_own() -> None:
+    result = table(tf.selection_rate, data=LOANS, call=CALL, by=["sex", "race"], to={"sex": "female", "race": "Black"})
+    assert dict(result.select(".by", ".reference").unique().rows()) == {"sex": "female", "race": "Black"}
+    mixed = table(tf.selection_rate, data=LOANS, call=CALL, by=["sex", "race"], to={"race": "majority"})
+    best = LOANS.group_by("sex").agg((pl.col("approved") == "yes").mean()).sort("approved")["sex"][-1]
+    assert dict(mixed.select(".by", ".reference").unique().rows()) == {"sex": best, "race": "White"}
+
+
+def test_the_rest_and_all_rows() -> None:
+    of_rest = table(tf.selection_rate, data=LOANS, call=CALL, by="race", to="rest")
+    of_all = table(tf.selection_rate, data=LOANS, call=CALL, by="race", to="overall")
+    selected = pl.col("approved") == "yes"
+    for race in LOANS["race"].unique():
+        others = LOANS.filter(pl.col("race") != race).select(selected.mean()).item()
+        assert row(of_rest, race)[".estimate_reference"] == pytest.approx(others)
+        rest, overall = row(of_rest, race), row(of_all, race)
+        assert overall[".estimate_reference"] == pytest.approx(LOANS.select(selected.mean()).item())
+        # all rows are a mixture: the difference from them is as much smaller as the group is part of them
+        for column in (".disparity", ".lower", ".upper"):
+            assert overall[column] == pytest.approx(rest[column] * (1 - rest[".share"]))
+        assert overall[".p_value"] == rest[".p_value"]
+
+
+@pytest.mark.parametrize(
+    "metric", [tf.selection_rate, tf.f_meas, tf.roc_auc, tf.brier_class], ids=lambda item: item.name
+)
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_contexts_have_intervals_of_any_metric(metric: tf.Metric, to: str) -> None:
+    call = CALL | {"probs": "score"}
+    for scale in ("difference", "ratio"):
+        result = table(metric, data=LOANS, call=call, by="sex", to=to, scale=scale)
+        inside = (result[".lower"] < result[".disparity"]) & (result[".disparity"] < result[".upper"])
+        assert inside.all(), (metric.name, to, scale)
+
+
+def test_unknown_groups_are_listed_and_never_compared() -> None:
+    result = table(tf.selection_rate, by="race")
+    for group in (None, "Unknown"):
+        (unknown,) = result.filter(pl.col("race").eq_missing(group)).rows(named=True)
+        assert (unknown[".n"], unknown[".status"], unknown[".disparity"]) == (3, "unknown", None)
+    assert set(result.drop_nulls(".reference")[".reference"]) == {"A"}
+    dropped = table(tf.selection_rate, by="race", unknown="drop")
+    assert dropped["race"].to_list() == ["A", "B"]
+    as_groups = table(tf.selection_rate, by="race", unknown="group")
+    assert (as_groups[".status"] == "ok").all()
+    crossed = table(tf.selection_rate, by=("sex", "race"))
+    unknown = crossed.filter(pl.col(".status") == "unknown")
+    assert unknown[".n"].to_list() == [3, 3]
+
+
+def test_small_groups_are_listed_and_are_no_reference() -> None:
+    people = pl.DataFrame({"g": ["a"] * 60 + ["b"] * 38 + ["c"] * 2, "hired": [1, 0] * 30 + [1, 0] * 19 + [1, 1]})
+    everyone = table(tf.selection_rate, data=people, by="g")
+    assert row(everyone, "a")[".reference"] == "c"
+    for options in ({"min_n": 3}, {"min_share": 0.025}):
+        result = table(tf.selection_rate, data=people, by="g", **options)
+        rare = row(result, "c")
+        status = "below_min_n" if "min_n" in options else "below_min_share"
+        assert (rare[".estimate"], rare[".disparity"], rare[".status"]) == (1.0, None, status)
+        assert row(result, "b")[".reference"] == "a"
+    # 2 of 100 are not fewer than 2 %
+    assert row(table(tf.selection_rate, data=people, by="g", min_share=0.02), "c")[".status"] == "ok"
+
+
+def test_a_reference_that_is_not_compared_is_none() -> None:
+    people = pl.DataFrame({"g": ["a"] * 6 + ["b"] * 38, "hired": [1, 0] * 22})
+    result = table(tf.selection_rate, data=people, by="g", to="a", min_n=10)
+    assert row(result, "b")[".status"] == "no_reference"
+    assert row(result, "b")[".disparity"] is None
+
+
+def test_groupwise_metrics_bring_their_feature_and_their_scale() -> None:
+    result = tf.compare_groups(tf.disparate_impact("race", aggregate=tf.ratio(to="White")))(LOANS, **CALL)
+    assert set(result[".scale"]) == {"ratio"}
+    assert set(result[".reference"]) == {"White"}
+    odds = tf.compare_groups(tf.equalized_odds("sex"))(LOANS, **CALL)
+    assert odds[".metric"].unique(maintain_order=True).to_list() == ["sens", "spec"]
+
+
+def test_p_values_are_adjusted_for_the_comparisons_of_a_family() -> None:
+    metrics = tf.metric_set(tf.selection_rate, tf.sens)
+    every = table(metrics, data=LOANS, call=CALL, by="race")
+    p = every.drop_nulls(".p_value")[".p_value"].sort().to_numpy()
+    holm = np.minimum(np.maximum.accumulate(p * np.arange(len(p), 0, -1)), 1)
+    assert every.drop_nulls(".p_value").sort(".p_value")[".p_adjusted"].to_numpy() == pytest.approx(holm)
+    by_metric = table(metrics, data=LOANS, call=CALL, by="race", family="metric")
+    alone = table(tf.sens, data=LOANS, call=CALL, by="race")
+    assert by_metric.filter(pl.col(".metric") == "sens")[".p_adjusted"].to_list() == alone[".p_adjusted"].to_list()
+
+
+def test_thresholds_and_folds_are_compared_in_one_call() -> None:
+    call = {"truth": "repaid", "probs": "score", "threshold": [0.4, 0.6], "group_by": "fold", "pos_label": "yes"}
+    data = LOANS.with_columns(pl.col("fold") % 2)
+    result = table(tf.metric_set(tf.selection_rate, tf.roc_auc), data=data, call=call, by="sex")
+    one = call | {"threshold": 0.6, "group_by": None}
+    part = table(tf.selection_rate, data=data.filter(fold=1), call=one, by="sex")
+    expected = result.filter((pl.col("fold") == 1) & (pl.col(".threshold") == 0.6)).select(part.columns)
+    adjusted = [".p_adjusted"]
+    assert_frame_equal(expected.drop(adjusted), part.drop(adjusted))
+    assert result.filter(pl.col(".metric") == "roc_auc")[".threshold"].null_count() == 4
+
+
+def test_quantiles_of_the_score_are_selections() -> None:
+    call = {"truth": "repaid", "probs": "score", "top_fraction": [0.2, 0.5], "pos_label": "yes"}
+    result = table(tf.selection_rate, data=LOANS, call=call, by="sex", scale="ratio", to="male")
+    top = LOANS.with_columns(top=pl.col("score").rank(descending=True) <= 0.2 * len(LOANS))
+    rates = dict(top.group_by("sex").agg(pl.col("top").mean()).rows())
+    women = result.filter((pl.col(".group") == "female") & (pl.col(".top_fraction") == 0.2))
+    assert women[".disparity"].item() == pytest.approx(rates["female"] / rates["male"], rel=0.02)
+
+
+def test_weights_and_clusters_have_tests_by_their_intervals() -> None:
+    for option in ({"case_weights": "weight"}, {"cluster": "fold"}):
+        result = tf.compare_groups(tf.selection_rate, by="sex", test="fisher")(LOANS, **CALL, **option)
+        assert set(result.drop_nulls(".p_value")[".test"]) == {"interval"}
+    weighted = tf.compare_groups(tf.selection_rate, by="sex")(LOANS, **CALL, case_weights="weight", explain=True)
+    assert weighted[".shortfall"].null_count() == len(weighted)
+
+
+def test_counts_of_a_tally_are_enough(loans: pl.DataFrame) -> None:
+    compared = tf.compare_groups(tf.accuracy, by=["sex", "race"], to="rest")
+    metrics = tf.metric_set(tf.accuracy.difference("sex"), tf.accuracy.difference("race"))
+    tally = metrics.tally(loans, "truth", "estimate")
+    assert_frame_equal(compared.compute(tally), compared(loans, "truth", "estimate"))
+
+
+def test_two_groups_that_read_alike_stay_two_rows() -> None:
+    people = pl.DataFrame({"a": ["x:y", "x"] * 20, "b": ["z", "y:z"] * 20, "hired": [1, 0, 0, 1] * 10})
+    result = table(tf.selection_rate, data=people, by=("a", "b"), to="majority")
+    assert result.select(".group", "a", "b").rows() == [("x:y:z", "x", "y:z"), ("x:y:z", "x:y", "z")]
+
+
+@pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.lazy, pl.DataFrame.to_arrow])
+def test_any_frame_gives_the_same_table(convert: Any) -> None:
+    compared = tf.compare_groups(tf.metric_set(tf.selection_rate, tf.sens), by=["sex", "race"], scale="ratio")
+    data = LOANS.with_columns(pl.col(pl.Enum).cast(pl.String))
+    expected = compared(data, **CALL)
+    result = as_polars(compared(convert(data), **CALL))
+    assert_frame_equal(result, expected, check_dtypes=False)
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "no metric": (lambda: tf.compare_groups(by="sex"), "needs a metric and a feature"),
+    "no feature": (lambda: tf.compare_groups(tf.accuracy), "name the feature"),
+    "a factory": (lambda: tf.compare_groups(tf.demographic_parity), "did you mean"),
+    "a text": (lambda: tf.compare_groups("accuracy", by="sex"), "takes metrics"),
+    "a scale": (lambda: tf.compare_groups(tf.accuracy, by="sex", scale="percent"), "scale"),
+    "a ratio of what can be negative": (lambda: tf.compare_groups(tf.mcc, by="sex", scale="ratio"), "can be negative"),
+    "odds of a mean": (lambda: tf.compare_groups(tf.mae, by="sex", scale="odds_ratio"), "no rate"),
+    "the best mean": (lambda: tf.compare_groups(tf.mean_prediction, by="sex", to="best"), "neither good nor bad"),
+    "an unknown feature": (lambda: tf.compare_groups(tf.accuracy, by="sex", to={"race": "a"}), "is not compared"),
+    "a function": (lambda: tf.compare_groups(tf.accuracy, by="sex", to=max), "is a group"),
+    "an unknown group": (lambda: table(tf.selection_rate, by="sex", to="mm"), "is no group"),
+    "an option of its own": (
+        lambda: tf.compare_groups(tf.accuracy, by="sex")(LOANS, **CALL, interval="auto"), "takes no `interval`"
+    ),
+    "unknown values of groups": (
+        lambda: tf.compare_groups(tf.accuracy, by="sex", unknown="group", unknown_values=["x"]), "unknown_values"
+    ),
+    "an unknown treatment": (lambda: tf.compare_groups(tf.accuracy, by="sex", unknown="ignore"), "unknown"),
+    "a share in percent": (lambda: tf.compare_groups(tf.accuracy, by="sex", min_share=2), "min_share"),
+    "negative means": (
+        lambda: table(
+            tf.mean_prediction, data=pl.DataFrame({"g": ["a", "a", "b", "b"], "x": [-1.0, -2.0, 1.0, 3.0]}),
+            call={"estimate": "x"}, by="g", to="b", scale="ratio",
+        ), "take differences",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    call, message = REFUSED[case]
+    with pytest.raises(tf.TidyfairError, match=message):
+        call()
+
+
+def test_ratios_of_means_that_are_positive() -> None:
+    people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "x": [1.0, 3.0] * 25 + [2.0, 6.0] * 25})
+    result = row(table(tf.mean_prediction, data=people, call={"estimate": "x"}, by="g", to="b", scale="ratio"), "a")
+    assert result[".disparity"] == pytest.approx(0.5)
+    assert 0 < result[".lower"] < 0.5 < result[".upper"] < math.inf
