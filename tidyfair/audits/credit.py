@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -31,8 +32,7 @@ _NOTE = PublishedColumn(column=NOTE, heading="Note")
 def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
     """The group that those of a feature are compared with, which the caller names."""
     name = _text(feature)
-    to: Any = call.to
-    reference = to.get(name) if isinstance(to, dict) else to
+    reference: object = cast("Any", call.to).get(name) if isinstance(call.to, Mapping) else call.to
     if reference is None:
         msg = f'audit(): name the group of {name!r} that others are compared with, as `to={{"{name}": "…"}}`.'
         raise ArgumentError(msg)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
 from tidyfair.intervals.proportions import z_value
-from tidyfair.specs.arguments import number, one_of, proper_share, whole
+from tidyfair.specs.arguments import flag, number, one_of, proper_share, whole
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Unknown
 from tidyfair.specs.options import refuse_unknown_keywords
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Treatment
     from tidyfair.specs.options import OuterGroups
+    from tidyfair.tallies.source import Source
 
 __all__ = ["standardized_differences"]
 
-Spread = Literal["pooled", "reference", "all"]
+Spread: TypeAlias = Literal["pooled", "reference", "all"]
 _SPREADS = ("pooled", "reference", "all")
-_LEAST = 2
-"""Rows without which there is no standard deviation."""
+_NUMBERS = (".spread", ".disparity", ".lower", ".upper")
+_Numbers: TypeAlias = tuple[float | None, float | None, float | None, float | None]
+_NO_NUMBERS: _Numbers = (None, None, None, None)
 
 
 @refuse_unknown_keywords
@@ -78,142 +81,147 @@ def standardized_differences(
     [('a', -2.0), ('b', 0.0)]
     """
     one_of("spread", spread, _SPREADS)
-    z = z_value(proper_share("conf_level", conf_level))
-    whole("min_n", min_n, 0)
-    number("min_share", min_share, 0, 1)
+    flag("corrected", corrected)
+    settings = _Settings(
+        spread, corrected, z_value(proper_share("conf_level", conf_level)), whole("min_n", min_n, 0),
+        number("min_share", min_share, 0, 1),
+    )  # fmt: skip
     source = open_frame(data, group_by)
     if source.sides:
         msg = "standardized_differences(): `group_by` takes columns, and no privileged(…)."
         raise ArgumentError(msg)
-    column = Column.of(values, "values")
-    treatment = Unknown.of(unknown, unknown_values, "standardized_differences()")
-    features = cast("list[Any]", by if isinstance(by, list) else [by])
-    bys = [By.of(feature if isinstance(feature, tuple) else (feature,), "by", treatment) for feature in features]
-    wanted = {"value": ("values", column)}
-    outer: list[str] = []
     refuse_reserved("group_by", source.outer)
-    for index, key in enumerate(source.outer):
-        wanted[f"outer {index}"] = ("group_by", key)
-        outer.append(f"outer {index}")
-    for number_of_by, feature in enumerate(bys):
-        for part, key in enumerate(feature.columns):
-            wanted[f"by {number_of_by} {part}"] = ("by", key)
+    treatment = Unknown.of(unknown, unknown_values, "standardized_differences()")
+    bys = _features(by, treatment)
+    rows = _read(source, Column.of(values, "values"), bys)
+    outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
+    parts: list[pl.DataFrame] = []
+    for index, feature in enumerate(bys):
+        keys = [f"by {index} {part}" for part in range(len(feature.columns))]
+        reference = _reference(rows, keys, feature, to)
+        for own in rows.partition_by(list(outer), maintain_order=True) if outer else [rows]:
+            compared = settings.compared(own, keys, feature, reference)
+            parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
+    return source.restore(pl.concat(parts).rename(outer))
+
+
+def _features(by: Any, unknown: Unknown | None) -> list[By]:
+    """The features whose groups are compared."""
+    features = cast("list[Any]", by if isinstance(by, list) else [by])
+    return [By.of(feature if isinstance(feature, tuple) else (feature,), "by", unknown) for feature in features]
+
+
+def _read(source: Source, values: Column, bys: Sequence[By]) -> pl.DataFrame:
+    """The rows with a value: `value`, and the columns of outer groups and of features by their numbers."""
+    wanted = {"value": ("values", values)}
+    outer = [f"outer {index}" for index in range(len(source.outer))]
+    wanted |= {name: ("group_by", key) for name, key in zip(outer, source.outer, strict=True)}
+    for index, by in enumerate(bys):
+        wanted |= {f"by {index} {part}": ("by", key) for part, key in enumerate(by.columns)}
     rows = source.read(wanted)
     if not rows["value"].dtype.is_numeric():
-        msg = f"`values`: the column {column.name!r} holds no numbers, which standardized_differences() compares."
+        msg = f"`values`: the column {values.name!r} holds no numbers, which standardized_differences() compares."
         raise ColumnError(msg)
     rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
-    rows = rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
-    parts: list[pl.DataFrame] = []
-    for number_of_by, feature in enumerate(bys):
-        keys = [f"by {number_of_by} {part}" for part in range(len(feature.columns))]
-        reference = to.get(feature.text) if isinstance(to, Mapping) else to
-        for _, own in rows.group_by(outer, maintain_order=True) if outer else [((), rows)]:
-            groups = _groups(own, keys, feature).filter((pl.col(".n") > 0) & ((unknown != "drop") | ~pl.col("unknown")))
-            status = _statuses(groups, min_n, min_share)
-            compared = _compared(
-                groups, status, reference, feature.text, own["value"].std(), spread, z, corrected=corrected
-            )
-            parts.append(own.select(outer).head(1).join(compared, how="cross") if outer else compared)
-    if not parts:
+    if rows.is_empty():
         msg = "standardized_differences(): there are no rows with a value."
         raise ArgumentError(msg)
-    names = {name: key.name for name, key in zip(outer, source.outer, strict=True)}
-    return source.restore(pl.concat(parts).rename(names))
+    if rows["value"].is_infinite().any():
+        msg = f"`values`: the column {values.name!r} holds infinite numbers, which have no mean."
+        raise ColumnError(msg)
+    return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
 
 
-def _groups(rows: pl.DataFrame, keys: Sequence[str], by: By) -> pl.DataFrame:
-    """The size, mean and variance of each group."""
-    value = pl.col("value")
-    groups = rows.group_by(keys).agg(
-        pl.len().cast(pl.Int64).alias(".n"), value.mean().alias(".mean"), value.var().alias("variance")
-    )
-    groups = groups.sort(keys, nulls_last=True)
-    texts = [":".join("null" if part is None else str(part) for part in key) for key in groups.select(keys).rows()]
-    mask = by.unknown.mask(groups.select(keys)) if by.unknown else pl.Series([False]).new_from_index(0, len(groups))
-    total = groups[".n"].sum()
-    return groups.select(
-        pl.Series(".group", texts, dtype=pl.String), ".n", (pl.col(".n") / total).alias(".share"), ".mean", "variance",
-        mask.alias("unknown"),
-    )  # fmt: skip
-
-
-def _statuses(groups: pl.DataFrame, min_n: int, min_share: float) -> list[str]:
-    """The reasons why groups are not compared."""
-    statuses: list[str] = []
-    for size, share, unknown in groups.select(".n", ".share", "unknown").rows():
-        status = Status.OK
-        if unknown:
-            status = Status.UNKNOWN
-        elif size < min_n:
-            status = Status.BELOW_MIN_N
-        elif share < min_share:
-            status = Status.BELOW_MIN_SHARE
-        statuses.append(status.value)
-    return statuses
-
-
-def _compared(
-    groups: pl.DataFrame, statuses: list[str], reference: object, by: str, overall: Any, spread: Spread, z: float,
-    *, corrected: bool,
-) -> pl.DataFrame:  # fmt: skip
-    """The groups of a feature compared with one of them."""
-    name = ":".join(map(str, reference)) if isinstance(reference, tuple) else str(reference)
-    texts = groups[".group"].to_list()
-    if reference is None or name not in texts:
+def _reference(rows: pl.DataFrame, keys: Sequence[str], by: By, to: Any) -> str:
+    """The text of the group that those of a feature are compared with, which must occur."""
+    named: Any = cast("Any", to).get(by.text) if isinstance(to, Mapping) else to
+    text = ":".join(map(str, named)) if isinstance(named, tuple) else str(named)
+    texts = _texts(rows.select(keys).unique().sort(keys, nulls_last=True))
+    if named is None or text not in texts:
         msg = (
-            f"standardized_differences(): `to` names no group of {by!r}, but {reference!r}.{nearest(name, texts)} "
+            f"standardized_differences(): `to` names no group of {by.text!r}, but {named!r}.{nearest(text, texts)} "
             f"The groups: {listed(texts)}."
         )
         raise ArgumentError(msg)
-    position = texts.index(name)
-    is_compared = statuses[position] == Status.OK.value
-    _, other_n, _, other_mean, other_variance, _ = groups.row(position)
-    numbers: list[tuple[float | None, ...]] = []
-    for index, (_, size, _, mean, variance, _) in enumerate(groups.rows()):
-        if index == position and is_compared:
-            numbers.append((None, 0.0, None, None))
-        elif not is_compared or statuses[index] != Status.OK.value:
-            statuses[index] = Status.NO_REFERENCE.value if statuses[index] == Status.OK.value else statuses[index]
-            numbers.append((None, None, None, None))
-        else:
-            deviation = _deviation(size, variance, other_n, other_variance, overall, spread)
-            limits = _standardized(mean - other_mean, deviation, size, other_n, spread, z, corrected=corrected)
-            if limits[0] is None:
-                statuses[index] = Status.ZERO_DENOMINATOR.value
-            numbers.append((deviation, *limits))
-    columns = list(zip(*numbers, strict=True))
-    shown = dict(zip((".spread", ".disparity", ".lower", ".upper"), columns, strict=True))
-    return groups.drop("variance", "unknown").with_columns(
-        pl.lit(name).alias(".reference"),
-        *(pl.Series(column, values, dtype=pl.Float64) for column, values in shown.items()),
-        pl.Series(".status", statuses, dtype=pl.String),
-    ).insert_column(0, pl.Series(".by", [by]).new_from_index(0, len(groups)))  # fmt: skip
+    return text
 
 
-def _deviation(
-    size: int, variance: float | None, other_n: int, other_variance: float | None, overall: float | None, spread: Spread
-) -> float | None:
-    """The standard deviation that a difference is measured in; None where there is none."""
-    if spread == "all":
-        return overall
-    if spread == "reference":
-        return None if other_variance is None else math.sqrt(other_variance)
-    if size + other_n <= _LEAST:
-        return None
-    together = (size - 1) * (variance or 0.0) + (other_n - 1) * (other_variance or 0.0)
-    return math.sqrt(together / (size + other_n - 2))
+def _texts(keys: pl.DataFrame) -> list[str]:
+    """Groups as results show them."""
+    return [":".join("null" if part is None else str(part) for part in key) for key in keys.rows()]
 
 
-def _standardized(
-    difference: float, deviation: float | None, size: int, other_n: int, spread: Spread, z: float, *, corrected: bool
-) -> tuple[float | None, float | None, float | None]:
-    """A standardized difference with its limits; None where there is no deviation."""
-    freedom = other_n - 1 if spread == "reference" else size + other_n - 2
-    if not deviation or freedom < 1:
-        return None, None, None
-    factor = 1 - 3 / (4 * freedom - 1) if corrected else 1.0
-    value = factor * difference / deviation
-    of_deviation = 2 * freedom if spread == "reference" else 2 * (size + other_n)
-    error = factor * math.sqrt((size + other_n) / (size * other_n) + (difference / deviation) ** 2 / of_deviation)
-    return value, value - z * error, value + z * error
+@dataclass(frozen=True)
+class _Settings:
+    """How means are compared."""
+
+    spread: Spread
+    corrected: bool
+    z: float
+    min_n: int
+    min_share: float
+
+    def compared(self, rows: pl.DataFrame, keys: Sequence[str], by: By, reference: str) -> pl.DataFrame:
+        """The groups of a feature compared with one of them."""
+        value = pl.col("value")
+        summed = (pl.len().cast(pl.Int64).alias(".n"), value.mean().alias(".mean"), value.var().alias("variance"))
+        groups = rows.group_by(keys).agg(summed).sort(keys, nulls_last=True)
+        groups = groups.with_columns(
+            (pl.col(".n") / pl.col(".n").sum()).alias(".share"),
+            pl.Series(".group", _texts(groups.select(keys)), dtype=pl.String),
+        )
+        statuses = self._statuses(groups, keys, by)
+        others = groups.filter((pl.col(".group") == reference) & (pl.Series(statuses) == Status.OK.value)).to_dicts()
+        overall = cast("float | None", rows["value"].std())
+        numbers: list[_Numbers] = []
+        for index, group in enumerate(groups.to_dicts()):
+            if statuses[index] != Status.OK.value:
+                numbers.append(_NO_NUMBERS)
+            elif not others:
+                statuses[index] = Status.NO_REFERENCE.value
+                numbers.append(_NO_NUMBERS)
+            elif group[".group"] == reference:
+                numbers.append((None, 0.0, None, None))
+            else:
+                numbers.append(self._standardized(group, others[0], overall))
+                if numbers[-1] == _NO_NUMBERS:
+                    statuses[index] = Status.ZERO_DENOMINATOR.value
+        shown = pl.DataFrame(numbers, schema=dict.fromkeys(_NUMBERS, pl.Float64), orient="row")
+        table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", ".mean")
+        table = table.with_columns(pl.lit(reference).alias(".reference"), *shown, pl.Series(".status", statuses))
+        is_listed = by.unknown is None or by.unknown.is_listed
+        return table if is_listed else table.filter(pl.col(".status") != Status.UNKNOWN.value)
+
+    def _statuses(self, groups: pl.DataFrame, keys: Sequence[str], by: By) -> list[str]:
+        """The reasons why groups are not compared."""
+        none = pl.Series([False]).new_from_index(0, len(groups))
+        unknown = by.unknown.mask(groups.select(keys)) if by.unknown else none
+        status = pl.when(unknown).then(pl.lit(Status.UNKNOWN.value))
+        status = status.when(pl.col(".n") < self.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
+        status = status.when(pl.col(".share") < self.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
+        return groups.select(status.otherwise(pl.lit(Status.OK.value)).alias("status"))["status"].to_list()
+
+    def _standardized(self, group: Mapping[str, Any], other: Mapping[str, Any], overall: float | None) -> _Numbers:
+        """The deviation of two groups, and their standardized difference with its limits."""
+        size, other_size = group[".n"], other[".n"]
+        freedom = other_size - 1 if self.spread == "reference" else size + other_size - 2
+        deviation = self._deviation(group, other, overall) if freedom > 0 else None
+        if not deviation:
+            return _NO_NUMBERS
+        factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0
+        difference = (group[".mean"] - other[".mean"]) / deviation
+        of_deviation = 2 * freedom if self.spread == "reference" else 2 * (size + other_size)
+        error = factor * math.sqrt(1 / size + 1 / other_size + difference**2 / of_deviation)
+        value = factor * difference
+        return deviation, value, value - self.z * error, value + self.z * error
+
+    def _deviation(self, group: Mapping[str, Any], other: Mapping[str, Any], overall: float | None) -> float | None:
+        """The standard deviation that a difference is measured in."""
+        if self.spread == "all":
+            return overall
+        if self.spread == "reference":
+            return math.sqrt(other["variance"])
+        freedom = group[".n"] - 1, other[".n"] - 1
+        # one row has no variance, and no weight
+        squares = freedom[0] * (group["variance"] or 0.0) + freedom[1] * (other["variance"] or 0.0)
+        return math.sqrt(squares / sum(freedom))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -39,7 +39,7 @@ NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
     }
 )
 """The audits of the library by their names."""
-_REFUSED = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), " of its own")
+_REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), " of its own")
 _UNKNOWN = "unknown"
 
 
@@ -92,10 +92,10 @@ class FiledAudit:
         small: dict[str, None] = {}
         for table in self._made:
             frame = self._frames[table.name]
-            rows = (
-                frame.filter(pl.col(".status").is_in(["below_min_n", "below_min_share"])) if ".status" in frame else []
-            )
-            small |= dict.fromkeys(f"{by} {group}" for by, group in rows[".by", ".group"].rows()) if len(rows) else {}
+            if ".status" in frame.columns:
+                too_small = frame.filter(pl.col(".status").is_in(["below_min_n", "below_min_share"]))
+                for by, group in too_small.select(".by", ".group").rows():
+                    small[f"{by} {group}"] = None
         if small:
             sentences.append(f"Listed, and too small for some or all comparisons: {', '.join(small)}.")
         return sentences
@@ -224,7 +224,7 @@ def _named(name: str | NamedAudit) -> NamedAudit:
 
 def _features(by: Any) -> tuple[tuple[Any, ...], ...]:
     """The features, each as a tuple of columns."""
-    features = by if isinstance(by, list) else [by]
+    features = cast("list[Any]", by if isinstance(by, list) else [by])
     if not features:
         msg = "audit() compares groups: name at least one feature as `by`."
         raise ArgumentError(msg)

@@ -58,10 +58,11 @@ class AuditCall:
 
     def tally(self, metrics: Iterable[Metric | GroupwiseMetric], *, without: Collection[str] = ()) -> Tally:
         """What metrics count, without some of the options."""
-        counting = {name: value for name, value in self.counting.items() if name not in without}
-        # intervals need to see how much sums vary from part to part
-        parts = 0 if counting.get("cluster") is None else None
-        return metric_set(*metrics).tally(self.data, self.truth, self.estimate, **{"parts": parts, **counting})
+        counting: dict[str, Any] = {name: value for name, value in self.counting.items() if name not in without}
+        if counting.get("cluster") is None:
+            # intervals need to see how much sums vary from part to part
+            counting["parts"] = 0
+        return metric_set(*metrics).tally(self.data, self.truth, self.estimate, **counting)
 
     @property
     def given(self) -> set[str]:
@@ -250,7 +251,7 @@ class ValuesTable(AuditTable):
         }  # fmt: skip
         members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
         tally = call.tally(members, without=without)
-        reading = {"times": self.times, **call.reading}
+        reading: dict[str, Any] = {"times": self.times, **call.reading}
         frame = metric_set(*members).compute_by_group(tally, **reading, interval="auto", on_undefined="ignore")
         return frame.with_columns(note())
 

@@ -132,7 +132,7 @@ eu_ai_act_data = NamedAudit(
             crossed=True,
             columns=(
                 _ROWS,
-                _column("share_of_rows", "Share of rows"),
+                _column("share_of_rows", "Share of known rows"),
                 _column("share_without_truth", "Share without truth"),
                 _column("base_rate", "Share of events"),
                 _NOTE,

@@ -66,6 +66,10 @@ def audit(options: Namespace) -> int:
     """Rates by group and disparities of a file of predictions, with verdicts, pages and files on request."""
     if _named(options) is not None:
         return _file(options)
+    for flag in _OF_NAMED:
+        if getattr(options, flag, None) is not None:
+            msg = f"`{flag}` goes with `as`, the name of an audit."
+            raise ArgumentError(msg)
     files = _files(options)
     pages = _pages(files, options.group_by)
     inputs = _inputs(options, quiet=bool(files))
@@ -97,6 +101,10 @@ _UNNAMED = ("metric", "fail_if", "confidence", "output_groups")
 """Options that a named audit does not take: it says itself what is computed, and gives no verdicts."""
 
 
+_OF_NAMED = ("to", "min_share")
+"""Options that only named audits take."""
+
+
 def _named(options: Namespace) -> str | None:
     """The name of the audit that is asked for, or `list`."""
     return vars(options).get("as")
@@ -123,7 +131,7 @@ def _file(options: Namespace) -> int:
         name, inputs.data, inputs.truth, inputs.estimate, **settings, min_n=options.min_n or None, **counting, **reading
     )
     if "output" in files:
-        tables = [frame.insert_column(0, pl.lit(key).alias(".table")) for key, frame in filed.tables.items()]
+        tables = [frame.select(pl.lit(key).alias(".table"), pl.all()) for key, frame in filed.tables.items()]
         write(pl.concat(tables, how="diagonal_relaxed"), files["output"])
     for flag, content in (("markdown", filed.markdown), ("html", filed.page)):
         if flag in files:
