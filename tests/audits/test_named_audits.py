@@ -142,6 +142,12 @@ def test_headings_do_not_hide_outer_groups_of_their_name(loans: pl.DataFrame) ->
     assert published.columns[:3] == ["Group", "By", "Group [2]"]
 
 
+def test_crossings_are_made_once(loans: pl.DataFrame) -> None:
+    expected = filed("nyc_ll144", loans).published()
+    with_crossing = filed("nyc_ll144", loans, by=["sex", "race", ("sex", "race")]).published()
+    assert_frame_equal(with_crossing, expected)
+
+
 def test_calls_that_do_not_fit_say_what_to_write(loans: pl.DataFrame) -> None:
     with pytest.raises(tdf.ArgumentError, match=r"Unknown audit 'nyc_ll44'. Did you mean 'nyc_ll144'\?"):
         tdf.audit("nyc_ll44", loans, estimate="approved", by="sex")

@@ -86,8 +86,11 @@ def test_data_of_groups_are_counted_with_what_is_missing() -> None:
     filed = tdf.audit("eu_ai_act_data", data, "outcome", by="sex")
     rows = filed.tables["data"].filter(pl.col(".group") == "f")
     values = dict(rows.select(".metric", ".estimate").rows())
-    assert values == pytest.approx({"share_of_rows": 0.6, "share_without_truth": 1 / 3, "base_rate": 0.5})
+    assert values == pytest.approx({"share_of_rows": 0.5, "share_without_truth": 1 / 3, "base_rate": 0.5})
     assert filed.tables["unknown"].rows() == [("sex", 6, 1)]
+    of_unknown = filed.published().select("Group", "Rows", "Share without truth").row(3)
+    assert of_unknown[:2] == ("null", 1)
+    assert of_unknown[2].startswith("0.000 (")
 
 
 def test_model_card_has_the_values_of_by_group_for_features_and_their_crossing() -> None:

@@ -32,7 +32,8 @@ _NOTE = PublishedColumn(column=NOTE, heading="Note")
 def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
     """The group that those of a feature are compared with, which the caller names."""
     name = _text(feature)
-    reference: object = cast("Any", call.to).get(name) if isinstance(call.to, Mapping) else call.to
+    to: Any = call.to
+    reference: object = cast("Mapping[str, object]", to).get(name) if isinstance(to, Mapping) else to
     if reference is None:
         msg = f'audit(): name the group of {name!r} that others are compared with, as `to={{"{name}": "…"}}`.'
         raise ArgumentError(msg)

@@ -108,7 +108,11 @@ def standardized_differences(
 def _features(by: Any, unknown: Unknown | None) -> list[By]:
     """The features whose groups are compared."""
     features = cast("list[Any]", by if isinstance(by, list) else [by])
-    return [By.of(feature if isinstance(feature, tuple) else (feature,), "by", unknown) for feature in features]
+    bys: list[By] = []
+    for feature in features:
+        columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
+        bys.append(By.of(columns, "by", unknown))
+    return bys
 
 
 def _read(source: Source, values: Column, bys: Sequence[By]) -> pl.DataFrame:
@@ -135,7 +139,8 @@ def _read(source: Source, values: Column, bys: Sequence[By]) -> pl.DataFrame:
 def _reference(rows: pl.DataFrame, keys: Sequence[str], by: By, to: Any) -> str:
     """The text of the group that those of a feature are compared with, which must occur."""
     named: Any = cast("Any", to).get(by.text) if isinstance(to, Mapping) else to
-    text = ":".join(map(str, named)) if isinstance(named, tuple) else str(named)
+    parts = cast("tuple[Any, ...]", named if isinstance(named, tuple) else (named,))
+    text = ":".join(map(str, parts))
     texts = _texts(rows.select(keys).unique().sort(keys, nulls_last=True))
     if named is None or text not in texts:
         msg = (

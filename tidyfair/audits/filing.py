@@ -228,4 +228,8 @@ def _features(by: Any) -> tuple[tuple[Any, ...], ...]:
     if not features:
         msg = "audit() compares groups: name at least one feature as `by`."
         raise ArgumentError(msg)
-    return tuple(dict.fromkeys(feature if isinstance(feature, tuple) else (feature,) for feature in features))
+    distinct: dict[tuple[Any, ...], None] = {}
+    for feature in features:
+        columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
+        distinct[columns] = None
+    return tuple(distinct)

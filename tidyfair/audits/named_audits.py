@@ -36,11 +36,12 @@ NOTE = ".note"
 _CUT_HEADINGS = {".threshold": "Threshold", ".top_k": "Best rows", ".top_fraction": "Best share"}
 _ABOVE_MEDIAN = "\0above the median"
 _CUTS = ("threshold", "top_k", "top_fraction")
-_UNCOMPARED = {
-    Status.UNKNOWN.value: "unknown: not compared",
-    Status.BELOW_MIN_N.value: "few rows: not compared",
-    Status.BELOW_MIN_SHARE.value: "small share: not compared",
+_EXCLUDED = {
+    Status.UNKNOWN.value: "unknown",
+    Status.BELOW_MIN_N.value: "few rows",
+    Status.BELOW_MIN_SHARE.value: "small share",
 }
+"""The reasons why a group does not count, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +254,7 @@ class ValuesTable(AuditTable):
         tally = call.tally(members, without=without)
         reading: dict[str, Any] = {"times": self.times, **call.reading}
         frame = metric_set(*members).compute_by_group(tally, **reading, interval="auto", on_undefined="ignore")
-        return frame.with_columns(note())
+        return frame.with_columns(note("not shown"))
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published: a row for each group, and its metrics side by side."""
@@ -351,7 +352,7 @@ class NamedAudit:
             "group": "unknown is a group like all others",
         }
         parts = [treatments[self.unknown]]
-        if self.complete_rows:
+        if self.complete_rows and self.unknown != "group":
             parts = ["rows that are unknown in any feature are counted, and left out of all tables"]
         if self.min_n:
             parts.append(f"groups of fewer than {self.min_n} rows are listed, and not compared")
@@ -378,15 +379,17 @@ class NamedAudit:
         return replace(self, **changed) if changed else self
 
 
-def note() -> pl.Expr:
-    """The remark on groups that are not compared."""
-    return pl.col(".status").replace_strict(_UNCOMPARED, default="", return_dtype=pl.String).alias(NOTE)
+def note(consequence: str = "not compared") -> pl.Expr:
+    """The remark on groups that do not count."""
+    texts = {status: f"{reason}: {consequence}" for status, reason in _EXCLUDED.items()}
+    return pl.col(".status").replace_strict(texts, default="", return_dtype=pl.String).alias(NOTE)
 
 
 def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
-    """Features, and the crossing of them all."""
-    crossing = tuple(part for feature in features for part in feature)
-    return (*features, crossing) if len(features) > 1 else features
+    """Features, and the crossing of all their columns."""
+    columns = {Column.of(part, "by").name: part for feature in features for part in feature}
+    is_there = any(len(feature) == len(columns) for feature in features)
+    return features if is_there else (*features, tuple(columns.values()))
 
 
 def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:

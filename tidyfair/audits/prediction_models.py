@@ -117,6 +117,7 @@ eu_ai_act_data = NamedAudit(
         "duties for high-risk systems to 2027-12-02 and 2028-08-02"
     ),
     source="Regulation (EU) 2024/1689, Articles 10(2), 10(3), 10(4) and 15(3)",
+    unknown="group",
     purpose="rows of each group and crossing, unknown ones too, the share of events, and how predictions do",
     is_not=(
         "an assessment of conformity: no article is satisfied by a table, and none prescribes a metric or a threshold",
@@ -132,7 +133,7 @@ eu_ai_act_data = NamedAudit(
             crossed=True,
             columns=(
                 _ROWS,
-                _column("share_of_rows", "Share of known rows"),
+                _column("share_of_rows", "Share of rows"),
                 _column("share_without_truth", "Share without truth"),
                 _column("base_rate", "Share of events"),
                 _NOTE,
