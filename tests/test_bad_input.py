@@ -671,7 +671,7 @@ def test_bad_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
         "ArgumentError: `concentration` is a number from 0 to 1e+15, not -1."
     )
     assert message(lambda: tf.differential_fairness("sex", concentrations=1)) == snapshot(
-        "ArgumentError: Unknown option of differential_fairness 'concentrations'. Did you mean 'concentration'? Known: 'concentration', 'to', 'signed', 'aggregate', 'min_n', 'name'."
+        "ArgumentError: Unknown option of differential_fairness 'concentrations'. Did you mean 'concentration'? Known: 'concentration', 'to', 'signed', 'aggregate', 'min_n', 'min_share', 'unknown', 'unknown_values', 'name'."
     )
     assert message(lambda: tf.bias_amplification("sex", concentration="much")) == snapshot(
         "ArgumentError: `concentration` is a number from 0 to 1e+15, not 'much'."
@@ -688,7 +688,7 @@ def test_bad_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
         "ArgumentError: Unknown benefit 'share'. Known: 'ratio', 'difference', 'amount'."
     )
     assert message(lambda: tf.between_group_theil_index("sex", aggregate=tf.ratio(to="rest"), alpha=1)) == snapshot(
-        "ArgumentError: Unknown option of between_group_theil_index 'alpha'. Known: 'benefit', 'to', 'signed', 'aggregate', 'min_n', 'name'."
+        "ArgumentError: Unknown option of between_group_theil_index 'alpha'. Known: 'benefit', 'to', 'signed', 'aggregate', 'min_n', 'min_share', 'unknown', 'unknown_values', 'name'."
     )
     assert message(lambda: tf.new_groupwise_metric(tf.mcc, "it", tf.generalized_entropy())("sex")) == snapshot(
         "AggregateError: generalized_entropy(alpha=2) means nothing for mcc, which can be negative; use difference() or another metric."

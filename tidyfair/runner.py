@@ -23,7 +23,7 @@ from tidyfair.intervals.dispatch import group_intervals, result_intervals
 from tidyfair.requirements import Requirements, check_features, check_parts
 from tidyfair.specs.columns import Column, names_of, telling
 from tidyfair.specs.options import CallOptions, CountOptions, GroupOptions, Options
-from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.specs.result_columns import RESERVED, refuse_reserved
 from tidyfair.tallies.counting import count
 from tidyfair.tallies.plans import counted_together
 from tidyfair.tallies.source import open_frame
@@ -67,7 +67,6 @@ class Run:
 
     def groups(self, data: object, options: Options) -> Any:
         """The values of the groups, as a tidy frame of the caller's kind."""
-        self.check_features_of_groups()
         source = open_frame(data, options.group_by)
         return source.restore(self._groups(self._counted(source, options), options))
 
@@ -77,14 +76,7 @@ class Run:
 
     def groups_of(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The values of the groups of what was counted."""
-        self.check_features_of_groups()
         return self._groups([(tally, self.specs)], options)
-
-    def check_features_of_groups(self) -> None:
-        """Refuse features that results would show under the name of a column of their own."""
-        for spec in self.specs:
-            if spec.by is not None and not spec.by.sides:
-                refuse_reserved("by", spec.by.columns)
 
     # Options
 
@@ -205,7 +197,7 @@ class Run:
         features: dict[str, None] = {}
         for spec in self.specs:
             if spec.by is not None and not spec.by.sides:
-                features |= dict.fromkeys(names_of(spec.by.columns))
+                features |= dict.fromkeys(name for name in names_of(spec.by.columns) if name not in RESERVED)
         others: dict[str, None] = {}
         for part in parts:
             others |= dict.fromkeys(name for name in part.columns if name not in features)

@@ -206,10 +206,17 @@ def test_command_line_lists_audits_and_refuses_what_they_do_not_take(capsys: pyt
     assert (code, "Adverse impact ratios" in out) == (0, True)
 
 
-@pytest.mark.parametrize("name", ["--to", "--min-share"])
-def test_command_line_refuses_options_of_named_audits_without_one(
-    name: str, capsys: pytest.CaptureFixture[str]
+def test_command_line_refuses_a_reference_without_a_named_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = called(capsys, "audit", "--to", "race=White")
+    assert (code, "`--to` goes with `--as`" in err) == (2, True)
+
+
+def test_command_line_takes_the_groups_of_a_named_audit_from_it(
+    loans: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    value = "race=White" if name == "--to" else "0.02"
-    code, _, err = called(capsys, "audit", name, value)
-    assert (code, "goes with `--as`" in err) == (2, True)
+    file = written(loans, tmp_path)
+    flags = ["--as", "nyc_ll144", "--estimate", "approved", "--pos-label", "yes", "--by", "race"]
+    _, out, _ = called(capsys, "audit", file, *flags)
+    assert "not compared" not in out
+    _, out, _ = called(capsys, "audit", file, *flags, "--min-n", "30")
+    assert "few rows: not compared" in out

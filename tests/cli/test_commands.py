@@ -54,7 +54,7 @@ def test_audit_of_a_file(file: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["audit", file, *ARGUMENTS, "--weights", "weight", "--output", str(output)]) == 0
     assert capsys.readouterr().out == ""
     result = pl.read_parquet(output)
-    expected = tf.equalized_odds("race", "sex")(
+    expected = tf.equalized_odds("race", "sex", min_n=30, unknown="apart")(
         lending(2_000), "repaid", "approved", pos_label="yes", case_weights="weight", on_undefined="ignore"
     )
     row = result.filter((pl.col(".metric") == "equalized_odds") & (pl.col(".by") == "race:sex"))
@@ -379,7 +379,7 @@ def test_intervals_equal_those_of_the_library(tmp_path: Path, capsys: pytest.Cap
     data = lending(500)
     file = written(data, tmp_path)
     call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "interval": "auto"}
-    parity, accuracy = tf.demographic_parity("race")(data, **call), tf.accuracy(data, **call)
+    parity, accuracy = tf.demographic_parity("race", min_n=30)(data, **call), tf.accuracy(data, **call)
     _, out, _ = called(capsys, "audit", file, *ARGUMENTS)
     for result in (parity, accuracy):
         value, lower, upper = result.select(".estimate", ".lower", ".upper").row(0)
@@ -397,7 +397,7 @@ def test_intervals_equal_those_of_the_library(tmp_path: Path, capsys: pytest.Cap
 
 def test_printed_values_equal_those_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, card = written(lending(60), tmp_path), tmp_path / "card.md"
-    call = ["audit", file, *ARGUMENTS[:-2], "--probs", "score"]
+    call = ["audit", file, *ARGUMENTS[:-2], "--probs", "score", "--min-n", "0"]
     _, out, _ = called(capsys, *call)
     assert called(capsys, *call, "--markdown", str(card))[0] == 0
     cells = set(re.findall(r"\d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)", out))
@@ -693,7 +693,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
     assert "\n-: of fewer than 60 rows, and not shown\n" in out
     assert _cells(out, "demographic_parity", "race")[0].startswith(f"{enough['.estimate'].item():.3f} ")
     # who is left out by a gate may be whom it is about
-    assert (code, called(capsys, "audit", *call[:-2], *gate)[0]) == (4, 0)
+    assert (code, called(capsys, "audit", *call[:-1], "0", *gate)[0]) == (4, 0)
     assert few <= set(re.findall(r"\w+", out.partition("groups left out")[2]))
     called(capsys, "audit", *call, "--output-groups", str(groups))
     assert set(pl.read_csv(groups).filter(pl.col(".by") == "race")[".group"]) == set(sizes) - few
@@ -717,7 +717,7 @@ def test_metric_flag_adds_a_comparison(
     call = [file, *ARGUMENTS, *names]
     _, out, _ = called(capsys, "audit", *call)
     for by in ("race", "race:sex"):
-        result = tf.predictive_equality(*by.split(":"))(
+        result = tf.predictive_equality(*by.split(":"), min_n=30)(
             data, "repaid", "approved", pos_label="yes", on_undefined="ignore"
         )
         (cells,) = [_cells(out.partition("Disparities")[2], "predictive_equality", by)]

@@ -129,9 +129,7 @@ class GroupComparison(CalledOnData):
             options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
             seed=self.seed,
         )  # fmt: skip
-        run = self._run
-        run.check_features_of_groups()
-        evaluated = run.evaluate(tally, options)
+        evaluated = self._run.evaluate(tally, options)
         plain = tally.weights is None and all(key.column.name == BLOCK for key in tally.clusters)
         tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
         table = pl.concat(tables, how="diagonal_relaxed")

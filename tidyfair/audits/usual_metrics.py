@@ -19,8 +19,9 @@ from tidyfair.metrics.fairness import (
 )
 from tidyfair.metrics.probability import roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
+from tidyfair.specs.arguments import number, whole
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import By
+from tidyfair.specs.groups import By, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,6 +56,34 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
 }
 
 
+@dataclass(frozen=True)
+class Groups:
+    """Which groups are compared: the options of factories, stated once for all metrics of an audit."""
+
+    min_n: int = 0
+    min_share: float = 0.0
+    unknown: Unknown | None = None
+
+    @classmethod
+    def read(cls, name: str, min_n: object, min_share: object, unknown: object, values: object) -> Groups:
+        """The options of a call, checked."""
+        least = whole("min_n", min_n, 0, of=name)
+        return cls(least, number("min_share", min_share, 0, 1), Unknown.of(unknown, values, name))
+
+    def of(self, by: By) -> By:
+        """The groups of a feature, of which unknown ones are not compared."""
+        return by if by.sides or by.unknown else replace(by, unknown=self.unknown)
+
+    def limited(self, metric: GroupwiseMetric) -> GroupwiseMetric:
+        """A disparity that is taken over these groups only."""
+        min_n, min_share = max(metric.min_n, self.min_n), max(metric.min_share, self.min_share)
+        return replace(metric, by=self.of(metric.by), min_n=min_n, min_share=min_share)
+
+
+LEAST_ROWS = 30
+"""The rows of the smallest group that audits compare unless told otherwise: of fewer, limits are 0.3 or more apart."""
+
+
 def kind_of(
     source: Source, truth: ColumnLike | None, estimate: ColumnLike | None, options: Mapping[str, Any]
 ) -> Predictions:
@@ -82,7 +111,7 @@ def _usual(
     for factory in by_name.values():
         renamed = _renamed(factory, rates)
         for by in bys:
-            disparities.append(renamed(*by.features))
+            disparities.append(replace(renamed(*by.features), by=by))
     return rates, disparities
 
 
@@ -117,7 +146,7 @@ def _differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMe
     differences: list[GroupwiseMetric] = []
     for by in bys:
         for factory in factories:
-            differences.append(factory(*by.features))
+            differences.append(replace(factory(*by.features), by=by))
     return differences
 
 
@@ -142,26 +171,27 @@ class UsualMetrics:
         kind: Predictions,
         *,
         metrics: MetricSet | None = None,
-        min_n: int = 0,
+        groups: Groups | None = None,
         more: Sequence[GroupwiseFactory] = (),
     ) -> UsualMetrics:
         """The usual metrics for a kind of predictions and `more` disparities, or those of a set, for all features.
 
-        Disparities are taken over groups of `min_n` rows, or more. Groups show what their disparities are made of.
+        `groups` says which groups disparities are taken over. Groups show what their disparities are made of.
         """
+        groups = groups or Groups()
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
             raise ArgumentError(msg)
         bys: list[By] = []
         for feature in features:
             columns = feature if isinstance(feature, tuple) else (feature,)
-            bys.append(By.of(columns, "audit"))
+            bys.append(groups.of(By.of(columns, "audit")))
         if metrics is None:
             rates, disparities = _usual(kind, more, bys)
         else:
             rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
             disparities = _disparities(metrics)
-        parities = [disparity.of_at_least(min_n) for disparity in disparities]
+        parities = [groups.limited(disparity) for disparity in disparities]
         of_groups = _rates_of_groups(rates, parities)
         # disparities with rates that are not in the table of groups
         others: list[GroupwiseMetric] = []

@@ -13,7 +13,7 @@ from polars import selectors
 
 from tidyfair.audits.filing import NAMED_AUDITS
 from tidyfair.audits.filing import audit as file_audit
-from tidyfair.audits.usual_metrics import UsualMetrics, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, UsualMetrics, kind_of
 from tidyfair.cli.fail_if import columns_of, comparison_of, gate_of
 from tidyfair.cli.terminal import note, show, watched
 from tidyfair.datasets import lending
@@ -27,7 +27,6 @@ from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.page import report
 from tidyfair.reports.sections import how_to_repeat, missing_of, percent
 from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
-from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import telling
 from tidyfair.specs.options import Options
 from tidyfair.tallies.files import PAGES, check_outputs, save, scan, write
@@ -66,16 +65,16 @@ def audit(options: Namespace) -> int:
     """Rates by group and disparities of a file of predictions, with verdicts, pages and files on request."""
     if _named(options) is not None:
         return _file(options)
-    for flag in _OF_NAMED:
-        if getattr(options, flag, None) is not None:
-            msg = f"`{flag}` goes with `as`, the name of an audit."
-            raise ArgumentError(msg)
+    if getattr(options, "to", None) is not None:
+        msg = "`to` goes with `as`, the name of an audit."
+        raise ArgumentError(msg)
+    _set_defaults(options)
     files = _files(options)
     pages = _pages(files, options.group_by)
     inputs = _inputs(options, quiet=bool(files))
     more = [comparison_of(name, "metric") for name in options.metric or ()]
     _check_kind("metric", [factory.typical for factory in more], inputs.kind)
-    audited = UsualMetrics.of(inputs.features, inputs.kind, min_n=options.min_n, more=more)
+    audited = UsualMetrics.of(inputs.features, inputs.kind, groups=_groups(options), more=more)
     gate = _gate(options, inputs, [by.text for by in audited.bys])
     call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting}
     judged = gate.metrics if gate else ()
@@ -83,7 +82,8 @@ def audit(options: Namespace) -> int:
     audited.results.run.check_occurs(tally, Options(**inputs.reading))
     verdicts = gate.compute(tally, on_undefined="ignore", **inputs.reading) if gate else None
     if pages:
-        settings: Any = {"by": inputs.features, "metrics": audited.results, "gate": gate, "min_n": options.min_n}
+        settings: Any = {"by": inputs.features, "metrics": audited.results, "gate": gate}
+        settings |= {name: getattr(options, name) for name in ("min_n", "min_share", "unknown", "unknown_values")}
         _write_pages(pages, report(**call, **inputs.reading, **settings), options.line)
     if len(files) > len(pages) or not pages:
         _output_results(audited, tally, inputs.reading, files, options.min_n)
@@ -101,8 +101,15 @@ _UNNAMED = ("metric", "fail_if", "confidence", "output_groups")
 """Options that a named audit does not take: it says itself what is computed, and gives no verdicts."""
 
 
-_OF_NAMED = ("to", "min_share")
-"""Options that only named audits take."""
+_GROUPS: dict[str, Any] = {"min_n": LEAST_ROWS, "min_share": 0.0, "unknown": "apart", "unknown_values": None}
+"""Options that say which groups are compared, and their defaults; a named audit has its own."""
+
+
+def _set_defaults(options: Namespace) -> None:
+    """Set the options on groups that are left out."""
+    for name, value in _GROUPS.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
 
 
 def _named(options: Namespace) -> str | None:
@@ -123,13 +130,13 @@ def _file(options: Namespace) -> int:
             msg = f"`as={name}` says itself what is computed, and goes without `{flag}`."
             raise ArgumentError(msg)
     files = _files(options)
+    groups = {flag: getattr(options, flag) for flag in _GROUPS}
+    _set_defaults(options)
     inputs = _inputs(options, quiet=bool(files), scores_alone=True)
     reading = {key: value for key, value in inputs.reading.items() if key != "estimator"}
     counting = {key: value for key, value in inputs.counting.items() if value is not None}
-    settings: Any = {"by": inputs.features, "to": _references(options.to), "min_share": options.min_share}
-    filed = file_audit(
-        name, inputs.data, inputs.truth, inputs.estimate, **settings, min_n=options.min_n or None, **counting, **reading
-    )
+    settings: Any = {"by": inputs.features, "to": _references(options.to), **groups}
+    filed = file_audit(name, inputs.data, inputs.truth, inputs.estimate, **settings, **counting, **reading)
     if "output" in files:
         tables = [frame.select(pl.lit(key).alias(".table"), pl.all()) for key, frame in filed.tables.items()]
         write(pl.concat(tables, how="diagonal_relaxed"), files["output"])
@@ -191,7 +198,7 @@ def _gate(options: Namespace, inputs: _Inputs, features: Sequence[str]) -> Gate 
             raise ArgumentError(msg)
         return None
     confidence = _CONFIDENCE if options.confidence is None else options.confidence
-    gate = gate_of(options.fail_if, confidence, inputs.schema.names(), features, options.min_n)
+    gate = gate_of(options.fail_if, confidence, inputs.schema.names(), features, _groups(options))
     _check_kind("fail_if", gate.metrics, inputs.kind)
     return gate
 
@@ -280,6 +287,7 @@ def _disparity_table(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
 
 def compare(options: Namespace) -> int:
     """Two models that predict the same rows, side by side."""
+    _set_defaults(options)
     files = _files(options)
     inputs = _inputs(options, quiet=True)
     one, other, threshold = options.one, options.other, options.threshold
@@ -295,7 +303,7 @@ def compare(options: Namespace) -> int:
         call[name] = inputs.counting[name]
     if inputs.kind == "numbers":
         call["times"] = _DRAWS
-    comparison = compare_models(*_of_models(inputs, one, options.min_n))
+    comparison = compare_models(*_of_models(inputs, one, _groups(options)))
     result: pl.DataFrame = comparison(data, inputs.truth, one=one, other=other, **call, on_undefined="ignore")
     if files:
         write(result, files["output"])
@@ -319,10 +327,10 @@ def _check_models(one: str, other: str, truth: str | None) -> None:
         raise ArgumentError(msg)
 
 
-def _of_models(inputs: _Inputs, one: str, min_n: int) -> list[Metric | GroupwiseMetric]:
+def _of_models(inputs: _Inputs, one: str, groups: Groups) -> list[Metric | GroupwiseMetric]:
     """The metrics that can differ between models, which are those that read predictions."""
     # an audit needs a feature; without one, only its metrics of all rows are used
-    results = UsualMetrics.of(inputs.features or [one], inputs.kind, min_n=min_n).results
+    results = UsualMetrics.of(inputs.features or [one], inputs.kind, groups=groups).results
     of_models: list[Metric | GroupwiseMetric] = []
     for metric in results:
         _, formula = metric.formulas[0]
@@ -400,9 +408,14 @@ class _Inputs:
     reading: dict[str, Any]
 
 
+def _groups(options: Namespace) -> Groups:
+    """The groups that are compared."""
+    return Groups.read("audit", options.min_n, options.min_share, options.unknown, options.unknown_values)
+
+
 def _inputs(options: Namespace, *, quiet: bool, scores_alone: bool = False) -> _Inputs:
     """The file, or the example if there is none, with its columns and options checked."""
-    whole("min_n", options.min_n, 0)
+    _groups(options)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
     if options.file is None:
         given = _example_for(given) | given

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 import polars as pl
 
+from tidyfair.audits.usual_metrics import Groups
 from tidyfair.errors import ArgumentError, ColumnError, nearest
 from tidyfair.inference.gates import Gate, check, out_of_range
 from tidyfair.metric_sets import metric_set
@@ -32,7 +33,11 @@ _RULES = {"four_fifths": ("demographic_parity_ratio", 0.8)}
 
 
 def gate_of(
-    conditions: Sequence[str], confidence: float, names: Sequence[str], features: Sequence[str], min_n: int = 0
+    conditions: Sequence[str],
+    confidence: float,
+    names: Sequence[str],
+    features: Sequence[str],
+    groups: Groups | None = None,
 ) -> Gate:
     """The gate that fails where a condition holds.
 
@@ -41,11 +46,12 @@ def gate_of(
         confidence: How sure a verdict must be.
         names: The columns of the data.
         features: The features that are offered where a condition names none.
-        min_n: Groups of fewer rows are not compared.
+        groups: The groups that are compared.
     """
     gates: dict[tuple[str, str], Gate] = {}
     for condition in conditions:
-        metric, side, limit = _read(condition, names, features, min_n)
+        metric, side, limit = _read(condition, names, features)
+        metric = (groups or Groups()).limited(metric)
         key = (metric.name, metric.by.text)
         if key in gates:
             msg = f"`fail_if`: {condition!r} is a second limit of {metric.name}({metric.by.text}); give one."
@@ -102,9 +108,7 @@ def comparison_of(name: str, flag: str, groups: str = "", limit: str = "") -> Gr
     return factory
 
 
-def _read(
-    condition: str, names: Sequence[str], features: Sequence[str], min_n: int
-) -> tuple[GroupwiseMetric, str, float]:
+def _read(condition: str, names: Sequence[str], features: Sequence[str]) -> tuple[GroupwiseMetric, str, float]:
     """The comparison of a condition, the side of the limit on which it fails, and the limit."""
     match = _CONDITION.fullmatch(condition)
     if match is None:
@@ -118,7 +122,7 @@ def _read(
         msg = f"`fail_if`: {condition!r} does not say which groups are compared: write '{name}{groups} {side} {limit}'."
         raise ArgumentError(msg)
     columns = columns_of(by.strip(), names, f"--fail-if {condition!r}")
-    return factory(*columns, min_n=min_n), side, float(limit)
+    return factory(*columns), side, float(limit)
 
 
 def _offer(name: str, flag: str, groups: str, limit: str) -> Never:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 import polars as pl
 
+from tidyfair.audits.usual_metrics import LEAST_ROWS
 from tidyfair.cli import commands
 from tidyfair.cli.terminal import complain, unwatch
 from tidyfair.errors import TidyfairError
@@ -195,7 +196,14 @@ def _add_data(parser: argparse.ArgumentParser, *, example: bool = True) -> None:
     parser.add_argument("--threshold", type=float, metavar="NUMBER", help="scores at or above it select the event")
     parser.add_argument("--weights", metavar="COLUMN", help="column of case weights")
     few = "values of groups of fewer rows are neither shown nor written, and disparities not taken over them"
-    parser.add_argument("--min-n", type=int, default=0, metavar="ROWS", help=few)
+    parser.add_argument("--min-n", type=int, metavar="ROWS", help=f"{few} (default: {LEAST_ROWS})")
+    rare = "disparities are not taken over groups with a smaller share of the rows, such as 0.02"
+    parser.add_argument("--min-share", type=float, metavar="SHARE", help=rare)
+    unknown = "rows whose group is missing or unknown: counted apart, a group like all others, or dropped"
+    choices = ["apart", "group", "drop"]
+    parser.add_argument("--unknown", choices=choices, help=f"{unknown} (default: apart)")
+    values = "a value that means unknown, beside missing ones; repeat for more"
+    parser.add_argument("--unknown-value", action="append", dest="unknown_values", metavar="VALUE", help=values)
     whole = "what whole numbers are, where columns leave it open"
     parser.add_argument("--read-as", choices=["labels", "numbers"], help=whole)
 
@@ -218,12 +226,13 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_named(parser: argparse.ArgumentParser) -> None:
-    named = "the tables of a named audit, such as nyc_ll144, in place of the usual ones; `list` shows all names"
+    named = (
+        "the tables of a named audit, such as nyc_ll144, which has defaults of its own, in place of the usual ones; "
+        "`list` shows all names"
+    )
     parser.add_argument("--as", metavar="NAME", help=named)
     reference = "with --as, the group that others of a feature are compared with, such as race=White; repeat for more"
     parser.add_argument("--to", action="append", metavar="FEATURE=GROUP", help=reference)
-    share = "with --as, groups of a smaller share of the rows are listed, and not compared"
-    parser.add_argument("--min-share", type=float, metavar="NUMBER", help=share)
 
 
 def _add_output(parser: argparse.ArgumentParser, what: str, flag: str = "--output") -> None:

@@ -15,6 +15,7 @@ from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.statistics import GROUP_CELL, Cells
 from tidyfair.specs.columns import levels_of, names_of
 from tidyfair.specs.contrasts import REFERENCES_IN_WORDS
+from tidyfair.specs.result_columns import RESERVED
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -69,14 +70,18 @@ class GroupCells:
 
     @cached_property
     def features(self) -> pl.DataFrame:
-        """The features of each group cell under their own names; null where it is about others."""
+        """The features of each group cell under their own names; null where it is about others.
+
+        Those called like a column of results are in the text of the group alone.
+        """
         tables: list[pl.DataFrame] = []
         for by, (_, size) in self.spans.items():
             if by is None or by.sides:
                 tables.append(pl.DataFrame(height=size))
             else:
                 keys = self.keys[by]
-                tables.append(keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True))))
+                named = keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True)))
+                tables.append(named.select(name for name in named.columns if name not in RESERVED))
         return pl.concat(tables, how="diagonal")
 
     @cached_property

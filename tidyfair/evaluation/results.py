@@ -183,11 +183,11 @@ class _Results:
         return {".error_bound": bound.set(pl.Series(self.value, nan_to_null=True).is_null(), None)}
 
     def _groups_left_out(self, no_names: pl.Series) -> pl.Series:
-        """The groups that a disparity was not taken over."""
+        """The groups that a disparity was not taken over, but for unknown ones, which no disparity is about."""
         if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return no_names
         rows, compared = self.evaluated.rows, list(self.evaluated.aggregates)
-        excluded = rows.filter(pl.col("spec").is_in(compared) & ~pl.col("status").is_in(VALUED))
+        excluded = rows.filter(pl.col("spec").is_in(compared) & ~pl.col("status").is_in([*VALUED, Status.UNKNOWN]))
         texts = pl.col("text").sort_by(GROUP_CELL).unique(maintain_order=True)
         by_result = excluded.group_by("spec", "outer").agg(texts)
         names: list[list[str]] = [[] for _ in self.value]

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.audits.usual_metrics import UsualMetrics, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
@@ -30,18 +30,19 @@ from tidyfair.reports.sections import (
     question,
 )
 from tidyfair.reports.tables import Section, need_packages
-from tidyfair.specs.arguments import string, whole
+from tidyfair.specs.arguments import string
 from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
 
     from tidyfair.audits.usual_metrics import Feature
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.groups import Treatment
     from tidyfair.tallies.tally import Tally
 
 __all__ = ["Report", "report"]
@@ -116,7 +117,10 @@ def report(
     metrics: Metric | GroupwiseMetric | MetricSet | None = None,
     gate: Gate | None = None,
     title: str = "Audit of predictions",
-    min_n: int = 0,
+    min_n: int = LEAST_ROWS,
+    min_share: float = 0.0,
+    unknown: Treatment = "apart",
+    unknown_values: Iterable[object] | None = None,
     **options: Any,
 ) -> Report:
     """Audit predictions, and write a report for others to read.
@@ -131,8 +135,12 @@ def report(
             there are any, or of numbers.
         gate: A gate made by `check`: its verdicts are part of the report.
         title: The heading.
-        min_n: Values of groups of fewer rows are not shown, and disparities not taken over them. What is hidden can
-            still be worked out where totals are known.
+        min_n: Values of groups of fewer rows are not shown, and disparities not taken over them, so that no headline
+            rests on a handful of people. What is hidden can still be worked out where totals are known.
+        min_share: Disparities are not taken over groups with a smaller share of the rows.
+        unknown: Rows whose group is missing or unknown are counted `"apart"` and not compared; or they are a `"group"`
+            like all others; or they are not shown, `"drop"`.
+        unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.
         options: Options of a call of metrics: `probs`, `threshold`, `pos_label`, `case_weights` …
 
     Returns:
@@ -148,7 +156,7 @@ def report(
     True
     """
     options = {name: value for name, value in options.items() if value is not None}
-    whole("min_n", min_n, 0, of="report")
+    compared = Groups.read("report", min_n, min_share, unknown, unknown_values)
     string("title", title)
     need_packages()
     source = open_frame(data, options.get("group_by"))
@@ -156,10 +164,10 @@ def report(
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
     chosen = None if metrics is None else metric_set(metrics)
-    judges = _limited(gate, min_n)
+    judges = _limited(gate, compared)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     features = by if isinstance(by, list) else [by]
-    audit = UsualMetrics.of(features, kind, metrics=chosen, min_n=min_n)
+    audit = UsualMetrics.of(features, kind, metrics=chosen, groups=compared)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
@@ -174,7 +182,9 @@ def report(
         tested, worst = _test(audit, tally, reading)
     verdicts = _verdicts(judges, tally, reading) if judges else None
     confidence = gate.confidence if gate else 1
-    own = {"by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
+    own = {"by": by, "metrics": metrics, "gate": gate, "unknown": None if unknown == "apart" else unknown}
+    own |= {"min_n": None if min_n == LEAST_ROWS else min_n, "min_share": min_share or None}
+    own |= {"unknown_values": unknown_values and list(unknown_values)}
     sections = [
         Section("The question", question(audit, tally, reading, results)),
         Section("The data", of_data(audit, tally, min_n)),
@@ -222,8 +232,8 @@ def _verdicts(gate: Gate, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFr
     return gate.compute(tally, **options)
 
 
-def _limited(gate: object, min_n: int) -> Gate | None:
-    """The gate, checked, and with `min_n` for its disparities, so that it judges none of groups that are not shown."""
+def _limited(gate: object, groups: Groups) -> Gate | None:
+    """The gate, checked, and limited to the groups that are compared, so that it judges none that are not shown."""
     if gate is None:
         return None
     if not isinstance(gate, Gate):
@@ -232,7 +242,7 @@ def _limited(gate: object, min_n: int) -> Gate | None:
     limited: list[Metric | GroupwiseMetric] = []
     for metric in gate.metrics:
         if isinstance(metric, GroupwiseMetric):
-            limited.append(metric.of_at_least(min_n))
+            limited.append(groups.limited(metric))
         else:
             limited.append(metric)
     return replace(gate, metrics=metric_set(*limited))

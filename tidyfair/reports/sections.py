@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from platform import python_version
 from typing import TYPE_CHECKING, Any
@@ -275,7 +276,7 @@ def _curves(
 ) -> pl.DataFrame:
     """The selection rate and the sensitivity of each group at each threshold."""
     rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
-    of_features = [rates(*by.features) for by in audit.bys]
+    of_features = [replace(rates(*by.features), by=by) for by in audit.bys]
     curve = threshold_curve(metric_set(*of_features), thresholds)
     options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
     values = curve.by_group(data, **columns, **options, on_undefined="ignore")
@@ -456,11 +457,12 @@ def _comparison_in_code(metric: GroupwiseMetric) -> str | None:
     if not all(isinstance(feature, str) for feature in metric.by.features):
         return None
     factory = comparison_named(metric.name)
-    if factory is None or factory(*metric.by.features, min_n=metric.min_n) != metric:
+    limits: dict[str, float] = {"min_n": metric.min_n, "min_share": metric.min_share}
+    if factory is None or replace(factory(*metric.by.features, **limits), by=metric.by) != metric:
         return None
     function = metric.name
     if function not in fairness.__all__:
         rate = metric.metrics[0].name
         function = f"{rate}.{function.removeprefix(rate + '_')}"
-    min_n = f", min_n={metric.min_n}" if metric.min_n else ""
-    return f"tdf.{function}({metric.by!r}{min_n})"
+    given = [repr(metric.by), *(f"{name}={value}" for name, value in limits.items() if value)]
+    return f"tdf.{function}({', '.join(given)})"

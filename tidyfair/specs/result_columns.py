@@ -22,9 +22,9 @@ RESERVED = frozenset({
     ".period", ".before", ".look", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
     # values
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
-    ".estimate_other", ".estimate_before", ".estimate_reference", ".reference", ".scale", ".disparity", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
+    ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
-    ".additive",
+    ".additive", ".estimate_reference", ".reference", ".scale", ".disparity",
     ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
     # how sure they are
     ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value", ".expected",
@@ -33,8 +33,8 @@ RESERVED = frozenset({
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
     ".test", ".deviations", ".flip_flop",
     # how many rows they are of
-    ".shortfall", ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
-    ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n",
+    ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
+    ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n", ".shortfall",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
     ".groups_left_out",

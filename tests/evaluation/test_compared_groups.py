@@ -1,0 +1,143 @@
+"""Small and unknown groups are listed and not compared: what is left is what a filter leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import as_polars
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+
+CALL: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
+LOANS = lending(1_500).with_columns(
+    race=pl.when(pl.int_range(pl.len()) % 40 == 0)
+    .then(pl.lit("Prefer not to say"))
+    .when(pl.int_range(pl.len()) % 55 == 0)
+    .then(None)
+    .otherwise(pl.col("race").cast(pl.String))
+)
+KNOWN = LOANS.filter(pl.col("race").is_not_null() & (pl.col("race") != "Prefer not to say"))
+METRICS = tf.metric_set(tf.selection_rate, tf.f_meas, tf.roc_auc)
+
+
+@pytest.mark.parametrize("unknown", ["apart", "drop"])
+@pytest.mark.parametrize("options", [{}, {"to": "overall"}, {"to": "rest"}, {"to": "majority"}, {"to": "White"}])
+def test_unknown_groups_are_part_of_no_comparison(unknown: Any, options: dict[str, Any]) -> None:
+    call = CALL | {"probs": "score", "interval": "auto"}
+    result = METRICS.difference("race", **options, unknown=unknown)(LOANS, **call)
+    assert_frame_equal(result, METRICS.difference("race", **options)(KNOWN, **call))
+
+
+def test_unknown_groups_are_listed_unless_they_are_dropped() -> None:
+    parity = tf.demographic_parity("race", unknown="apart")
+    groups = parity.by_group(LOANS, **CALL)
+    unknown = groups.filter(pl.col(".status") == "unknown")
+    assert unknown.select("race", ".n", ".estimate").rows() == [("Prefer not to say", 38, None), (None, 27, None)]
+    assert set(unknown[".group"]) == {"Prefer not to say", "null"}
+    dropped = tf.demographic_parity("race", unknown="drop").by_group(LOANS, **CALL)
+    assert_frame_equal(dropped, groups.filter(pl.col(".status") == "ok"))
+    # no disparity is about them, so that none is left out
+    assert parity(LOANS, **CALL, explain=True)[".groups_left_out"].to_list() == [[]]
+
+
+def test_a_combination_is_unknown_if_a_part_of_it_is() -> None:
+    crossed = tf.demographic_parity("sex", "race", unknown="apart").by_group(LOANS, **CALL)
+    is_unknown = pl.col("race").is_null() | (pl.col("race") == "Prefer not to say")
+    assert crossed.filter(is_unknown)[".status"].unique().to_list() == ["unknown"]
+    assert crossed.filter(~is_unknown)[".status"].unique().to_list() == ["ok"]
+
+
+def test_values_that_mean_unknown_are_those_that_are_named() -> None:
+    named = tf.demographic_parity("race", unknown="apart", unknown_values=["Native"])
+    statuses = dict(named.by_group(LOANS, **CALL).select(".group", ".status").rows())
+    assert {group for group, status in statuses.items() if status == "unknown"} == {"Native", "null"}
+    numbers = LOANS.with_columns(age=pl.Series([30, 40, -9] * 500))
+    coded = tf.demographic_parity("age", unknown="apart", unknown_values=[-9]).by_group(numbers, **CALL)
+    assert coded.filter(age=-9)[".status"].item() == "unknown"
+
+
+def test_a_share_of_the_rows_is_of_all_rows_of_the_outer_group() -> None:
+    people = pl.DataFrame({
+        "fold": [1] * 100 + [2] * 50, "g": ["a"] * 97 + ["b"] * 3 + ["a"] * 47 + ["b"] * 3, "hired": [1, 0] * 75,
+    })  # fmt: skip
+    groups = tf.demographic_parity("g", min_share=0.05).by_group(people, estimate="hired", group_by="fold")
+    statuses = groups.select("fold", "g", ".status").rows()
+    assert statuses == [(1, "a", "ok"), (1, "b", "below_min_share"), (2, "a", "ok"), (2, "b", "ok")]
+    excluded = tf.demographic_parity("g", min_share=0.05)(people.filter(fold=1), estimate="hired", explain=True)
+    assert excluded.select(".groups_left_out").item().to_list() == ["b"]
+
+
+def test_small_groups_are_those_that_a_metric_of_rows_leaves_out() -> None:
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+    share = LOANS["race"].value_counts().filter(race="Native")["count"].item() / len(LOANS)
+    for factory in (tf.kolmogorov_smirnov, tf.abroca):
+        small = factory("race", min_share=share + 0.001)(LOANS, **call, explain=True)
+        assert "Native" in small[".groups_left_out"].item().to_list()
+
+
+def test_gates_judge_the_groups_that_are_known() -> None:
+    loans = pl.concat([lending(4_000).with_columns(pl.col("sex").cast(pl.String)), lending(3).with_columns(sex=None)])
+    gate = tf.check(tf.demographic_parity("sex", unknown="apart"), below=0.3)
+    assert gate(loans, **CALL)[".verdict"].item() == "pass"
+    assert tf.check(tf.demographic_parity("sex"), below=0.3)(loans, **CALL)[".verdict"].item() != "pass"
+
+
+@pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, pl.DataFrame.lazy])
+def test_any_frame_has_the_same_unknown_groups(convert: Any) -> None:
+    data = LOANS.with_columns(pl.col(pl.Enum).cast(pl.String))
+    parity = tf.demographic_parity("race", "sex", unknown="apart", min_share=0.02)
+    assert_frame_equal(
+        as_polars(parity.by_group(convert(data), **CALL)), parity.by_group(data, **CALL), check_dtypes=False
+    )
+
+
+def test_by_group_joins_back_to_the_data() -> None:
+    set_of_two = tf.metric_set(tf.accuracy, tf.sens.difference("sex", "race"), tf.spec.difference("race"))
+    groups = set_of_two.by_group(LOANS, **CALL)
+    assert groups.columns[:5] == [".metric", ".by", "sex", "race", ".group"]
+    crossed = groups.filter(pl.col(".by") == "sex:race")
+    joined = LOANS.join(crossed, on=["sex", "race"], how="left", nulls_equal=True)
+    assert joined[".n"].null_count() == 0
+    assert groups.filter(pl.col(".by") == "race")["sex"].null_count() == groups["race"].n_unique()
+    assert groups.filter(pl.col(".by").is_null()).select("sex", "race").row(0) == (None, None)
+
+
+def test_a_feature_called_like_a_column_of_results_is_in_the_text_of_the_group() -> None:
+    data = LOANS.rename({"race": ".estimate"})
+    groups = tf.demographic_parity(".estimate").by_group(data, **CALL)
+    assert groups.columns.count(".estimate") == 1
+    assert set(groups[".group"]) == {str(race).replace("None", "null") for race in LOANS["race"].unique()}
+
+
+def test_comparisons_show_which_groups_are_unknown() -> None:
+    assert repr(tf.demographic_parity("race", unknown="apart").by) == "'race', unknown='apart'"
+    assert repr(tf.demographic_parity("race", unknown="drop", unknown_values=["?"]).by) == (
+        "'race', unknown='drop', unknown_values=['?']"
+    )
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "another word": {"unknown": "skip"},
+    "values of no treatment": {"unknown_values": ["x"]},
+    "a text of values": {"unknown": "apart", "unknown_values": "x"},
+    "no values": {"unknown": "apart", "unknown_values": [[1]]},
+    "a negative share": {"min_share": -0.1},
+    "a share in percent": {"min_share": 2},
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    with pytest.raises(tf.ArgumentError):
+        tf.demographic_parity("race", **REFUSED[case])
+    with pytest.raises(tf.ArgumentError):
+        tf.accuracy.difference("race", **REFUSED[case])
+
+
+def test_sides_have_no_unknown_groups() -> None:
+    with pytest.raises(tf.ArgumentError, match="goes with columns"):
+        tf.demographic_parity(tf.privileged(race="White"), unknown="apart")
