@@ -136,6 +136,25 @@ def test_empty_data_have_empty_tables_or_an_error_that_says_so(name: str, loans:
             assert set(table.values["Group"]) <= {"all rows"}
 
 
+def test_labels_have_rows_of_their_own(loans: pl.DataFrame) -> None:
+    card = tdf.audit("model_card", loans, "race", "race", by="sex", estimator="one_vs_rest")
+    published = card.published()
+    assert published.columns[:3] == ["By", "Group", "Label"]
+    assert published.filter(Group="male")["Label"].n_unique() == loans["race"].n_unique()
+
+
+def test_audits_print_how_values_are_rounded() -> None:
+    text = str(tdf.NAMED_AUDITS["eeoc_uniform_guidelines"])
+    assert "Impact ratio (3 decimals); " in text
+    assert "Shortfall (0 decimals, up); " in text
+    assert "p (Fisher) (3 significant digits); " in text
+
+
+def test_results_of_audits_can_be_copied_and_pickled(loans: pl.DataFrame) -> None:
+    audited = filed("model_card", loans)
+    assert pickle.loads(pickle.dumps(audited)).markdown() == audited.markdown()  # noqa: S301 - our own
+
+
 def test_headings_do_not_hide_outer_groups_of_their_name(loans: pl.DataFrame) -> None:
     data = loans.with_columns(Group=pl.int_range(600) % 2)
     published = filed("eeoc_uniform_guidelines", data, group_by="Group").published()

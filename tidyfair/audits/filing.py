@@ -206,7 +206,7 @@ def audit(
     frames[_UNKNOWN] = unknown_rows(call, named)
     source = open_frame(data, call.counting.get("group_by"))
     tables = {key: source.restore(frame) for key, frame in frames.items()}
-    return FiledAudit(named, MappingProxyType(tables), MappingProxyType(frames), tuple(made))
+    return FiledAudit(named, tables, frames, tuple(made))
 
 
 def _named(name: str | NamedAudit) -> NamedAudit:

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 
 NOTE = ".note"
-_CUT_HEADINGS = {".threshold": "Threshold", ".top_k": "Best rows", ".top_fraction": "Best share"}
+_HEADINGS = {
+    ".by": "By", ".group": "Group", ".level": "Label", ".threshold": "Threshold", ".top_k": "Best rows",
+    ".top_fraction": "Best share",
+}  # fmt: skip
+"""The headings of columns that say what a row is about."""
+_OF_COMPARISONS = ("conf_level", "times", "seed")
+"""The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
 _CUTS = ("threshold", "top_k", "top_fraction")
 _EXCLUDED = {
@@ -135,10 +141,7 @@ class AuditTable(ABC):
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published."""
-        outer = [(name, name) for name in key_columns(frame)]
-        cuts = [(name, heading) for name, heading in _CUT_HEADINGS.items() if name in frame.columns]
-        keys = [*outer, (".by", "By"), (".group", "Group"), *cuts]
-        return PublishedTable.of(self.heading, frame, keys, self.columns)
+        return PublishedTable.of(self.heading, frame, keys_of(frame), self.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,9 +261,9 @@ class ValuesTable(AuditTable):
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published: a row for each group, and its metrics side by side."""
-        outer = key_columns(frame)
+        shown = keys_of(frame)
         features = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
-        keys = [*outer, ".by", *features, ".group", *(name for name in (".threshold",) if name in frame.columns)]
+        keys = [*(name for name, _ in shown), *features]
         cells: list[pl.Expr] = []
         for column in self.columns:
             if column.column in (".n", NOTE):
@@ -270,11 +273,8 @@ class ValuesTable(AuditTable):
                 cells.append(texts.filter(pl.col(".metric") == column.column).first().alias(column.column))
         wide = frame.group_by(keys, maintain_order=True).agg(cells)
         wide = wide.with_columns(pl.col(".by").fill_null(""), pl.col(".group").fill_null("all rows"))
-        shown = [(name, name) for name in outer] + [(".by", "By"), (".group", "Group")]
-        shown += [(".threshold", "Threshold")] if ".threshold" in keys else []
-        return PublishedTable.of(
-            self.heading, wide, shown, tuple(replace(column, digits=None) for column in self.columns)
-        )
+        as_texts = tuple(replace(column, digits=None) for column in self.columns)
+        return PublishedTable.of(self.heading, wide, shown, as_texts)
 
     def specification(self) -> str:
         """The table in words."""
@@ -282,10 +282,6 @@ class ValuesTable(AuditTable):
         crossed = ", also of the crossing of all features" if self.crossed else ""
         at_risk = ", at each threshold" if self.at_risk else ""
         return f"{names}, of all rows and by group{crossed}{at_risk}, with intervals"
-
-
-_OF_COMPARISONS = ("conf_level", "times", "seed")
-"""The options of reading that `compare_groups` takes itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,7 +336,7 @@ class NamedAudit:
         lines.append(f"Groups: {self.policy}")
         for table in self.tables:
             lines.append(f'Table "{table.name}" (needs {listed(table.needs)}): {table.specification()}')
-            lines.append(f"  columns: {'; '.join(column.heading for column in table.columns)}")
+            lines.append(f"  columns: {'; '.join(map(str, table.columns))}")
         return "\n".join(lines)
 
     @property
@@ -377,6 +373,15 @@ class NamedAudit:
         """The same with another policy on groups; None leaves it as it is."""
         changed = {name: value for name, value in groups.items() if value is not None}
         return replace(self, **changed) if changed else self
+
+
+def keys_of(frame: pl.DataFrame) -> list[tuple[str, str]]:
+    """The columns that say what each row of a tidy frame is about, and their headings."""
+    keys = [(name, name) for name in key_columns(frame)]
+    for name, heading in _HEADINGS.items():
+        is_used = name in frame.columns and (name in {".by", ".group"} or frame[name].null_count() < len(frame))
+        keys += [(name, heading)] if is_used else []
+    return keys
 
 
 def note(consequence: str = "not compared") -> pl.Expr:

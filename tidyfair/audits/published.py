@@ -45,6 +45,15 @@ class PublishedColumn:
     percent: bool = False
     rounding: Literal["half_up", "up"] = "half_up"
 
+    def __str__(self) -> str:
+        """The heading, and how values are rounded."""
+        if self.significant is not None:
+            return f"{self.heading} ({self.significant} significant digits)"
+        if self.digits is None:
+            return self.heading
+        up = ", up" if self.rounding == "up" else ""
+        return f"{self.heading} ({self.digits} decimals{up})"
+
     def values(self, column: pl.Series) -> pl.Series:
         """The values of a column as they are published."""
         if self.significant is not None:
