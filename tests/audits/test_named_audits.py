@@ -35,7 +35,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 
 def filed(name: str, data: Any, **options: Any) -> tdf.FiledAudit:
-    call = {"pos_label": "yes", "by": ["sex", "race"], **CALLS[name], **options}
+    call: dict[str, Any] = {"pos_label": "yes", "by": ["sex", "race"], **CALLS[name], **options}
     return tdf.audit(name, data, **call)
 
 
