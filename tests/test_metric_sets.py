@@ -531,6 +531,15 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "check": lambda data, keys: tf.check(GAP, below=0.1)(data, **LABELS, group_by=keys),
     "disparity_test": lambda data, keys: tf.inference.disparity_test(GAP, times=20)(data, **LABELS, group_by=keys),
     "compare_groups": lambda data, keys: tf.compare_groups(GAP)(data, **LABELS, group_by=keys, explain=True),
+    "audit": lambda data, keys: tf.audit(
+        "nyc_ll144", data, estimate="approved", pos_label="yes", by="sex", group_by=keys
+    ).tables["selections"],
+    "audit of unknown groups": lambda data, keys: tf.audit(
+        "nyc_ll144", data, estimate="approved", pos_label="yes", by="sex", group_by=keys
+    ).tables["unknown"],
+    "standardized_differences": lambda data, keys: tf.standardized_differences(
+        data, "score", by="sex", to="male", group_by=keys
+    ),
     "pairwise": lambda data, keys: tf.pairwise(GAP)(data, **LABELS, group_by=keys),
     "stratified": lambda data, keys: tf.inference.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
     "worst_groups": lambda data, keys: tf.inference.worst_groups(GAP)(data, **LABELS, group_by=keys),

@@ -35,9 +35,7 @@ def decisions() -> pl.DataFrame:
 
 
 def test_net_benefit_by_group_is_that_of_the_counts_of_dcurves() -> None:
-    filed = tdf.audit(
-        "clinical_tripod_ai", decisions(), "cancer", probs="risk", threshold=[0.1, 0.2], by="risk_group", times=2
-    )
+    filed = tdf.audit("clinical_tripod_ai", decisions(), "cancer", probs="risk", threshold=[0.1, 0.2], by="risk_group")
     table = filed.tables["net_benefit"].with_columns(pl.col(".group").fill_null("all rows"))
     for (group, threshold), (raw, standardized) in NET_BENEFIT.items():
         rows = table.filter((pl.col(".group") == group) & (pl.col(".threshold") == threshold))
@@ -64,7 +62,7 @@ def test_performance_by_group_equals_other_libraries() -> None:
     linear_model = pytest.importorskip("statsmodels.api")
     sklearn_metrics = pytest.importorskip("sklearn.metrics")
     loans = tdf.datasets.lending(800)
-    filed = tdf.audit("clinical_tripod_ai", loans, "repaid", probs="score", pos_label="yes", by="sex", times=2)
+    filed = tdf.audit("clinical_tripod_ai", loans, "repaid", probs="score", pos_label="yes", by="sex")
     table = filed.tables["performance"]
     for sex in ("female", "male"):
         own = loans.filter(sex=sex)
@@ -108,6 +106,6 @@ def test_model_card_has_the_values_of_by_group_for_features_and_their_crossing()
 def test_net_benefit_refuses_thresholds_by_group() -> None:
     with pytest.raises(tdf.ArgumentError, match="acts at the same risks in all groups"):
         tdf.audit(
-            "clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group", times=2,
+            "clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group",
             threshold={"risk_group": {"low": 0.1, "intermediate": 0.2, "high": 0.2}},
         )  # fmt: skip

@@ -82,7 +82,7 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
         valued = valued.with_columns(together.alias(_TOGETHER))
         if kind is None:
             without_form.add(int(str(number)))
-            most_drawn = max(most_drawn, *valued[_TOGETHER])
+            most_drawn = max([most_drawn, *valued[_TOGETHER]])
             continue
         exact = options.interval == "exact"
         family = quantities_of(kind, spec, formula, valued, evaluated)
