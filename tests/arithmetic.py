@@ -163,6 +163,8 @@ ONE_LABEL: dict[str, Callable[[Table], Value]] = {
     "ppv_at_0.25": lambda t: of(lambda a, b: bayes(a, 1 - b, QUARTER), sens(t), spec(t)),
     "npv_at_0.25": lambda t: of(lambda a, b: bayes(b, 1 - a, 1 - QUARTER), sens(t), spec(t)),
     "f_meas": lambda t: f_measure(t, 1),
+    "net_benefit": lambda t: rate(t.tp - t.fp, t.tp + t.fp + t.fn + t.tn),
+    "standardized_net_benefit": lambda t: rate(t.tp - t.fp, t.tp + t.fn),
     "f2": lambda t: f_measure(t, 2),
     "roc_dist": lambda t: of(lambda a, b: math.hypot(1 - a, 1 - b), sens(t), spec(t)),
     "sedi": lambda t: of(symmetric_extremal_dependence, sens(t), fall_out(t)),

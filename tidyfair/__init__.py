@@ -24,6 +24,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidyfair import datasets as datasets
     from tidyfair import inference as inference
+    from tidyfair.audits.credit import *
+    from tidyfair.audits.effect_sizes import *
+    from tidyfair.audits.filing import *
+    from tidyfair.audits.named_audits import *
+    from tidyfair.audits.published import *
     from tidyfair.audits.reference_tables import *
     from tidyfair.errors import *
     from tidyfair.evaluation.array_metrics import *
@@ -65,6 +70,11 @@ if TYPE_CHECKING:
 # Every public name, by the module that defines it, which is read when the name is first asked for: so
 # `import tidyfair` costs nothing but this list.
 _NAMES = {
+    "audits.credit": "SegmentedTable StandardizedTable",
+    "audits.effect_sizes": "standardized_differences",
+    "audits.filing": "audit FiledAudit NAMED_AUDITS",
+    "audits.named_audits": "ComparisonTable NamedAudit ValuesTable",
+    "audits.published": "PublishedColumn",
     "audits.reference_tables": "compare_groups GroupComparison",
     "errors": """
         AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EvidenceWarning ForkError
@@ -87,11 +97,11 @@ _NAMES = {
         false_discovery_rate false_negative_rate false_negative_share false_negatives
         false_negatives_per_false_positive false_omission_rate false_positive_rate false_positive_share
         false_positives instances j_index kap lift markedness mcc miss_rate negative_likelihood_ratio
-        negative_predictive_value negatives npv positive_likelihood_ratio positive_predictive_value positives
-        ppv precision predicted_negatives predicted_positives prevalence recall roc_dist sedi selection_rate
+        negative_predictive_value negatives net_benefit npv positive_likelihood_ratio positive_predictive_value
+        positives ppv precision predicted_negatives predicted_positives prevalence recall roc_dist sedi selection_rate
         sens sensitivity share_of_rows smoothed_base_rate smoothed_negative_rate smoothed_rejection_rate
-        smoothed_selection_rate spec specificity threat_score true_negative_rate true_negative_share
-        true_negatives true_positive_rate true_positive_share true_positives
+        smoothed_selection_rate spec specificity standardized_net_benefit threat_score true_negative_rate
+        true_negative_share true_negatives true_positive_rate true_positive_share true_positives
     """,
     "metrics.confusion": "conf_mat conf_mat_summary",
     "metrics.curves": """

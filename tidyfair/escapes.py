@@ -7,6 +7,7 @@ goes through here.
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -46,6 +47,22 @@ def without_tags(text: str) -> str:
     '<18, \\x3c/script>'
     """
     return _TAG.sub(_escape, visible(text))
+
+
+def as_html(text: str) -> str:
+    """A text, escaped for HTML."""
+    return escape(visible(text))
+
+
+def as_text(text: str) -> str:
+    """A text, escaped for Markdown and HTML."""
+    escaped = re.sub(r"([\\`*_~|\[\]#{}$@^]|:(?=//)|(?<=www)\.)", r"\\\1", visible(text))
+    return escape(escaped, quote=False)
+
+
+def markdown_row(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(map(as_text, cells))} |"
 
 
 def visible_texts(frame: pl.DataFrame, change: Callable[[str], str] = visible) -> pl.DataFrame:

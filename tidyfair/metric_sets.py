@@ -411,6 +411,10 @@ class GroupwiseMetric(Evaluable):
         """The range of the values of one of its metrics."""
         return next(metric.range for metric in (*self.metrics, *self.less) if metric.name == name)
 
+    def least_rows(self, rows: float) -> float:
+        """The rows that a group needs to be compared, where there are so many of all groups together."""
+        return max(self.min_n, self.min_share * rows)
+
     def of_at_least(self, rows: int) -> Self:
         """The same for groups of at least so many rows."""
         return replace(self, min_n=max(self.min_n, rows))

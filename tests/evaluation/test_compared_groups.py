@@ -27,16 +27,20 @@ METRICS = tf.metric_set(tf.selection_rate, tf.f_meas, tf.roc_auc)
 @pytest.mark.parametrize("unknown", ["apart", "drop"])
 @pytest.mark.parametrize("options", [{}, {"to": "overall"}, {"to": "rest"}, {"to": "majority"}, {"to": "White"}])
 def test_unknown_groups_are_part_of_no_comparison(unknown: Any, options: dict[str, Any]) -> None:
-    call: dict[str, Any] = CALL | {"probs": "score", "interval": "auto"}
+    call: dict[str, Any] = CALL | {"probs": "score"}
     result = METRICS.difference("race", **options, unknown=unknown)(LOANS, **call)
     assert_frame_equal(result, METRICS.difference("race", **options)(KNOWN, **call))
+    # replicates draw all rows, so that only intervals in closed form are the same to the last digit
+    metrics = tf.metric_set(tf.selection_rate, tf.accuracy)
+    limits = metrics.difference("race", **options, unknown=unknown)(LOANS, **CALL, interval="auto")
+    assert_frame_equal(limits, metrics.difference("race", **options)(KNOWN, **CALL, interval="auto"))
 
 
 def test_unknown_groups_are_listed_unless_they_are_dropped() -> None:
     parity = tf.demographic_parity("race", unknown="apart")
     groups = parity.by_group(LOANS, **CALL)
     unknown = groups.filter(pl.col(".status") == "unknown")
-    assert unknown.select("race", ".n", ".estimate").rows() == [("Prefer not to say", 38, None), (None, 27, None)]
+    assert unknown.select("race", ".n", ".estimate").rows() == [("Prefer not to say", 38, None), (None, 24, None)]
     assert set(unknown[".group"]) == {"Prefer not to say", "null"}
     dropped = tf.demographic_parity("race", unknown="drop").by_group(LOANS, **CALL)
     assert_frame_equal(dropped, groups.filter(pl.col(".status") == "ok"))
@@ -141,3 +145,29 @@ def test_refused(case: str) -> None:
 def test_sides_have_no_unknown_groups() -> None:
     with pytest.raises(tf.ArgumentError, match="goes with columns"):
         tf.demographic_parity(tf.privileged(race="White"), unknown="apart")
+
+
+def test_tests_of_rates_leave_out_the_groups_that_metrics_do() -> None:
+    options: dict[str, Any] = {"unknown": "apart", "min_share": 0.05}
+    large = KNOWN.filter(pl.len().over("race") >= 0.05 * len(LOANS))
+    for test in (tf.pairwise, tf.inference.worst_groups, tf.inference.disparity_test):
+        result = test(tf.equal_opportunity("race", unknown="apart"))(LOANS, **CALL)
+        assert_frame_equal(result, test(tf.equal_opportunity("race"))(KNOWN, **CALL))
+    compared = tf.pairwise(tf.demographic_parity("race", **options))(LOANS, **CALL)
+    assert_frame_equal(compared, tf.pairwise(tf.demographic_parity("race"))(large, **CALL))
+
+
+COMPARE_ALL: dict[str, Any] = {
+    "model_frontier": lambda parity: tf.inference.model_frontier(tf.accuracy, parity),
+    "verdict_sensitivity": lambda parity: tf.inference.verdict_sensitivity(parity, below=0.1),
+    "monitor": lambda parity: tf.inference.monitor(parity, below=0.1),
+}
+
+
+@pytest.mark.parametrize("function", COMPARE_ALL)
+def test_functions_that_compare_all_groups_refuse_to_leave_some_out(function: str) -> None:
+    with pytest.raises(tf.ArgumentError, match="take `min_n=`"):
+        COMPARE_ALL[function](tf.demographic_parity("race", min_share=0.02))
+    if function != "monitor":
+        with pytest.raises(tf.ArgumentError, match="filter these rows first"):
+            COMPARE_ALL[function](tf.demographic_parity("race", unknown="apart"))

@@ -468,6 +468,8 @@ PLAIN: dict[str, float] = {
     "negative_likelihood_ratio": (3 / 9) / (4 / 6),
     "diagnostic_odds_ratio": (6 * 4) / (2 * 3),
     "false_negatives_per_false_positive": 3 / 2,
+    "net_benefit": (6 - 2) / 15,
+    "standardized_net_benefit": (6 - 2) / 9,
     "average_odds": (2 / 6 + 6 / 9) / 2,
     "average_predictive_value": (6 / 8 + 3 / 7) / 2,
     "smoothed_selection_rate": 8.5 / 16,

@@ -1,1 +1,1 @@
-"""Audits: the usual metrics and disparities for a kind of predictions."""
+"""Audits: usual metrics, and tables of groups against a reference; data come in, and what has to be filed goes out."""

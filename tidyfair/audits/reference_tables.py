@@ -64,10 +64,14 @@ _REFUSED = {
 }
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
-    ".estimate_reference", ".disparity", ".lower", ".upper", ".p_value", ".shortfall", ".deviations", ".flip_flop"
+    ".estimate_reference", ".disparity", ".lower", ".upper", ".p_value", ".numerator_reference",
+    ".denominator_reference", ".shortfall", ".deviations", ".flip_flop",
 )  # fmt: skip
 _TEXTS = (".reference", ".method", ".test")
-_DETAILS = (".shortfall", ".deviations", ".flip_flop")
+_DETAILS = (
+    ".numerator", ".denominator", ".numerator_reference", ".denominator_reference", ".shortfall", ".deviations",
+    ".flip_flop",
+)  # fmt: skip
 """The columns that are shown when asked for."""
 
 
@@ -317,6 +321,15 @@ class _Table:
         """The test of pairs, which is the one that agrees with the interval where there are no counts."""
         return self.settings.test if is_rate else "interval"
 
+    def _counts_of_rates(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """The rows that rates are shares of, and how many of them count; null of other values, and with weights."""
+        rates = [share_of(formula) is not None for spec in self.evaluated.specs for _, formula in spec.formulas]
+        is_rate = pl.Series(rates)[rows["spec"]] & rows["estimator"].is_in(list(ONE_LABEL)) & self.plain
+        denominator = pl.when(is_rate).then("counted_rows")
+        numerator = (pl.col("rate") * denominator).round()
+        shown = rows.select(numerator.cast(pl.Int64).alias("numerator"), denominator.alias("denominator"))
+        return {".numerator": shown["numerator"], ".denominator": shown["denominator"]}
+
     def _assembled(self) -> pl.DataFrame:
         """The columns of the table."""
         evaluated = self.evaluated
@@ -330,6 +343,7 @@ class _Table:
         scales = [self._scale(spec) for spec in range(len(evaluated.specs))]
         shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
         shown |= {name: pl.Series(values, dtype=pl.String) for name, values in self.texts.items()}
+        shown |= self._counts_of_rates(rows)
         shown[".scale"] = pl.Series(scales, dtype=pl.String)[rows["spec"]]
         shown[".status"] = pl.Series(self.status, dtype=pl.String)
         return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
@@ -370,6 +384,8 @@ def _selections(value: Array, denominator: Array, hits: Array, sides: _Sides, sc
         error = np.sqrt(together * (1 - together) * (1 / denominator + 1 / other_rows))
         moved = compare_values((hits + 1) / denominator, (other_hits - 1) / other_rows, scale)
         return {
+            ".numerator_reference": other_hits,
+            ".denominator_reference": other_rows,
             ".shortfall": (sides.other - value) * denominator,
             ".deviations": np.where(error > 0, (value - sides.other) / error, 0.0),
             ".flip_flop": np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
@@ -436,7 +452,8 @@ def compare_groups(
         `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper` and `.method`, `.p_value`, `.p_adjusted`,
         `.test` and `.status`, which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`,
         `no_reference` …). Intervals and tests are those of a reference that is named beforehand; that of the best of
-        many groups looks better than it is. With `explain=True` there are, of rates: `.shortfall` (how many
+        many groups looks better than it is. With `explain=True` there are, of rates: `.numerator` and `.denominator`
+        (the rows that count, and of how many), those of the reference, `.shortfall` (how many
         more of the group would be selected at the rate of the reference), `.deviations` (the standard deviations
         between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the reference to the
         group).

@@ -156,7 +156,7 @@ def _disparities(metrics: MetricSet) -> list[GroupwiseMetric]:
 
 
 @dataclass(frozen=True)
-class Audit:
+class UsualMetrics:
     """The metrics of an audit: of all rows, of groups, and disparities."""
 
     results: MetricSet
@@ -173,7 +173,7 @@ class Audit:
         metrics: MetricSet | None = None,
         groups: Groups | None = None,
         more: Sequence[GroupwiseFactory] = (),
-    ) -> Audit:
+    ) -> UsualMetrics:
         """The usual metrics for a kind of predictions and `more` disparities, or those of a set, for all features.
 
         `groups` says which groups disparities are taken over. Groups show what their disparities are made of.

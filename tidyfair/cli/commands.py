@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars import selectors
 
-from tidyfair.audits.usual_metrics import Audit, Groups, kind_of
+from tidyfair.audits.filing import NAMED_AUDITS
+from tidyfair.audits.filing import audit as file_audit
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, UsualMetrics, kind_of
 from tidyfair.cli.fail_if import columns_of, comparison_of, gate_of
 from tidyfair.cli.terminal import note, show, watched
 from tidyfair.datasets import lending
@@ -27,14 +29,14 @@ from tidyfair.reports.sections import how_to_repeat, missing_of, percent
 from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.specs.columns import telling
 from tidyfair.specs.options import Options
-from tidyfair.tallies.files import PAGES, check_outputs, scan, write
+from tidyfair.tallies.files import PAGES, check_outputs, save, scan, write
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE
 from tidyfair.tallies.thresholds import Cut
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tidyfair.audits.usual_metrics import Feature, Predictions
@@ -61,12 +63,18 @@ _MANY = 30
 
 def audit(options: Namespace) -> int:
     """Rates by group and disparities of a file of predictions, with verdicts, pages and files on request."""
+    if _named(options) is not None:
+        return _file(options)
+    if getattr(options, "to", None) is not None:
+        msg = "`to` goes with `as`, the name of an audit."
+        raise ArgumentError(msg)
+    _set_defaults(options)
     files = _files(options)
     pages = _pages(files, options.group_by)
     inputs = _inputs(options, quiet=bool(files))
     more = [comparison_of(name, "metric") for name in options.metric or ()]
     _check_kind("metric", [factory.typical for factory in more], inputs.kind)
-    audited = Audit.of(inputs.features, inputs.kind, groups=_groups(options), more=more)
+    audited = UsualMetrics.of(inputs.features, inputs.kind, groups=_groups(options), more=more)
     gate = _gate(options, inputs, [by.text for by in audited.bys])
     call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting}
     judged = gate.metrics if gate else ()
@@ -87,6 +95,79 @@ def audit(options: Namespace) -> int:
     if gate is None or verdicts is None:
         return 0
     return _judged(verdicts, gate.confidence)
+
+
+_UNNAMED = ("metric", "fail_if", "confidence", "output_groups")
+"""Options that a named audit does not take: it says itself what is computed, and gives no verdicts."""
+
+
+_GROUPS: dict[str, Any] = {"min_n": LEAST_ROWS, "min_share": 0.0, "unknown": "apart", "unknown_values": None}
+"""Options that say which groups are compared, and their defaults; a named audit has its own."""
+
+
+def _set_defaults(options: Namespace) -> None:
+    """Set the options on groups that are left out."""
+    for name, value in _GROUPS.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+
+
+def _named(options: Namespace) -> str | None:
+    """The name of the audit that is asked for, or `list`."""
+    return vars(options).get("as")
+
+
+def _file(options: Namespace) -> int:
+    """The tables of a named audit, printed or written to files, or the list of these audits."""
+    name = str(_named(options))
+    if name == "list":
+        every = NAMED_AUDITS.values()
+        columns = {"name": [one.name for one in every], "audit": [one.title for one in every]}
+        show("Named audits", pl.DataFrame(columns))
+        return 0
+    for flag in _UNNAMED:
+        if getattr(options, flag, None) is not None:
+            msg = f"`as={name}` says itself what is computed, and goes without `{flag}`."
+            raise ArgumentError(msg)
+    files = _files(options)
+    groups = {flag: getattr(options, flag) for flag in _GROUPS}
+    _set_defaults(options)
+    inputs = _inputs(options, quiet=bool(files), scores_alone=True)
+    reading = {key: value for key, value in inputs.reading.items() if key != "estimator"}
+    counting = {key: value for key, value in inputs.counting.items() if value is not None}
+    settings: Any = {"by": inputs.features, "to": _references(options.to), **groups}
+    filed = file_audit(name, inputs.data, inputs.truth, inputs.estimate, **settings, **counting, **reading)
+    if "output" in files:
+        tables = [frame.select(pl.lit(key).alias(".table"), pl.all()) for key, frame in filed.tables.items()]
+        write(pl.concat(tables, how="diagonal_relaxed"), files["output"])
+    for flag, content in (("markdown", filed.markdown), ("html", filed.page)):
+        if flag in files:
+            save(_writing(content()), files[flag])
+            print(f"{visible(str(files[flag]))} is written.", file=sys.stderr)
+    if not files:
+        for table in filed.published_tables().values():
+            show(table.heading, table.texts, up_to="Group")
+        print("\n".join(map(visible, filed.statement)))
+    return 0
+
+
+def _writing(text: str) -> Callable[[Path], object]:
+    """The writing of a text to a file."""
+    return lambda file: file.write_text(text, encoding="utf-8")
+
+
+def _references(texts: Sequence[str] | None) -> dict[str, str] | None:
+    """The references of features, from texts such as `race=White`."""
+    if not texts:
+        return None
+    references: dict[str, str] = {}
+    for text in texts:
+        feature, is_equal, group = text.partition("=")
+        if not is_equal:
+            msg = f"`to`: {text!r} is no reference of a feature; write it as `--to race=White`."
+            raise ArgumentError(msg)
+        references[feature] = group
+    return references
 
 
 def _pages(files: Mapping[str, Path], group_by: str | None) -> list[Path]:
@@ -147,7 +228,7 @@ def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
 
 
 def _output_results(
-    audited: Audit, tally: Tally, reading: dict[str, Any], files: Mapping[str, Path], min_n: int
+    audited: UsualMetrics, tally: Tally, reading: dict[str, Any], files: Mapping[str, Path], min_n: int
 ) -> None:
     """Write values of groups and disparities with their intervals to files, or print them if there are none."""
     quiet: Any = {"interval": "auto", "on_undefined": "ignore", **reading}
@@ -176,7 +257,7 @@ def _note_many_groups(groups: pl.DataFrame) -> set[str]:
     return set(many[".by"])
 
 
-def _note_undefined(audited: Audit, tally: Tally, reading: dict[str, Any], large: Collection[str]) -> None:
+def _note_undefined(audited: UsualMetrics, tally: Tally, reading: dict[str, Any], large: Collection[str]) -> None:
     """Print which values are undefined, except for features with very many groups."""
     shown = [metric for metric in audited.results if _feature_of(metric) not in large]
     with warnings.catch_warnings(record=True) as caught:
@@ -206,6 +287,7 @@ def _disparity_table(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
 
 def compare(options: Namespace) -> int:
     """Two models that predict the same rows, side by side."""
+    _set_defaults(options)
     files = _files(options)
     inputs = _inputs(options, quiet=True)
     one, other, threshold = options.one, options.other, options.threshold
@@ -248,7 +330,7 @@ def _check_models(one: str, other: str, truth: str | None) -> None:
 def _of_models(inputs: _Inputs, one: str, groups: Groups) -> list[Metric | GroupwiseMetric]:
     """The metrics that can differ between models, which are those that read predictions."""
     # an audit needs a feature; without one, only its metrics of all rows are used
-    results = Audit.of(inputs.features or [one], inputs.kind, groups=groups).results
+    results = UsualMetrics.of(inputs.features or [one], inputs.kind, groups=groups).results
     of_models: list[Metric | GroupwiseMetric] = []
     for metric in results:
         _, formula = metric.formulas[0]
@@ -331,7 +413,7 @@ def _groups(options: Namespace) -> Groups:
     return Groups.read("audit", options.min_n, options.min_share, options.unknown, options.unknown_values)
 
 
-def _inputs(options: Namespace, *, quiet: bool) -> _Inputs:
+def _inputs(options: Namespace, *, quiet: bool, scores_alone: bool = False) -> _Inputs:
     """The file, or the example if there is none, with its columns and options checked."""
     _groups(options)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
@@ -344,7 +426,7 @@ def _inputs(options: Namespace, *, quiet: bool) -> _Inputs:
         data = watched(scan(options.file))
     schema = _schema(data)
     _check_columns(given, schema)
-    if "probs" in given and given.keys().isdisjoint({"threshold", "estimate"}):
+    if not scores_alone and "probs" in given and given.keys().isdisjoint({"threshold", "estimate"}):
         msg = "`probs` needs `threshold`, at or above which the event is selected, or decisions as `estimate`."
         raise ArgumentError(msg)
     kind = _kind(data, given)

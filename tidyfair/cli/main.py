@@ -45,6 +45,8 @@ examples:
       whole numbers that are a measurement
   tidyfair audit predictions.parquet --truth obs --estimate pred --by race --html audit.html --markdown card.md
       a page to be mailed, and a text for a model card
+  tidyfair audit hiring.csv --as nyc_ll144 --estimate hired --by sex --by race --markdown audit.md
+      the table that a rule asks for; --as list shows which there are
 """
 _REPORT = """\
 examples:
@@ -159,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_output(audit, "metrics of all rows and disparities, with their intervals,")
     _add_output(audit, "values of groups, with their intervals,", "--output-groups")
     _add_pages(audit, None)
+    _add_named(audit)
     report = command("report", commands.audit, "an audit as one page that opens without a network", _REPORT)
     _add_data(report)
     _add_predictions(report)
@@ -193,12 +196,12 @@ def _add_data(parser: argparse.ArgumentParser, *, example: bool = True) -> None:
     parser.add_argument("--threshold", type=float, metavar="NUMBER", help="scores at or above it select the event")
     parser.add_argument("--weights", metavar="COLUMN", help="column of case weights")
     few = "values of groups of fewer rows are neither shown nor written, and disparities not taken over them"
-    parser.add_argument("--min-n", type=int, default=LEAST_ROWS, metavar="ROWS", help=f"{few} (default: %(default)s)")
+    parser.add_argument("--min-n", type=int, metavar="ROWS", help=f"{few} (default: {LEAST_ROWS})")
     rare = "disparities are not taken over groups with a smaller share of the rows, such as 0.02"
-    parser.add_argument("--min-share", type=float, default=0.0, metavar="SHARE", help=rare)
+    parser.add_argument("--min-share", type=float, metavar="SHARE", help=rare)
     unknown = "rows whose group is missing or unknown: counted apart, a group like all others, or dropped"
     choices = ["apart", "group", "drop"]
-    parser.add_argument("--unknown", choices=choices, default="apart", help=f"{unknown} (default: %(default)s)")
+    parser.add_argument("--unknown", choices=choices, help=f"{unknown} (default: apart)")
     values = "a value that means unknown, beside missing ones; repeat for more"
     parser.add_argument("--unknown-value", action="append", dest="unknown_values", metavar="VALUE", help=values)
     whole = "what whole numbers are, where columns leave it open"
@@ -220,6 +223,16 @@ def _add_predictions(parser: argparse.ArgumentParser) -> None:
 def _add_groups(parser: argparse.ArgumentParser) -> None:
     outer = "outer groups such as folds, each looked at on its own; repeat for more"
     parser.add_argument("--group-by", action="append", metavar="COLUMN", help=outer)
+
+
+def _add_named(parser: argparse.ArgumentParser) -> None:
+    named = (
+        "the tables of a named audit, such as nyc_ll144, which has defaults of its own, in place of the usual ones; "
+        "`list` shows all names"
+    )
+    parser.add_argument("--as", metavar="NAME", help=named)
+    reference = "with --as, the group that others of a feature are compared with, such as race=White; repeat for more"
+    parser.add_argument("--to", action="append", metavar="FEATURE=GROUP", help=reference)
 
 
 def _add_output(parser: argparse.ArgumentParser, what: str, flag: str = "--output") -> None:

@@ -81,7 +81,8 @@ class GroupCells:
             else:
                 keys = self.keys[by]
                 named = keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True)))
-                tables.append(named.select(name for name in named.columns if name not in RESERVED))
+                shown = [name for name in named.columns if name not in RESERVED]
+                tables.append(named[shown] if shown else pl.DataFrame(height=size))
         return pl.concat(tables, how="diagonal")
 
     @cached_property

@@ -16,6 +16,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
+from tidyfair.inference.on_data import refuse_policies
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.specs.columns import Column, are_columns
@@ -660,6 +661,7 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
         if not is_of_cells(formula):
             msg = f"model_frontier() takes metrics that are worked out from counts of labels; {name} is not."
             raise ArgumentError(msg)
+    refuse_policies("model_frontier()", [disparity], ("unknown", "min_share"))
     if performance.direction not in {"maximize", "minimize"}:
         msg = (
             f"model_frontier() needs a performance that is to be large or small; {performance.name} should be neither."

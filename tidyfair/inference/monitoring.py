@@ -11,7 +11,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.inference.confidence_sequences import Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import CalledOnData, refuse_policies
 from tidyfair.inference.running_sums import LOOK, Looks, RunningSums
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
@@ -588,6 +588,9 @@ def monitor(
         bounds = _checked_bounds(bounds)
     for metric in metrics:
         _check_metric(metric, limit, bounds)
+        if isinstance(metric, GroupwiseMetric):
+            # the share of a group is not known before its rows have come
+            refuse_policies("monitor()", [metric], ("min_share",))
     if bounds is not None and all(_is_share(base) for metric in metrics for base in _bases_of(metric)):
         msg = "monitor(): shares of rows lie between 0 and 1, so that `bounds` mean nothing; leave them out."
         raise ArgumentError(msg)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.specs.columns import Column
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tidyfair.metric_sets import MetricSet
+    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.options import Options, OptionsOf
@@ -118,6 +119,17 @@ class MetricSetOnData(CalledOnData):
 
     def _reading(self, columns: AbstractSet[str]) -> Self:
         return replace(cast("Any", self), metrics=self.metrics.reading(columns))
+
+
+def refuse_policies(function: str, metrics: Iterable[GroupwiseMetric], options: Iterable[str]) -> None:
+    """Refuse metrics with options that say which groups are compared, for functions that compare all groups."""
+    for metric in metrics:
+        given = {"unknown": metric.by.unknown is not None, "min_share": metric.min_share > 0}
+        for option in options:
+            if given[option]:
+                way_out = "filter these rows first" if option == "unknown" else "take `min_n=`"
+                msg = f"{function} compares all groups, whatever `{option}` of {metric.name} says: {way_out}."
+                raise ArgumentError(msg)
 
 
 def _as_written(value: object) -> object:

@@ -154,7 +154,7 @@ class DisparityTest(OuterGroupTest):
                 tally, metric.by, self.within, times=times, random=random, varied=varied, among=families.among
             )
         # the observed data decide which groups are left out
-        run = replace(metric, min_n=0).run
+        run = replace(metric, min_n=0, min_share=0.0).run
         return [families.of_draws(run.evaluate(drawn, options)[0]) for drawn in draws]
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:

@@ -226,7 +226,15 @@ class RateTest(CalledOnData):
         if twice:
             msg = f"{metric.name}: {twice[0]!r} is a feature or a stratum, and that once."
             raise ArgumentError(msg)
-        return replace(metric, by=by, aggregate=difference(), min_n=0, less=(), metrics=(*metric.metrics, *metric.less))
+        return replace(
+            metric,
+            by=by,
+            aggregate=difference(),
+            min_n=0,
+            min_share=0.0,
+            less=(),
+            metrics=(*metric.metrics, *metric.less),
+        )
 
     @abstractmethod
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
@@ -299,7 +307,7 @@ def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -
     numerator, denominator = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     np.add.at(numerator, (stratum, group), numerators)
     np.add.at(denominator, (stratum, group), denominators)
-    compared = denominator.sum(axis=0) >= case.metric.min_n
+    compared = denominator.sum(axis=0) >= case.metric.least_rows(int(denominator.sum()))
     return CountedRate(
         numerator[:, compared], denominator[:, compared], name, share.among, share.holds, group_cells[compared]
     )

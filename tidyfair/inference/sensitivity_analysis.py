@@ -19,7 +19,7 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, judged_metrics, limited
 from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import CalledOnData, refuse_policies
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
 from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column
@@ -565,6 +565,8 @@ def verdict_sensitivity(
     ('wrong truth', 'female', 'pass', 'not enough evidence', 0.046)
     """
     gate = _gate_of(given, below, above, confidence)
+    judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
+    refuse_policies("verdict_sensitivity()", judged, ("unknown", "min_share"))
     for metric in gate.metrics.metrics:
         if not isinstance(metric, GroupwiseMetric):
             msg = (

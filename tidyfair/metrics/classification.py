@@ -48,6 +48,7 @@ __all__ = [
     "negative_likelihood_ratio",
     "negative_predictive_value",
     "negatives",
+    "net_benefit",
     "npv",
     "positive_likelihood_ratio",
     "positive_predictive_value",
@@ -70,6 +71,7 @@ __all__ = [
     "smoothed_selection_rate",
     "spec",
     "specificity",
+    "standardized_net_benefit",
     "threat_score",
     "true_negative_rate",
     "true_negative_share",
@@ -500,6 +502,38 @@ def f_meas(precision: Number, recall: Number, *, beta: float = 1) -> Number:
     number("beta", beta, 0)
     mean = (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
     return np.where(precision + recall == 0, 0.0, mean)
+
+
+@class_metric(range=(-math.inf, 1))
+def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
+    """Share of true positives less that of false positives, which count by the odds of the risk `at` which one acts.
+
+    `at` is the threshold by which labels are made of risks: 0.1 if one acts at a risk of 10 percent, and then nine
+    false positives cost as much as one true positive is worth. Vickers & Elkin (2006), Medical Decision Making 26.
+
+    >>> net_benefit.formula(tp=30, fp=20, fn=10, tn=40)
+    0.1
+    """
+    return tp - fp * _odds(at), tp + fp + fn + tn
+
+
+@class_metric(range=(-math.inf, 1))
+def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: float = 0.5) -> Rate:
+    """Net benefit as a share of the largest possible, which is the share of events; null without events.
+
+    Groups in which events are of different frequency can be compared by it. Kerr et al. (2016), Journal of Clinical
+    Oncology 34.
+
+    >>> standardized_net_benefit.formula(tp=30, fp=20, positives=40)
+    0.25
+    """
+    return tp - fp * _odds(at), positives
+
+
+def _odds(risk: float) -> float:
+    """The odds of a risk."""
+    number("at", risk, 0, 1, inside=True)
+    return risk / (1 - risk)
 
 
 @class_metric(direction="minimize", range=(0, math.sqrt(2)))

@@ -10,8 +10,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Audit, Groups, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short
+from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
 from tidyfair.inference.permutation_test import DisparityTest, disparity_test
@@ -28,7 +29,7 @@ from tidyfair.reports.sections import (
     of_scores,
     question,
 )
-from tidyfair.reports.tables import Section, as_html, as_text, need_packages
+from tidyfair.reports.tables import Section, need_packages
 from tidyfair.specs.arguments import string
 from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.tallies.files import save
@@ -166,7 +167,7 @@ def report(
     judges = _limited(gate, compared)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     features = by if isinstance(by, list) else [by]
-    audit = Audit.of(features, kind, metrics=chosen, groups=compared)
+    audit = UsualMetrics.of(features, kind, metrics=chosen, groups=compared)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
@@ -252,7 +253,9 @@ def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
     return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
 
 
-def _test(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+def _test(
+    audit: UsualMetrics, tally: Tally, reading: Mapping[str, Any]
+) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
     """The tests of disparities, and the search of the worst groups, as far as the audit has metrics for them."""
     options = {name: value for name, value in reading.items() if name in _OF_TESTS}
     tests, search = _tests(audit), _search_of_worst(audit)
@@ -261,7 +264,7 @@ def _test(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[pl.Da
     return tested, worst
 
 
-def _tests(audit: Audit) -> DisparityTest | None:
+def _tests(audit: UsualMetrics) -> DisparityTest | None:
     """The permutation test of disparities, for metrics where it is exact."""
     rates: list[GroupwiseMetric] = []
     for parity in audit.parities:
@@ -270,7 +273,7 @@ def _tests(audit: Audit) -> DisparityTest | None:
     return disparity_test(*rates) if rates else None
 
 
-def _search_of_worst(audit: Audit) -> WorstGroups | None:
+def _search_of_worst(audit: UsualMetrics) -> WorstGroups | None:
     """The search of the worst groups, by the rates that have a good side."""
     of_all_rows = {metric.name for metric in audit.results if isinstance(metric, Metric)}
     judged: list[GroupwiseMetric] = []

@@ -43,7 +43,7 @@ from tidyfair.tallies.tally import ESTIMATE, TRUTH
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidyfair.audits.usual_metrics import Audit
+    from tidyfair.audits.usual_metrics import UsualMetrics
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
@@ -56,7 +56,7 @@ _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
 
 
-def question(audit: Audit, tally: Tally, options: Mapping[str, Any], results: pl.DataFrame) -> tuple[Any, ...]:
+def question(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], results: pl.DataFrame) -> tuple[Any, ...]:
     """The question, and the answer in words."""
     columns: list[str] = []
     if tally.estimate is not None:
@@ -87,7 +87,7 @@ def percent(share: float) -> str:
     return f"{share * 100:g} %"
 
 
-def _summary(audit: Audit, results: pl.DataFrame) -> list[str]:
+def _summary(audit: UsualMetrics, results: pl.DataFrame) -> list[str]:
     """A sentence for each feature: the largest difference that is statistically clear, or that none is."""
     differences: dict[str, list[GroupwiseMetric]] = {}
     for parity in audit.parities:
@@ -122,7 +122,7 @@ def _largest_difference(by: str, parities: Sequence[GroupwiseMetric], results: p
     )
 
 
-def of_data(audit: Audit, tally: Tally, min_n: int) -> tuple[Any, ...]:
+def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> tuple[Any, ...]:
     """The number of rows, their weights, missing values, and the sizes of groups."""
     rows = int(tally.cells["n"].sum())
     text = f"There are {rows:,} rows."
@@ -242,7 +242,7 @@ def _with_tests(table: pl.DataFrame, tested: pl.DataFrame) -> Table:
     return Table(joined, (), remark)
 
 
-def of_scores(audit: Audit, tally: Tally, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
+def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
     """Rates along the threshold and calibration, by feature; nothing without a truth or a single column of scores."""
     if tally.scores is None or tally.scores.several or call["truth"] is None:
         return []
@@ -272,7 +272,7 @@ def of_scores(audit: Audit, tally: Tally, data: Any, call: dict[str, Any], min_n
 
 
 def _curves(
-    audit: Audit, thresholds: list[float], data: Any, call: Mapping[str, Any], columns: Mapping[str, Any]
+    audit: UsualMetrics, thresholds: list[float], data: Any, call: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> pl.DataFrame:
     """The selection rate and the sensitivity of each group at each threshold."""
     rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
@@ -370,7 +370,7 @@ def _excluded(results: pl.DataFrame, column: str, head: str) -> pl.DataFrame:
     return results.filter(excluded.list.len() > 0).select(".metric", ".by", excluded.alias(head))
 
 
-def definitions(audit: Audit) -> Table:
+def definitions(audit: UsualMetrics) -> Table:
     """The meaning, range and direction of each number."""
     shown: dict[str, Metric | GroupwiseMetric] = {}
     for metric in (*audit.groups, *audit.results):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.escapes import visible, visible_texts
+from tidyfair.escapes import as_html, as_text, markdown_row, visible, visible_texts
 from tidyfair.specs.arguments import string, whole
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
@@ -314,13 +314,13 @@ class Table:
             number = marks.setdefault(text, len(marks) + 1)
             marked[column, row] = f" [{number}]"
         names = self.table.columns
-        lines = [_markdown_row(list(map(_worded, names))), _markdown_row(["---"] * len(names))]
+        lines = [markdown_row(list(map(_worded, names))), markdown_row(["---"] * len(names))]
         for row, values in enumerate(self.table.rows()):
             cells: list[str] = []
             for name, value in zip(names, values, strict=True):
                 text = NOTHING if value is None else str(value)
                 cells.append(text + marked.get((name, row), ""))
-            lines.append(_markdown_row(cells))
+            lines.append(markdown_row(cells))
         below = [f"[{number}] {text}" for text, number in marks.items()]
         if self.remark:
             below.append(self.remark)
@@ -358,11 +358,6 @@ def _with_stable_names(svg: str) -> str:
     return _NAMES_IN_SVG.sub(renamed, svg)
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
-    """A row of a Markdown table."""
-    return f"| {' | '.join(map(as_text, cells))} |"
-
-
 @dataclass(frozen=True)
 class Code:
     """Lines of code."""
@@ -382,17 +377,6 @@ class Code:
 def _worded(name: str) -> str:
     """A column of results in words."""
     return _LABELS.get(name, name.removeprefix(".").replace("_", " "))
-
-
-def as_html(text: str) -> str:
-    """A text, escaped for HTML."""
-    return escape(visible(text))
-
-
-def as_text(text: str) -> str:
-    """A text, escaped for Markdown and HTML."""
-    escaped = re.sub(r"([\\`*_~|\[\]#{}$@^]|:(?=//)|(?<=www)\.)", r"\\\1", visible(text))
-    return escape(escaped, quote=False)
 
 
 def need_packages() -> None:

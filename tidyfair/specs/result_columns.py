@@ -33,13 +33,14 @@ RESERVED = frozenset({
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
     ".p_equal_odds",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
-    ".test", ".deviations", ".flip_flop",
+    ".test", ".deviations", ".flip_flop", ".spread",
     # how many rows they are of
     ".n", ".n_other", ".n_events", ".n_expected", ".denominator", ".effective_n", ".rows", ".groups", ".strata",
     ".share", ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n", ".shortfall",
+    ".numerator", ".numerator_reference", ".denominator_reference", ".unknown",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
-    ".groups_left_out",
+    ".groups_left_out", ".note",
 })  # fmt: skip
 """Names of the columns of results, of metrics as of tests, gates, curves and comparisons."""
 

@@ -1,0 +1,157 @@
+"""Audits of credit, against the counts and numbers that the documentation of solas-ai prints, and plain arithmetic."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tdf
+
+# favorable and all, of the notebook on a sample of HMDA data; groups and references are of three features
+COUNTS = {
+    "race": {"Black": (141, 340), "White": (1854, 3623), "Asian": (243, 327), "Native": (9, 20)},
+    "ethnicity": {"Hispanic": (167, 508), "Non-Hispanic": (2072, 3808)},
+    "sex": {"Female": (414, 1034), "Male": (808, 1622)},
+}
+TO = {"race": "White", "ethnicity": "Non-Hispanic", "sex": "Male"}
+PRINTED_RATIOS = {"Black": 0.810399, "Asian": 1.452169, "Native": 0.879369, "Hispanic": 0.604171, "Female": 0.803747}
+PRINTED_ODDS = {"Black": 0.676058, "Asian": 2.760229, "Native": 0.780671, "Hispanic": 0.410319, "Female": 0.672700}
+RELATIVE = {"Black": 1.199, "Asian": 0.526, "Native": 1.126, "Hispanic": 1.472, "Female": 1.195}
+SEGMENTS = {
+    "White": [(333, 1279), (632, 1195), (889, 1149)], "Black": [(33, 151), (56, 117), (52, 72)],
+    "Asian": [(22, 69), (67, 89), (154, 169)], "Native": [(3, 9), (4, 6), (2, 5)],
+}  # fmt: skip
+# Mantel and Haenszel's difference, the p-value without a correction, Breslow and Day's with Tarone's
+WITHIN = {
+    "Black": (-0.046837, 0.070800, 0.976447),
+    "Asian": (0.144233, 1.94e-08, 0.060714),
+    "Native": (-0.019394, 0.848759, 0.107109),
+}
+
+
+def counted(groups: dict[str, tuple[int, int]], feature: str, **others: Any) -> pl.DataFrame:
+    parts = []
+    for group, (favorable, every) in groups.items():
+        outcome = [1] * favorable + [0] * (every - favorable)
+        parts.append(pl.DataFrame({feature: [group] * every, "favorable": outcome, **others}))
+    return pl.concat(parts)
+
+
+@pytest.fixture(scope="module")
+def impact() -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for feature, groups in COUNTS.items():
+        data = counted(groups, feature)
+        filed = tdf.audit("lending_adverse_impact", data, estimate="favorable", by=feature, to={feature: TO[feature]})
+        rows |= {row[".group"]: row for row in filed.tables["adverse_impact"].to_dicts()}
+    return rows
+
+
+def test_adverse_impact_ratios_are_those_that_solas_ai_prints(impact: dict[str, dict[str, Any]]) -> None:
+    assert {group: impact[group][".disparity"] for group in PRINTED_RATIOS} == pytest.approx(PRINTED_RATIOS, abs=5e-7)
+    assert {group: impact[group][".odds_ratio"] for group in PRINTED_ODDS} == pytest.approx(PRINTED_ODDS, abs=5e-7)
+    assert {group: impact[group][".relative_rate"] for group in RELATIVE} == pytest.approx(RELATIVE, abs=5e-4)
+    assert impact["Black"][".marginal_effect"] == pytest.approx(0.097025, abs=5e-7)
+    assert impact["Hispanic"][".shortfall"] == pytest.approx(109.412, abs=5e-4)
+    assert impact["Native"][".p_value"] == pytest.approx(0.65705, abs=5e-6)
+
+
+def test_differences_within_segments_equal_those_of_statsmodels() -> None:
+    parts = []
+    for segment in range(3):
+        of_segment = {group: counts[segment] for group, counts in SEGMENTS.items()}
+        parts.append(counted(of_segment, "race", income=segment))
+    filed = tdf.audit(
+        "lending_adverse_impact", pl.concat(parts), estimate="favorable", by="race", to="White", within="income"
+    )
+    rows = {row[".group"]: row for row in filed.tables["segments"].to_dicts()}
+    for group, (difference, p_value, p_equal_odds) in WITHIN.items():
+        assert rows[group][".adjusted"] == pytest.approx(difference, abs=5e-7)
+        assert rows[group][".p_value"] == pytest.approx(p_value, rel=5e-3)
+        assert rows[group][".p_equal_odds"] == pytest.approx(p_equal_odds, abs=5e-6)
+
+
+def test_adverse_impact_at_shares_of_the_best_scores_is_that_of_each_share() -> None:
+    loans = tdf.datasets.lending(2_000)
+    call: dict[str, Any] = {"probs": "score", "by": "sex", "to": "male"}
+    shares = tdf.audit("lending_adverse_impact", loans, **call, top_fraction=[0.1, 0.5]).tables["adverse_impact"]
+    for share in (0.1, 0.5):
+        one = tdf.audit("lending_adverse_impact", loans, **call, top_fraction=share).tables["adverse_impact"]
+        of_list = shares.filter(pl.col(".top_fraction") == share)
+        assert of_list[".disparity"].to_list() == one[".disparity"].to_list()
+
+
+VALUES = {"a": [1.0, 2.0, 4.0, 7.0], "b": [3.0, 5.0, 6.0, 9.0, 12.0], "?": [20.0, 30.0]}
+
+
+def people() -> pl.DataFrame:
+    rows = [(None if group == "?" else group, value) for group, values in VALUES.items() for value in values]
+    return pl.DataFrame(rows, schema=["group", "score"], orient="row")
+
+
+@pytest.mark.parametrize("spread", ["pooled", "reference", "all"])
+@pytest.mark.parametrize("corrected", [False, True])
+def test_standardized_difference_equals_plain_arithmetic(spread: Any, *, corrected: bool) -> None:
+    """Hedges & Olkin (1985); the deviation of all rows has those of unknown groups in it."""
+    a, b = VALUES["a"], VALUES["b"]
+    together = ((len(a) - 1) * statistics.variance(a) + (len(b) - 1) * statistics.variance(b)) / (len(a) + len(b) - 2)
+    deviations = {
+        "pooled": math.sqrt(together), "reference": statistics.stdev(b),
+        "all": statistics.stdev([value for values in VALUES.values() for value in values]),
+    }  # fmt: skip
+    freedom = len(b) - 1 if spread == "reference" else len(a) + len(b) - 2
+    factor = 1 - 3 / (4 * freedom - 1) if corrected else 1
+    d = (statistics.mean(a) - statistics.mean(b)) / deviations[spread]
+    of_deviation = 2 * freedom if spread == "reference" else 2 * (len(a) + len(b))
+    error = factor * math.sqrt(1 / len(a) + 1 / len(b) + d**2 / of_deviation)
+    table = tdf.standardized_differences(people(), "score", by="group", to="b", spread=spread, corrected=corrected)
+    row = table.row(by_predicate=pl.col(".group") == "a", named=True)
+    assert row[".disparity"] == pytest.approx(factor * d)
+    assert row[".upper"] - row[".lower"] == pytest.approx(2 * 1.959963984540054 * error)
+    assert dict(table.select(".group", ".status").rows()) == {"a": "ok", "b": "ok", "null": "unknown"}
+
+
+def test_residuals_are_the_truth_less_the_score() -> None:
+    loans = tdf.datasets.lending(1_000)
+    filed = tdf.audit("lending_adverse_impact", loans, "repaid", probs="score", pos_label="yes", by="sex", to="male")
+    residuals = loans.select("sex", ((pl.col("repaid") == "yes").cast(pl.Float64) - pl.col("score")).alias("missed"))
+    expected = tdf.standardized_differences(residuals, "missed", by="sex", to="male", spread="all")
+    assert filed.tables["residuals"][".disparity"].to_list() == expected[".disparity"].to_list()
+
+
+def test_standardized_differences_do_not_depend_on_scale_order_or_other_rows_of_outer_groups() -> None:
+    loans = tdf.datasets.lending(1_000)
+    call: dict[str, Any] = {"by": ["sex", "race"], "to": {"sex": "male", "race": "White"}}
+    plain = tdf.standardized_differences(loans, "score", **call)
+    moved = tdf.standardized_differences(loans.reverse(), (pl.col("score") * 8 + 100).alias("moved"), **call)
+    assert moved[".disparity"].to_list() == pytest.approx(plain[".disparity"].to_list())
+    grouped = tdf.standardized_differences(loans, "score", **call, group_by="fold")
+    alone = tdf.standardized_differences(loans.filter(fold=3), "score", **call)
+    assert grouped.filter(fold=3)[".disparity"].to_list() == pytest.approx(alone[".disparity"].to_list(), nan_ok=True)
+
+
+def test_groups_without_a_deviation_have_no_standardized_difference() -> None:
+    same = pl.DataFrame({"score": [1.0, 1.0, 1.0, 1.0], "group": list("aabb")})
+    table = tdf.standardized_differences(same, "score", by="group", to="b")
+    assert table.select(".disparity", ".status").row(0) == (None, "zero_denominator")
+
+
+def test_standardized_differences_refuse_what_they_cannot_compare() -> None:
+    with pytest.raises(tdf.ArgumentError, match="`to` names no group of 'group', but 'c'"):
+        tdf.standardized_differences(people(), "score", by="group", to="c")
+    with pytest.raises(tdf.ColumnError, match="'group' holds no numbers"):
+        tdf.standardized_differences(people(), "group", by="score", to="c")
+    with pytest.raises(tdf.ArgumentError, match="no rows with a value"):
+        tdf.standardized_differences(people().clear(), "score", by="group", to="b", group_by="score")
+
+
+def test_credit_audit_needs_a_reference_and_takes_no_weights_for_means() -> None:
+    loans = tdf.datasets.lending(200)
+    with pytest.raises(tdf.ArgumentError, match="compares each group with one that you name"):
+        tdf.audit("lending_adverse_impact", loans, estimate="approved", pos_label="yes", by="sex")
+    with pytest.raises(tdf.ArgumentError, match="takes no weights"):
+        tdf.audit("lending_adverse_impact", loans, probs="score", by="sex", to="male", case_weights="weight")

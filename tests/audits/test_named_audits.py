@@ -1,0 +1,241 @@
+"""Named audits as data: how they print, compare and are replaced, and on which data they run."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from command_line import called, written
+from polars.testing import assert_frame_equal
+
+import tidyfair as tdf
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = list(tdf.NAMED_AUDITS)
+CALLS: dict[str, dict[str, Any]] = {
+    "nyc_ll144": {"estimate": "approved", "probs": "score"},
+    "eeoc_uniform_guidelines": {"estimate": "approved"},
+    "lending_adverse_impact": {
+        "truth": "repaid",
+        "estimate": "approved",
+        "probs": "score",
+        "to": {"sex": "male", "race": "White"},
+    },
+    "clinical_tripod_ai": {"truth": "repaid", "probs": "score", "threshold": [0.4, 0.6], "times": 2},
+    "eu_ai_act_data": {"truth": "repaid", "estimate": "approved"},
+    "model_card": {"truth": "repaid", "estimate": "approved", "probs": "score"},
+}
+
+
+def filed(name: str, data: Any, **options: Any) -> tdf.FiledAudit:
+    call: dict[str, Any] = {"pos_label": "yes", "by": ["sex", "race"], **CALLS[name], **options}
+    return tdf.audit(name, data, **call)
+
+
+@pytest.fixture(scope="module")
+def loans() -> pl.DataFrame:
+    """Plain columns that every engine has, with some of unknown sex."""
+    data = lending(600).with_columns(pl.col("sex", "race", "repaid", "approved").cast(pl.String))
+    return data.with_columns(sex=pl.when(pl.int_range(600) % 40 == 0).then(None).otherwise("sex"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_audits_print_their_source_version_and_what_they_are_not(name: str) -> None:
+    audit = tdf.NAMED_AUDITS[name]
+    text = str(audit)
+    assert audit.name == name
+    assert f"version: {audit.version}" in text
+    assert f"source: {audit.source}" in text
+    assert text.count("It is not: ") == len(audit.is_not) >= 2
+    for table in audit.tables:
+        assert f'Table "{table.name}"' in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_audits_are_frozen_values(name: str) -> None:
+    audit = tdf.NAMED_AUDITS[name]
+    assert pickle.loads(pickle.dumps(audit)) == audit  # noqa: S301 - our own
+    assert copy.deepcopy(audit) == audit
+    assert replace(audit, min_n=5) != audit
+    with pytest.raises(FrozenInstanceError):
+        audit.min_n = 5  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(TypeError):
+        tdf.NAMED_AUDITS["other"] = audit  # pyright: ignore[reportIndexIssue]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_audit_is_the_same_of_any_frame(name: str, loans: pl.DataFrame) -> None:
+    expected = filed(name, loans)
+    frames: list[Any] = [loans.to_pandas(), loans.to_arrow(), loans.lazy()]
+    for data in frames:
+        other = filed(name, data)
+        for table, frame in expected.published_tables().items():
+            assert_frame_equal(other.published_tables()[table].values, frame.values)
+        assert other.statement == expected.statement
+    assert type(filed(name, frames[0]).tables["unknown"]) is type(frames[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_audit_is_the_same_from_a_database(name: str, loans: pl.DataFrame) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.from_arrow(loans.to_arrow())
+    expected, other = filed(name, loans), filed(name, relation)
+    for table, frame in expected.published_tables().items():
+        own = other.published_tables()[table].values
+        by = own.columns[:2] + [name for name in ("Threshold",) if name in own.columns]
+        # the groups of a database have the order of their texts
+        assert_frame_equal(own.sort(by), frame.values.sort(by), rel_tol=1e-6)
+    assert other.statement == expected.statement
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outer_groups_have_the_audit_of_their_rows(name: str, loans: pl.DataFrame) -> None:
+    halves = loans.with_columns(half=pl.int_range(600) % 2)
+    grouped, alone = filed(name, halves, group_by="half"), filed(name, halves.filter(half=1))
+    for table, frame in alone.published_tables().items():
+        texts = [column for column in frame.values.columns if frame.values[column].dtype != pl.String]
+        own = grouped.published_tables()[table].values.filter(half=1)
+        assert_frame_equal(own.select(texts), frame.values.select(texts))
+    by_frame = filed(name, halves.group_by("half"))
+    assert_frame_equal(by_frame.published(), grouped.published())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_rows_are_counted_in_the_statement(name: str, loans: pl.DataFrame) -> None:
+    statement = " ".join(filed(name, loans).statement)
+    assert "Of 600 rows, 15 are unknown by sex." in statement
+    assert "It is not " in statement
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_groups_are_text_in_pages(name: str, loans: pl.DataFrame) -> None:
+    bad = "<b>|`x`\x1b[31m"
+    data = loans.with_columns(sex=pl.col("sex").replace("female", bad))
+    audited = filed(name, data)
+    for text in (audited.markdown(), audited.html(), audited.page()):
+        assert "<b>" not in text
+        assert "\x1b" not in text
+    assert "\\|\\`x\\`" in audited.markdown()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_empty_data_have_empty_tables_or_an_error_that_says_so(name: str, loans: pl.DataFrame) -> None:
+    try:
+        audited = filed(name, loans.clear())
+    except tdf.TidyfairError as error:
+        assert str(error)  # noqa: PT017 - either is right
+    else:
+        for table in audited.published_tables().values():
+            assert set(table.values["Group"]) <= {"all rows"}
+
+
+def test_labels_have_rows_of_their_own(loans: pl.DataFrame) -> None:
+    card = tdf.audit("model_card", loans, "race", "race", by="sex", estimator="one_vs_rest")
+    published = card.published()
+    assert published.columns[:3] == ["By", "Group", "Label"]
+    assert published.filter(Group="male")["Label"].n_unique() == loans["race"].n_unique()
+
+
+def test_audits_print_how_values_are_rounded() -> None:
+    text = str(tdf.NAMED_AUDITS["eeoc_uniform_guidelines"])
+    assert "Impact ratio (3 decimals); " in text
+    assert "Shortfall (0 decimals, up); " in text
+    assert "p (Fisher) (3 significant digits); " in text
+
+
+def test_results_of_audits_can_be_copied_and_pickled(loans: pl.DataFrame) -> None:
+    audited = filed("model_card", loans)
+    assert pickle.loads(pickle.dumps(audited)).markdown() == audited.markdown()  # noqa: S301 - our own
+
+
+def test_headings_do_not_hide_outer_groups_of_their_name(loans: pl.DataFrame) -> None:
+    data = loans.with_columns(Group=pl.int_range(600) % 2)
+    published = filed("eeoc_uniform_guidelines", data, group_by="Group").published()
+    assert published.columns[:3] == ["Group", "By", "Group [2]"]
+
+
+def test_crossings_are_made_once(loans: pl.DataFrame) -> None:
+    expected = filed("nyc_ll144", loans).published()
+    with_crossing = filed("nyc_ll144", loans, by=["sex", "race", ("sex", "race")]).published()
+    assert_frame_equal(with_crossing, expected)
+
+
+def test_calls_that_do_not_fit_say_what_to_write(loans: pl.DataFrame) -> None:
+    with pytest.raises(tdf.ArgumentError, match=r"Unknown audit 'nyc_ll44'. Did you mean 'nyc_ll144'\?"):
+        tdf.audit("nyc_ll44", loans, estimate="approved", by="sex")
+    with pytest.raises(tdf.ArgumentError, match="nyc_ll144 needs `estimate` or `probs`"):
+        tdf.audit("nyc_ll144", loans, "repaid", by="sex")
+    with pytest.raises(tdf.ArgumentError, match="name at least one feature as `by`"):
+        tdf.audit("nyc_ll144", loans, estimate="approved", by=[])
+    with pytest.raises(tdf.ArgumentError, match=r"audit\(\) takes no `interval`"):
+        tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", interval="auto")
+    with pytest.raises(tdf.ArgumentError, match=r"takes the name of an audit first"):
+        tdf.audit(loans, "nyc_ll144", by="sex")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(tdf.ArgumentError, match="'pos_lable'"):
+        tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", pos_lable="yes")  # pyright: ignore[reportCallIssue]
+    with pytest.raises(tdf.ColumnError, match="holds no numbers, so that there is no median"):
+        tdf.audit("nyc_ll144", loans, probs="race", by="sex")
+    with pytest.raises(tdf.ArgumentError, match="Unknown table of the audit 'score'"):
+        filed("nyc_ll144", loans).published("score")
+
+
+def test_command_line_files_the_same_tables(
+    loans: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(loans, tmp_path)
+    flags = ["--as", "nyc_ll144", "--estimate", "approved", "--pos-label", "yes", "--by", "sex", "--by", "race"]
+    code, out, _ = called(capsys, "audit", file, *flags, "--min-share", "0.02")
+    assert code == 0
+    assert "Selection rates and impact ratios" in out
+    assert "It is not legal advice." in out
+    paths = [tmp_path / f"audit{suffix}" for suffix in (".md", ".html", ".parquet")]
+    code, out, err = called(
+        capsys, "audit", file, *flags, "--markdown", str(paths[0]), "--html", str(paths[1]), "--output", str(paths[2])
+    )
+    assert (code, out) == (0, "")
+    assert "is written" in err
+    expected = tdf.audit("nyc_ll144", loans, estimate="approved", pos_label="yes", by=["sex", "race"])
+    assert paths[0].read_text("utf-8") == expected.markdown()
+    assert paths[1].read_text("utf-8") == expected.page()
+    table = pl.read_parquet(paths[2])
+    assert table[".table"].unique(maintain_order=True).to_list() == ["selections", "unknown"]
+    assert (
+        table.drop_nulls(".disparity")[".disparity"].to_list() == expected.tables["selections"][".disparity"].to_list()
+    )
+
+
+def test_command_line_lists_audits_and_refuses_what_they_do_not_take(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = called(capsys, "audit", "--as", "list")
+    assert code == 0
+    assert all(name in out for name in NAMES)
+    code, _, err = called(capsys, "audit", "--as", "nyc_ll144", "--metric", "accuracy")
+    assert (code, "goes without `--metric`" in err) == (2, True)
+    code, _, err = called(capsys, "audit", "--as", "lending_adverse_impact", "--to", "White")
+    assert (code, "write it as `--to race=White`" in err) == (2, True)
+    code, _, err = called(capsys, "audit", "--as", "nyc_ll44")
+    assert (code, "Did you mean 'nyc_ll144'?" in err) == (2, True)
+    code, out, _ = called(capsys, "audit", "--as", "lending_adverse_impact", "--to", "race=White", "--to", "sex=male")
+    assert (code, "Adverse impact ratios" in out) == (0, True)
+
+
+def test_command_line_refuses_a_reference_without_a_named_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = called(capsys, "audit", "--to", "race=White")
+    assert (code, "`--to` goes with `--as`" in err) == (2, True)
+
+
+def test_command_line_takes_the_groups_of_a_named_audit_from_it(
+    loans: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(loans, tmp_path)
+    flags = ["--as", "nyc_ll144", "--estimate", "approved", "--pos-label", "yes", "--by", "race"]
+    _, out, _ = called(capsys, "audit", file, *flags)
+    assert "not compared" not in out
+    _, out, _ = called(capsys, "audit", file, *flags, "--min-n", "30")
+    assert "few rows: not compared" in out

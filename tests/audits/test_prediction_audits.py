@@ -1,0 +1,113 @@
+"""Audits of models that predict, against the tests of dcurves, scikit-learn, statsmodels and counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidyfair as tdf
+
+# of dcurves' df_binary and its cancerpredmarker: rows, events, and the true and false positives at 0.10 and 0.20
+DECISIONS = {
+    "low": (394, 23, (12, 34), (10, 18)),
+    "intermediate": (335, 69, (62, 151), (52, 72)),
+    "high": (21, 13, (13, 8), (13, 8)),
+}
+NET_BENEFIT = {
+    ("low", 0.1): (0.020869, 0.357488), ("low", 0.2): (0.013959, 0.239130),
+    ("intermediate", 0.1): (0.134992, 0.655395), ("intermediate", 0.2): (0.101493, 0.492754),
+    ("high", 0.1): (0.576720, 0.931624), ("high", 0.2): (0.523810, 0.846154),
+    ("all rows", 0.1): (0.087407, 0.624339), ("all rows", 0.2): (0.067333, 0.480952),
+}  # fmt: skip
+
+
+def decisions() -> pl.DataFrame:
+    """Rows whose risks are between the thresholds as those of the data are."""
+    rows: list[tuple[str, int, float]] = []
+    for group, (size, events, (tp, fp), (high_tp, high_fp)) in DECISIONS.items():
+        for event, every, above, far_above in ((1, events, tp, high_tp), (0, size - events, fp, high_fp)):
+            rows += [(group, event, 0.3)] * far_above + [(group, event, 0.15)] * (above - far_above)
+            rows += [(group, event, 0.05)] * (every - above)
+    return pl.DataFrame(rows, schema=["risk_group", "cancer", "risk"], orient="row")
+
+
+def test_net_benefit_by_group_is_that_of_the_counts_of_dcurves() -> None:
+    filed = tdf.audit(
+        "clinical_tripod_ai", decisions(), "cancer", probs="risk", threshold=[0.1, 0.2], by="risk_group", times=2
+    )
+    table = filed.tables["net_benefit"].with_columns(pl.col(".group").fill_null("all rows"))
+    for (group, threshold), (raw, standardized) in NET_BENEFIT.items():
+        rows = table.filter((pl.col(".group") == group) & (pl.col(".threshold") == threshold))
+        values = dict(rows.select(".metric", ".estimate").rows())
+        assert values["net_benefit"] == pytest.approx(raw, abs=5e-7)
+        assert values["standardized_net_benefit"] == pytest.approx(standardized, abs=5e-7)
+        low, high = rows.filter(pl.col(".metric") == "net_benefit").select(".lower", ".upper").row(0)
+        assert low <= raw <= high
+
+
+def test_net_benefit_is_that_of_the_tests_of_dcurves() -> None:
+    """At 0.25 there are 72 true and 72 false positives of 750 rows with 105 events; published as 0.0640000."""
+    at_25 = tdf.metric_tweak(tdf.net_benefit, "at_25", at=0.25)
+    assert at_25.formula(tp=72, fp=72, fn=33, tn=573) == pytest.approx(0.064)
+    everybody = tdf.metric_tweak(tdf.net_benefit, "everybody", at=0.25)
+    assert everybody.formula(tp=105, fp=645, fn=0, tn=0) == pytest.approx(-0.1466667, abs=5e-8)
+    standardized = tdf.metric_tweak(tdf.standardized_net_benefit, "standardized_25", at=0.25)
+    assert standardized.formula(tp=72, fp=72, positives=105) == pytest.approx(0.457143, abs=5e-7)
+    with pytest.raises(tdf.ArgumentError, match="`at`"):
+        tdf.metric_tweak(tdf.net_benefit, "always", at=1).formula(tp=1, fp=1, fn=1, tn=1)
+
+
+def test_performance_by_group_equals_other_libraries() -> None:
+    linear_model = pytest.importorskip("statsmodels.api")
+    sklearn_metrics = pytest.importorskip("sklearn.metrics")
+    loans = tdf.datasets.lending(800)
+    filed = tdf.audit("clinical_tripod_ai", loans, "repaid", probs="score", pos_label="yes", by="sex", times=2)
+    table = filed.tables["performance"]
+    for sex in ("female", "male"):
+        own = loans.filter(sex=sex)
+        truth, risk = (own["repaid"] == "yes").cast(pl.Int8).to_numpy(), own["score"].to_numpy()
+        logit = np.log(risk / (1 - risk))
+        binomial: Any = linear_model.families.Binomial()
+        slope = linear_model.GLM(truth, linear_model.add_constant(logit), family=binomial).fit().params[1]
+        intercept = linear_model.GLM(truth, np.ones(len(truth)), family=binomial, offset=logit).fit().params[0]
+        values = dict(table.filter(pl.col(".group") == sex).select(".metric", ".estimate").rows())
+        assert values["roc_auc"] == pytest.approx(sklearn_metrics.roc_auc_score(truth, risk))
+        assert values["brier_class"] == pytest.approx(np.mean((truth - risk) ** 2))
+        assert values["calibration_ratio"] == pytest.approx(truth.sum() / risk.sum())
+        assert values["calibration_slope"] == pytest.approx(slope, rel=1e-5)
+        assert values["calibration_intercept_given_slope"] == pytest.approx(intercept, rel=1e-4, abs=1e-6)
+
+
+def test_data_of_groups_are_counted_with_what_is_missing() -> None:
+    data = pl.DataFrame({"sex": ["f", "f", "f", "m", "m", None], "outcome": [1, 0, None, 1, 1, 0]})
+    filed = tdf.audit("eu_ai_act_data", data, "outcome", by="sex")
+    rows = filed.tables["data"].filter(pl.col(".group") == "f")
+    values = dict(rows.select(".metric", ".estimate").rows())
+    assert values == pytest.approx({"share_of_rows": 0.5, "share_without_truth": 1 / 3, "base_rate": 0.5})
+    assert filed.tables["unknown"].rows() == [("sex", 6, 1)]
+    of_unknown = filed.published().select("Group", "Rows", "Share without truth").row(3)
+    assert of_unknown[:2] == ("null", 1)
+    assert of_unknown[2].startswith("0.000 (")
+
+
+def test_model_card_has_the_values_of_by_group_for_features_and_their_crossing() -> None:
+    loans = tdf.datasets.lending(1_000)
+    call: dict[str, Any] = {"pos_label": "yes"}
+    filed = tdf.audit("model_card", loans, "repaid", "approved", by=["sex", "race"], **call)
+    table = filed.tables["performance"]
+    assert table[".by"].unique(maintain_order=True).to_list() == [None, "sex", "race", "sex:race"]
+    expected = tdf.sens.difference("sex", "race").by_group(loans, "repaid", "approved", interval="auto", **call)
+    own = table.filter((pl.col(".by") == "sex:race") & (pl.col(".metric") == "sens"))
+    assert own[".estimate"].to_list() == expected[".estimate"].to_list()
+    assert own[".lower"].to_list() == expected[".lower"].to_list()
+
+
+def test_net_benefit_refuses_thresholds_by_group() -> None:
+    with pytest.raises(tdf.ArgumentError, match="acts at the same risks in all groups"):
+        tdf.audit(
+            "clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group", times=2,
+            threshold={"risk_group": {"low": 0.1, "intermediate": 0.2, "high": 0.2}},
+        )  # fmt: skip

@@ -1,0 +1,221 @@
+"""Audits of decisions on credit: adverse impact ratios, standardized mean differences, and segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from tidyfair.audits.effect_sizes import standardized_differences
+from tidyfair.audits.named_audits import NOTE, AuditTable, ComparisonTable, NamedAudit, note
+from tidyfair.audits.published import PublishedColumn
+from tidyfair.errors import ArgumentError
+from tidyfair.inference.pairwise_tests import stratified
+from tidyfair.metrics.classification import selection_rate
+from tidyfair.specs.columns import Column
+from tidyfair.tallies.source import open_frame
+
+if TYPE_CHECKING:
+    from tidyfair.audits.effect_sizes import Spread
+    from tidyfair.audits.named_audits import AuditCall
+    from tidyfair.metric_sets import Metric
+    from tidyfair.tallies.source import Source
+
+__all__ = ["SegmentedTable", "StandardizedTable"]
+
+_RESIDUAL = "\0residual"
+_NOTE = PublishedColumn(column=NOTE, heading="Note")
+
+
+def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
+    """The group that those of a feature are compared with, which the caller names."""
+    name = _text(feature)
+    to: Any = call.to
+    reference: object = cast("Mapping[str, object]", to).get(name) if isinstance(to, Mapping) else to
+    if reference is None:
+        msg = f'audit(): name the group of {name!r} that others are compared with, as `to={{"{name}": "…"}}`.'
+        raise ArgumentError(msg)
+    return reference
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandardizedTable(AuditTable):
+    """A table of standardized mean differences of scores, or of what they miss of the truth.
+
+    Args:
+        name: The name of the table in `.tables`.
+        heading: The heading of the published table.
+        needs: The arguments without which there is no such table: `("probs",)`, or `("truth", "probs")`.
+        of_residuals: Compare the truth less the score, in place of the score.
+        spread: The standard deviation, as `standardized_differences` has it.
+        columns: The columns as they are published.
+    """
+
+    of_residuals: bool = False
+    spread: Spread = "all"
+
+    def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+        """The tidy frame."""
+        if call.counting.get("case_weights") is not None or call.counting.get("frequency_weights") is not None:
+            msg = f"audit(): the table {self.name!r} takes no weights; leave `probs` out, or the weights."
+            raise ArgumentError(msg)
+        source = open_frame(call.data, call.counting.get("group_by"))
+        data, values, group_by = call.data, call.counting["probs"], call.counting.get("group_by")
+        if self.of_residuals:
+            data, values, group_by = _with_residuals(source, call), _RESIDUAL, source.group_by or None
+        to = {_text(feature): reference_of(call, feature) for feature in call.features}
+        result = standardized_differences(
+            data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
+            unknown=audit.unknown, unknown_values=audit.unknown_values, min_n=audit.min_n, min_share=audit.min_share,
+            conf_level=call.reading.get("conf_level", 0.95),
+        )  # fmt: skip
+        return open_frame(result).to_polars().with_columns(note())
+
+    def specification(self) -> str:
+        """The table in words."""
+        of = "residuals (truth less score)" if self.of_residuals else "scores"
+        return f"standardized mean differences of {of} to a group that the caller names; spread: {self.spread}"
+
+
+def _with_residuals(source: Source, call: AuditCall) -> pl.DataFrame:
+    """The rows with the truth, as 1 or 0 or a number, less the score."""
+    truth, score = Column.of(call.truth, "truth"), Column.of(call.counting["probs"], "probs")
+    rows = source.to_polars()
+    read = open_frame(rows).read({"truth": ("truth", truth), "score": ("probs", score)})
+    event, actual = call.reading.get("pos_label"), read["truth"]
+    if event is not None:
+        actual = actual == event
+    elif not actual.dtype.is_numeric() and actual.dtype != pl.Boolean:
+        msg = f"audit(): {truth.name!r} holds labels; say which is the event, `pos_label=…`."
+        raise ArgumentError(msg)
+    return rows.with_columns((actual.cast(pl.Float64) - read["score"]).alias(_RESIDUAL))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentedTable(AuditTable):
+    """A table of differences within segments, as `inference.stratified` has them.
+
+    Args:
+        name: The name of the table in `.tables`.
+        heading: The heading of the published table.
+        needs: The arguments without which there is no such table: `("estimate", "within")`.
+        metric: The rate that is compared.
+        columns: The columns as they are published.
+    """
+
+    metric: Metric
+
+    def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+        """The tidy frame."""
+        groups: Any = {
+            "unknown": audit.unknown, "unknown_values": audit.unknown_values, "min_n": audit.min_n,
+            "min_share": audit.min_share,
+        }  # fmt: skip
+        compared = [self.metric.difference(*by, to=reference_of(call, by), **groups) for by in call.features]
+        conf_level = call.reading.get("conf_level", 0.95)
+        reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}
+        test = stratified(*compared, within=call.within, adjust="none", conf_level=conf_level)
+        result = test(call.data, call.truth, call.estimate, **call.counting, **reading)
+        return open_frame(result).to_polars()
+
+    def specification(self) -> str:
+        """The table in words."""
+        return f"{self.metric.name} by group within segments, Mantel and Haenszel's difference to a group that is named"
+
+
+def _text(feature: tuple[Any, ...]) -> str:
+    return ":".join(Column.of(part, "by").name for part in feature)
+
+
+def adverse_impact_of_credit(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the difference, the odds ratio, and the ratio of the rates of those who are refused."""
+    rate, other = pl.col(".estimate"), pl.col(".estimate_reference")
+    is_compared = pl.col(".disparity").is_not_null()
+    odds = rate / (1 - rate) / (other / (1 - other))
+    columns = {".marginal_effect": other - rate, ".odds_ratio": odds, ".relative_rate": (1 - rate) / (1 - other)}
+    return frame.with_columns(
+        pl.when(is_compared & value.is_finite()).then(value).alias(name) for name, value in columns.items()
+    )
+
+
+_SMD = (
+    PublishedColumn(column=".n", heading="Rows"),
+    PublishedColumn(column=".mean", heading="Mean", digits=3),
+    PublishedColumn(column=".reference", heading="Compared with"),
+    PublishedColumn(column=".disparity", heading="SMD x 100", digits=1, percent=True),
+    PublishedColumn(column=".lower", heading="from", digits=1, percent=True),
+    PublishedColumn(column=".upper", heading="to", digits=1, percent=True),
+    _NOTE,
+)
+
+lending_adverse_impact = NamedAudit(
+    name="lending_adverse_impact",
+    title="Adverse impact of decisions on credit, as practised in fair lending in the United States",
+    version=(
+        "practice, as of 2026-11-23; Regulation B (12 CFR 1002) has no effects test since 2026-07-21, by a final rule "
+        "of 2026-04-22"
+    ),
+    source="the documentation of solas-ai 0.6 (adverse impact ratio, SMD, segments); no regulation names these numbers",
+    purpose=(
+        "adverse impact ratios to groups that the caller names, differences in points, odds ratios, standardized mean "
+        "differences of scores and residuals, and differences within segments"
+    ),
+    is_not=(
+        "a rule: lines at 0.8, 0.9 or 30 are habits, and none is drawn here",
+        "an analysis of business needs, or of alternatives that discriminate less",
+        "corrected for groups that are guessed from names and addresses",
+        "legal advice",
+    ),
+    readings=(
+        "The marginal effect is the rate of the reference less that of the group; above 0 it is adverse.",
+        "Standardized mean differences are group less reference, in standard deviations of all rows.",
+        "With top_fraction there are ratios at each share of the best scores.",
+    ),
+    tables=(
+        ComparisonTable(
+            name="adverse_impact",
+            heading="Adverse impact ratios",
+            needs=("estimate",),
+            metric=selection_rate,
+            to=None,
+            test="fisher",
+            derived=(adverse_impact_of_credit,),
+            columns=(
+                PublishedColumn(column=".n", heading="Rows"),
+                PublishedColumn(column=".numerator", heading="Favorable"),
+                PublishedColumn(column=".estimate", heading="Favorable (%)", digits=2, percent=True),
+                PublishedColumn(column=".reference", heading="Compared with"),
+                PublishedColumn(column=".marginal_effect", heading="Difference (points)", digits=2, percent=True),
+                PublishedColumn(column=".disparity", heading="AIR", digits=3),
+                PublishedColumn(column=".lower", heading="from", digits=3),
+                PublishedColumn(column=".upper", heading="to", digits=3),
+                PublishedColumn(column=".odds_ratio", heading="Odds ratio", digits=3),
+                PublishedColumn(column=".p_value", heading="p (Fisher)", significant=3),
+                PublishedColumn(column=".shortfall", heading="Shortfall", digits=1),
+                _NOTE,
+            ),
+        ),
+        SegmentedTable(
+            name="segments",
+            heading="Within segments",
+            needs=("estimate", "within"),
+            metric=selection_rate,
+            columns=(
+                PublishedColumn(column=".other", heading="Compared with"),
+                PublishedColumn(column=".strata", heading="Segments"),
+                PublishedColumn(column=".crude", heading="Difference (points)", digits=2, percent=True),
+                PublishedColumn(column=".adjusted", heading="Within segments (points)", digits=2, percent=True),
+                PublishedColumn(column=".lower", heading="from", digits=2, percent=True),
+                PublishedColumn(column=".upper", heading="to", digits=2, percent=True),
+                PublishedColumn(column=".p_value", heading="p (CMH)", significant=3),
+                PublishedColumn(column=".p_equal_odds", heading="p (Breslow-Day)", significant=3),
+            ),
+        ),
+        StandardizedTable(name="scores", heading="Scores", needs=("probs",), columns=_SMD),
+        StandardizedTable(
+            name="residuals", heading="Residuals", needs=("truth", "probs"), of_residuals=True, columns=_SMD
+        ),
+    ),
+)

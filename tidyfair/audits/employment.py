@@ -1,0 +1,150 @@
+"""Audits of selections for jobs: New York City's Local Law 144, and the Uniform Guidelines of the EEOC."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tidyfair.audits.named_audits import NOTE, ComparisonTable, NamedAudit
+from tidyfair.audits.published import PublishedColumn
+from tidyfair.inference.contingency import fisher
+from tidyfair.metrics.classification import selection_rate
+
+__all__: list[str] = []
+
+_APPLICANTS = PublishedColumn(column=".n", heading="Applicants")
+_SELECTED = PublishedColumn(column=".numerator", heading="Selected")
+_RATE = PublishedColumn(column=".estimate", heading="Selection rate (%)", digits=1, percent=True)
+_RATIO = PublishedColumn(column=".disparity", heading="Impact ratio", digits=3)
+_NOTE = PublishedColumn(column=NOTE, heading="Note")
+
+nyc_ll144 = NamedAudit(
+    name="nyc_ll144",
+    title="Bias audit of automated employment decision tools, New York City",
+    version="Local Law 144 of 2021; rules adopted 2023-04-06, in effect since 2023-05-06; looked at 2026-11-23",
+    source="New York City Administrative Code 20-870 to 20-874; 6 RCNY 5-300 to 5-304",
+    purpose=(
+        "selection rates (or scoring rates: shares of scores above the median) and impact ratios by sex, by race or "
+        "ethnicity, and by both"
+    ),
+    is_not=(
+        "a finding of discrimination, nor one that there is none: the rule has no line at 0.8, no test and no pass",
+        "the whole of the audit: an independent auditor, notices, dates and the source of the data are asked for too",
+        "legal advice",
+    ),
+    readings=(
+        "The median is that of all rows, those of unknown groups too; a score at the median is not above it.",
+        "A category is compared with the highest rate of its own table: sex, race, and both crossed.",
+        (
+            "Categories of under 2 percent of the rows may be left out of the ratios, which is the auditor's choice: "
+            "min_share=0.02. Their counts and rates are listed all the same, and they are no reference."
+        ),
+    ),
+    complete_rows=True,
+    tables=(
+        ComparisonTable(
+            name="selections",
+            heading="Selection rates and impact ratios",
+            needs=("estimate",),
+            metric=selection_rate,
+            crossed=True,
+            columns=(_APPLICANTS, _SELECTED, _RATE, _RATIO, _NOTE),
+        ),
+        ComparisonTable(
+            name="scores",
+            heading="Scoring rates and impact ratios",
+            needs=("probs",),
+            metric=selection_rate.alias("scoring_rate"),
+            cut="median",
+            crossed=True,
+            columns=(
+                _APPLICANTS,
+                PublishedColumn(column=".numerator", heading="Above the median"),
+                PublishedColumn(column=".estimate", heading="Scoring rate (%)", digits=1, percent=True),
+                _RATIO,
+                _NOTE,
+            ),
+        ),
+    ),
+)
+
+
+def adverse_impact(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the four-fifths rule in whole numbers, exact tests, the pooled shortfall, and what one selection changes."""
+    hits, rows = pl.col(".numerator"), pl.col(".denominator")
+    other_hits, other_rows = pl.col(".numerator_reference"), pl.col(".denominator_reference")
+    is_below = (5 * hits * other_rows < 4 * other_hits * rows).fill_null(pl.col(".disparity") < _FOUR_FIFTHS)
+    pooled = (hits + other_hits) / (rows + other_rows)
+    can_move = (hits < rows) & (other_hits > 0)
+    flips = can_move & ((hits + 1) * other_rows > (other_hits - 1) * rows)
+    within_one = can_move & (5 * (hits + 1) * other_rows >= 4 * (other_hits - 1) * rows)
+    return frame.with_columns(
+        is_below.alias(".below_four_fifths"),
+        (rows * pooled - hits).alias(".shortfall_pooled"),
+        (is_below & flips).alias(".flips"),
+        (is_below & within_one).alias(".within_one"),
+        _exact(frame, mid_p=False).alias(".p_fisher"),
+        _exact(frame, mid_p=True).alias(".p_mid_p"),
+    )
+
+
+_FOUR_FIFTHS = 0.8
+_TABLE = (".numerator", ".denominator", ".numerator_reference", ".denominator_reference")
+
+
+def _exact(frame: pl.DataFrame, *, mid_p: bool) -> pl.Series:
+    """The p-values of Fisher's exact test, where there is a reference."""
+    values: list[float | None] = []
+    for counts in frame.select(_TABLE).cast(pl.Int64).rows():
+        values.append(None if None in counts else fisher(*counts, mid_p=mid_p))
+    return pl.Series(values, dtype=pl.Float64)
+
+
+eeoc_uniform_guidelines = NamedAudit(
+    name="eeoc_uniform_guidelines",
+    title="Adverse impact by the Uniform Guidelines on Employee Selection Procedures, United States",
+    version=(
+        "29 CFR part 1607 of 1978, with the questions and answers of 1979; looked at 2026-11-23, when a final rule "
+        "that rescinds it was listed by the EEOC (RIN 3046-AB43) and its publication not known"
+    ),
+    source="29 CFR 1607.4(D); 44 FR 11996 (1979-03-02)",
+    purpose=(
+        "the rate of each group against that of the highest, with the four-fifths rule, two standard deviations, exact "
+        "tests, shortfalls and what one selection more would change"
+    ),
+    is_not=(
+        "a finding of law: four fifths is a rule of thumb, and the guidelines prescribe no test",
+        "about age, which the guidelines do not cover",
+        "legal advice",
+    ),
+    readings=(
+        "Whether a rate is below four fifths is worked out in whole numbers: 0.8 itself is not below.",
+        "Sexes are compared with each other, and races with each other; crossings are where a feature names them.",
+        "One selection flips a difference if, moved from the highest group, it makes the rate of the other higher.",
+    ),
+    tables=(
+        ComparisonTable(
+            name="adverse_impact",
+            heading="Selection rates and adverse impact",
+            needs=("estimate",),
+            metric=selection_rate,
+            test="z",
+            derived=(adverse_impact,),
+            columns=(
+                _APPLICANTS,
+                _SELECTED,
+                _RATE,
+                PublishedColumn(column=".reference", heading="Compared with"),
+                _RATIO,
+                PublishedColumn(column=".below_four_fifths", heading="Below 4/5"),
+                PublishedColumn(column=".deviations", heading="Standard deviations", digits=2),
+                PublishedColumn(column=".p_fisher", heading="p (Fisher)", significant=3),
+                PublishedColumn(column=".p_mid_p", heading="p (mid-p)", significant=3),
+                PublishedColumn(column=".shortfall", heading="Shortfall", digits=0, rounding="up"),
+                PublishedColumn(column=".shortfall_pooled", heading="Shortfall (pooled)", digits=1),
+                PublishedColumn(column=".flips", heading="Flips by one"),
+                PublishedColumn(column=".within_one", heading="4/5 by one"),
+                _NOTE,
+            ),
+        ),
+    ),
+)

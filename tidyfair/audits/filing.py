@@ -1,0 +1,235 @@
+"""Named audits on data: the tables that people have to file, tidy and as they are published, with a statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from tidyfair.audits.credit import lending_adverse_impact
+from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
+from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
+from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
+from tidyfair.errors import ArgumentError, in_short
+from tidyfair.escapes import as_html, as_text
+from tidyfair.specs.options import CallOptions, CountOptions, refuse, show_keywords
+from tidyfair.tallies.source import open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Unpack
+
+    from tidyfair.audits.named_audits import AuditTable
+    from tidyfair.audits.published import PublishedTable
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.groups import Treatment
+
+__all__ = ["NAMED_AUDITS", "FiledAudit", "audit"]
+
+NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
+    {
+        "nyc_ll144": nyc_ll144,
+        "eeoc_uniform_guidelines": eeoc_uniform_guidelines,
+        "lending_adverse_impact": lending_adverse_impact,
+        "clinical_tripod_ai": clinical_tripod_ai,
+        "eu_ai_act_data": eu_ai_act_data,
+        "model_card": model_card,
+    }
+)
+"""The audits of the library by their names."""
+_REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), " of its own")
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FiledAudit:
+    """A named audit of some data: tidy tables, the tables as they are published, and a statement; made by `audit`."""
+
+    audit: NamedAudit
+    """What was computed, with the groups that count."""
+    tables: Mapping[str, Any]
+    """The tidy frames by name, of the caller's kind; `"unknown"` counts the rows of unknown groups."""
+    _frames: Mapping[str, pl.DataFrame] = field()
+    """The same in polars."""
+    _made: tuple[AuditTable, ...] = ()
+
+    def published(self, name: str | None = None) -> pl.DataFrame:
+        """A table as it is published, rounded: the first, or that of a name."""
+        tables = self.published_tables()
+        if name is None:
+            return next(iter(tables.values())).values
+        if name not in tables:
+            kind = "table of the audit"
+            raise ArgumentError.unknown(kind, name, tables)
+        return tables[name].values
+
+    def published_tables(self) -> dict[str, PublishedTable]:
+        """All tables as they are published, by name."""
+        return {table.name: table.published(self._frames[table.name]) for table in self._made}
+
+    @property
+    def statement(self) -> tuple[str, ...]:
+        """What the audit is and is not, its source and version, and how unknown and small groups were treated."""
+        named = self.audit
+        return (
+            f"{named.title}: {named.purpose}.",
+            f"Version: {named.version}.",
+            f"Source: {named.source}.",
+            *(f"It is not {text}." for text in named.is_not),
+            *named.readings,
+            f"Groups: {named.policy}.",
+            *self._counts(),
+        )
+
+    def _counts(self) -> list[str]:
+        """The rows of unknown groups, and the groups that are not compared."""
+        unknown = self._frames[_UNKNOWN].group_by(".by", maintain_order=True).agg(pl.col(".unknown", ".n").sum())
+        sentences: list[str] = []
+        for by, rows, every in unknown.select(".by", ".unknown", ".n").rows():
+            sentences.append(f"Of {every:,} rows, {rows:,} are unknown by {by}.")
+        small: dict[str, None] = {}
+        for table in self._made:
+            frame = self._frames[table.name]
+            if ".status" in frame.columns:
+                too_small = frame.filter(pl.col(".status").is_in(["below_min_n", "below_min_share"]))
+                for by, group in too_small.select(".by", ".group").rows():
+                    small[f"{by} {group}"] = None
+        if small:
+            sentences.append(f"Listed, and too small for some or all comparisons: {', '.join(small)}.")
+        return sentences
+
+    def markdown(self) -> str:
+        """The published tables and the statement in Markdown."""
+        parts = [f"# {as_text(self.audit.title)}"]
+        for table in self.published_tables().values():
+            parts += [f"## {as_text(table.heading)}", table.markdown()]
+        parts += ["## Statement", "\n".join(f"- {as_text(sentence)}" for sentence in self.statement)]
+        return "\n\n".join(parts) + "\n"
+
+    def html(self) -> str:
+        """The published tables and the statement in HTML, as a part of a page."""
+        parts = [f"<h1>{as_html(self.audit.title)}</h1>"]
+        for table in self.published_tables().values():
+            parts += [f"<h2>{as_html(table.heading)}</h2>", table.html()]
+        parts += ["<h2>Statement</h2><ul>", *(f"<li>{as_html(sentence)}</li>" for sentence in self.statement), "</ul>"]
+        return "\n".join(parts)
+
+    def page(self) -> str:
+        """The same as a page that needs nothing else."""
+        title, body = as_html(self.audit.title), self.html()
+        style = (
+            "body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}td,th{border:1px solid;padding:.3em}"
+        )
+        return (
+            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+            f"<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def __repr__(self) -> str:
+        return f"<FiledAudit of {self.audit.name}; tables: {', '.join(self.tables)}>"
+
+    def __str__(self) -> str:
+        return self.markdown()
+
+
+@show_keywords(CallOptions, without=_REFUSED)
+def audit(
+    name: str | NamedAudit,
+    data: object,
+    truth: ColumnLike | None = None,
+    estimate: ColumnLike | None = None,
+    *,
+    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    to: object = None,
+    within: ColumnLike | list[ColumnLike] | None = None,
+    unknown: Treatment | None = None,
+    unknown_values: Iterable[object] | None = None,
+    min_n: int | None = None,
+    min_share: float | None = None,
+    **options: Unpack[CallOptions],
+) -> FiledAudit:
+    """Compute the tables that a rule or a field asks for, tidy and as they are published.
+
+    It computes numbers, whatever the state of the law; it is no legal advice.
+
+    Args:
+        name: The name of an audit, one of `NAMED_AUDITS`, or a `NamedAudit` of your own.
+        data: The rows, as metrics take them.
+        truth: The column of the truth.
+        estimate: The column of decisions.
+        by: The feature, or a list of them; a tuple is a crossing.
+        to: The reference, where the audit leaves it to you, as `compare_groups` takes it.
+        within: The columns whose groups are the segments of audits that compare like with like.
+        unknown: In place of the audit's own treatment of unknown groups.
+        unknown_values: The values that mean unknown beside null.
+        min_n: In place of the audit's own least rows of a group that is compared.
+        min_share: In place of its least share of the rows.
+        options: The options of a call: `probs`, `group_by`, `pos_label`, `case_weights` …
+
+    Returns:
+        An object with the tidy frames in `.tables`, `.published()`, `.statement`, `.markdown()` and `.html()`.
+
+    Raises:
+        ArgumentError: For an unknown audit, features that are missing, or columns that no table can be made of.
+
+    >>> from tidyfair.datasets import lending
+    >>> filed = audit("nyc_ll144", lending(), estimate="approved", pos_label="yes", by=["sex", "race"])
+    >>> filed.published().head(2).drop("Note").rows()
+    [('sex', 'female', 2517, 1366, 54.3, 1.0), ('sex', 'male', 2483, 1320, 53.2, 0.98)]
+    """
+    keywords: dict[str, Any] = dict(options)
+    refuse("audit()", keywords, _REFUSED)
+    for keyword in keywords:
+        if keyword not in CallOptions.__annotations__:
+            kind = "argument of audit()"
+            raise ArgumentError.unknown_keyword(
+                kind, keyword, ["truth", "estimate", "by", "to", *CallOptions.__annotations__]
+            )
+    named = _named(name).with_groups(
+        unknown=unknown,
+        unknown_values=None if unknown_values is None else tuple(unknown_values),
+        min_n=min_n,
+        min_share=min_share,
+    )
+    call = AuditCall(
+        data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,
+        counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
+        reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
+    )  # fmt: skip
+    made = named.of(call)
+    frames = {table.name: table.frame(call, named) for table in made}
+    frames[_UNKNOWN] = unknown_rows(call, named)
+    source = open_frame(data, call.counting.get("group_by"))
+    tables = {key: source.restore(frame) for key, frame in frames.items()}
+    return FiledAudit(named, tables, frames, tuple(made))
+
+
+def _named(name: str | NamedAudit) -> NamedAudit:
+    """The audit of a name, or one that is given."""
+    if isinstance(name, NamedAudit):
+        return name
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f'audit() takes the name of an audit first, as in `audit("nyc_ll144", data, …)`, not {in_short(name)}.'
+        raise ArgumentError(msg)
+    if name not in NAMED_AUDITS:
+        kind = "audit"
+        raise ArgumentError.unknown(kind, name, NAMED_AUDITS)
+    return NAMED_AUDITS[name]
+
+
+def _features(by: Any) -> tuple[tuple[Any, ...], ...]:
+    """The features, each as a tuple of columns."""
+    features = cast("list[Any]", by if isinstance(by, list) else [by])
+    if not features:
+        msg = "audit() compares groups: name at least one feature as `by`."
+        raise ArgumentError(msg)
+    distinct: dict[tuple[Any, ...], None] = {}
+    for feature in features:
+        columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
+        distinct[columns] = None
+    return tuple(distinct)

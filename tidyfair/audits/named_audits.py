@@ -1,0 +1,431 @@
+"""Audits as data: what a rule or a field asks for, as a frozen object that prints, compares and is replaced."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import polars as pl
+
+from tidyfair.audits.published import PublishedColumn, PublishedTable
+from tidyfair.audits.reference_tables import compare_groups
+from tidyfair.errors import ArgumentError, ColumnError, Status, listed
+from tidyfair.metric_sets import Metric, metric_set, metric_tweak
+from tidyfair.metrics.classification import instances
+from tidyfair.specs.arguments import is_list
+from tidyfair.specs.columns import Column
+from tidyfair.specs.groups import By, Unknown
+from tidyfair.specs.result_columns import key_columns
+from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import columns_of, key_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from typing import Self
+
+    from tidyfair.intervals.pairs import Scale
+    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.specs.groups import Treatment
+    from tidyfair.tallies.tally import Tally
+
+__all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
+
+NOTE = ".note"
+_HEADINGS = {
+    ".by": "By", ".group": "Group", ".level": "Label", ".threshold": "Threshold", ".top_k": "Best rows",
+    ".top_fraction": "Best share",
+}  # fmt: skip
+"""The headings of columns that say what a row is about."""
+_OF_COMPARISONS = ("conf_level", "times", "seed")
+"""The options of reading that `compare_groups` takes itself."""
+_ABOVE_MEDIAN = "\0above the median"
+_CUTS = ("threshold", "top_k", "top_fraction")
+_EXCLUDED = {
+    Status.UNKNOWN.value: "unknown",
+    Status.BELOW_MIN_N.value: "few rows",
+    Status.BELOW_MIN_SHARE.value: "small share",
+}
+"""The reasons why a group does not count, in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditCall:
+    """What an audit is called with: rows, columns, features, reference and options."""
+
+    data: Any
+    truth: Any = None
+    estimate: Any = None
+    features: tuple[tuple[Any, ...], ...]
+    to: object = None
+    within: Any = None
+    counting: Mapping[str, Any]
+    reading: Mapping[str, Any]
+
+    def tally(self, metrics: Iterable[Metric | GroupwiseMetric], *, without: Collection[str] = ()) -> Tally:
+        """What metrics count, without some of the options."""
+        counting: dict[str, Any] = {name: value for name, value in self.counting.items() if name not in without}
+        if counting.get("cluster") is None:
+            # intervals need to see how much sums vary from part to part
+            counting["parts"] = 0
+        return metric_set(*metrics).tally(self.data, self.truth, self.estimate, **counting)
+
+    @property
+    def given(self) -> set[str]:
+        """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and others."""
+        columns = {
+            "truth": self.truth, "estimate": self.estimate, "probs": self.counting.get("probs"), "within": self.within,
+        }  # fmt: skip
+        given = {role for role, column in columns.items() if column is not None}
+        if self.counting.get("threshold") is not None:
+            given.add("threshold")
+        is_cut = any(self.counting.get(cut) is not None for cut in _CUTS)
+        return given | ({"estimate"} if "probs" in given and is_cut else set())
+
+    def above_median(self) -> AuditCall:
+        """The same call, of decisions that select the scores above the median of all rows."""
+        source = open_frame(self.data, self.counting.get("group_by"))
+        if source.sides:
+            msg = "audit(): medians are those of columns in `group_by`, and privileged(…) is none; name columns."
+            raise ArgumentError(msg)
+        score = Column.of(self.counting["probs"], "probs")
+        wanted = {"score": ("probs", score)}
+        for number, column in enumerate(source.outer):
+            wanted[f"outer {number}"] = ("group_by", column)
+        for number, (role, column) in enumerate(self._other_columns()):
+            wanted[f"other {number}"] = (role, column)
+        frame = source.here(wanted).frame.lazy()
+        if not frame.select(score.expr).collect_schema().dtypes()[0].is_numeric():
+            msg = f"`probs`: the column {score.name!r} holds no numbers, so that there is no median of them."
+            raise ColumnError(msg)
+        value = score.expr.fill_nan(None)
+        median = value.median()
+        if source.outer:
+            median = median.over([column.expr for column in source.outer])
+        decided = frame.with_columns((value > median).alias(_ABOVE_MEDIAN)).collect()
+        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *_CUTS}}
+        counting["group_by"] = source.group_by or None
+        reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
+        reading["pos_label"] = True
+        return replace(self, data=decided, estimate=_ABOVE_MEDIAN, counting=counting, reading=reading)
+
+    def _other_columns(self) -> list[tuple[str, Column]]:
+        """The columns that are read beside the scores, and their roles."""
+        columns = [("by", Column.of(part, "by")) for feature in self.features for part in feature]
+        for role in ("case_weights", "frequency_weights", "cluster"):
+            if self.counting.get(role) is not None:
+                columns.append((role, Column.of(self.counting[role], role)))
+        return columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditTable(ABC):
+    """A table of an audit."""
+
+    name: str
+    """Its name among the tables of the result."""
+    heading: str
+    needs: tuple[str, ...]
+    """The arguments without which there is no such table: `truth`, `estimate`, `probs`, `threshold`, `within`."""
+    columns: tuple[PublishedColumn, ...]
+    """The columns as they are published."""
+
+    @abstractmethod
+    def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+        """The tidy frame."""
+
+    @abstractmethod
+    def specification(self) -> str:
+        """The table in words."""
+
+    def published(self, frame: pl.DataFrame) -> PublishedTable:
+        """A tidy frame of this table as it is published."""
+        return PublishedTable.of(self.heading, frame, keys_of(frame), self.columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonTable(AuditTable):
+    """A table of groups that are compared with a reference, as `compare_groups` has it.
+
+    Args:
+        name: The name of the table in `.tables`.
+        heading: The heading of the published table.
+        needs: The columns without which there is no such table: `"truth"`, `"estimate"`, `"probs"`.
+        metric: The metric whose groups are compared.
+        to: The reference, as `compare_groups` takes it; None where the caller must name it.
+        scale: `"difference"`, `"ratio"` or `"odds_ratio"`.
+        test: The test of `.p_value`.
+        cut: `"median"` for scores of which those above the median of all rows are selections.
+        crossed: Whether the crossing of all features has a part of the table.
+        derived: Functions that add columns to the tidy frame, which has the counts of `explain=True`.
+        columns: The columns as they are published.
+    """
+
+    metric: Metric
+    to: object = "highest"
+    scale: Scale = "ratio"
+    test: Literal["interval", "fisher", "mid_p", "z"] = "interval"
+    cut: Literal["median"] | None = None
+    crossed: bool = False
+    derived: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = ()
+
+    def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+        """The tidy frame."""
+        features = crossings(call.features) if self.crossed else call.features
+        reference = self.to if call.to is None else call.to
+        if reference is None:
+            msg = (
+                f"audit(): {audit.name} compares each group with one that you name, as "
+                '`to={"race": "White", "sex": "male"}`.'
+            )
+            raise ArgumentError(msg)
+        comparison = compare_groups(
+            self.metric, by=list(features), to=reference, scale=self.scale, test=self.test, adjust="none",
+            min_n=audit.min_n, min_share=audit.min_share, unknown=audit.unknown, unknown_values=audit.unknown_values,
+            **{name: call.reading[name] for name in _OF_COMPARISONS if name in call.reading},
+        )  # fmt: skip
+        if self.cut == "median":
+            call = call.above_median()
+        tally = call.tally(comparison.metrics)
+        if audit.complete_rows:
+            tally = _of_complete_rows(tally, [metric.by for metric in comparison.metrics])
+        reading = {name: value for name, value in call.reading.items() if name not in _OF_COMPARISONS}
+        frame = comparison.compute(tally, explain=True, **reading)
+        frame = frame.with_columns(note())
+        for derive in self.derived:
+            frame = derive(frame)
+        return frame
+
+    def specification(self) -> str:
+        """The table in words."""
+        of = "scores above the median of all rows" if self.cut == "median" else "rows"
+        reference = "a group that the caller names" if self.to is None else f'the reference "{self.to}"'
+        crossed = ", also of the crossing of all features" if self.crossed else ""
+        test = "" if self.test == "interval" else f", test: {self.test}"
+        return f"{self.metric.name} of {of}, by group{crossed}; {self.scale} to {reference}{test}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValuesTable(AuditTable):
+    """A table of the values of groups, as `by_group` has them, with a column for each metric when it is published.
+
+    Args:
+        name: The name of the table in `.tables`.
+        heading: The heading of the published table.
+        needs: The arguments without which there is no such table: `"truth"`, `"estimate"`, `"probs"`, `"threshold"`.
+        metrics: The metrics.
+        at_risk: Whether their option `at` is the threshold of the call, one by one where it has several.
+        crossed: Whether the crossing of all features has a part of the table.
+        times: The number of replicates of intervals without a closed form, unless the call says otherwise.
+        columns: The columns as they are published: of metrics, or of the columns `.n` and `.note`.
+    """
+
+    metrics: tuple[Metric, ...]
+    at_risk: bool = False
+    crossed: bool = False
+    times: int = 200
+
+    def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+        """The tidy frame."""
+        if not self.at_risk:
+            return self._values(call, audit, self.metrics, without=_CUTS if "estimate" not in self.needs else ())
+        risks = call.counting["threshold"]
+        if isinstance(risks, Mapping):
+            msg = f"audit(): the table {self.name!r} acts at the same risks in all groups; give a number, or a list."
+            raise ArgumentError(msg)
+        frames: list[pl.DataFrame] = []
+        for risk in risks if is_list(risks) else [risks]:
+            metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]
+            metrics += [metric for metric in self.metrics if "at" not in metric.options]
+            at_risk = replace(call, counting={**call.counting, "threshold": risk})
+            values = self._values(at_risk, audit, metrics)
+            position = values.columns.index(".estimate")
+            frames.append(values.insert_column(position, pl.lit(float(risk)).alias(".threshold")))
+        return pl.concat(frames, how="vertical_relaxed")
+
+    def _values(
+        self, call: AuditCall, audit: NamedAudit, metrics: Sequence[Metric], without: Sequence[str] = ()
+    ) -> pl.DataFrame:
+        """The values of all rows and of groups."""
+        features = crossings(call.features) if self.crossed else call.features
+        groups: Any = {
+            "unknown": audit.unknown, "unknown_values": audit.unknown_values, "min_n": audit.min_n,
+            "min_share": audit.min_share,
+        }  # fmt: skip
+        members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
+        tally = call.tally(members, without=without)
+        reading: dict[str, Any] = {"times": self.times, **call.reading}
+        frame = metric_set(*members).compute_by_group(tally, **reading, interval="auto", on_undefined="ignore")
+        return frame.with_columns(note("not shown"))
+
+    def published(self, frame: pl.DataFrame) -> PublishedTable:
+        """A tidy frame of this table as it is published: a row for each group, and its metrics side by side."""
+        shown = keys_of(frame)
+        features = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
+        keys = [*(name for name, _ in shown), *features]
+        cells: list[pl.Expr] = []
+        for column in self.columns:
+            if column.column in (".n", NOTE):
+                cells.append(pl.col(column.column).max())
+            else:
+                texts = pl.struct(".estimate", ".lower", ".upper").map_elements(column.interval, pl.String)
+                cells.append(texts.filter(pl.col(".metric") == column.column).first().alias(column.column))
+        wide = frame.group_by(keys, maintain_order=True).agg(cells)
+        wide = wide.with_columns(pl.col(".by").fill_null(""), pl.col(".group").fill_null("all rows"))
+        as_texts = tuple(replace(column, digits=None) for column in self.columns)
+        return PublishedTable.of(self.heading, wide, shown, as_texts)
+
+    def specification(self) -> str:
+        """The table in words."""
+        names = ", ".join(metric.name for metric in self.metrics)
+        crossed = ", also of the crossing of all features" if self.crossed else ""
+        at_risk = ", at each threshold" if self.at_risk else ""
+        return f"{names}, of all rows and by group{crossed}{at_risk}, with intervals"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedAudit:
+    """An audit as data: the tables that a rule or a field asks for, and which groups count; `audit` computes it.
+
+    It prints as a specification, equal ones are equal, and `dataclasses.replace` makes another.
+
+    Args:
+        name: The name, by which `audit` knows those of the library.
+        title: What it is called.
+        version: The version of the rule, with dates.
+        source: Where the rule is written.
+        purpose: What it is.
+        is_not: What it is not.
+        readings: How points that the rule leaves open are read.
+        tables: The tables.
+        unknown: What becomes of rows whose group is missing or unknown, as `compare_groups` has it.
+        unknown_values: The values that mean unknown beside null.
+        complete_rows: Leave rows that are unknown in any feature out of every table.
+        min_n: The least rows of a group that is compared.
+        min_share: The least share of the rows of a group that is compared.
+
+    >>> from dataclasses import replace
+    >>> from tidyfair import NAMED_AUDITS
+    >>> ours = replace(NAMED_AUDITS["nyc_ll144"], name="ours", min_share=0.02)
+    >>> ours == NAMED_AUDITS["nyc_ll144"]
+    False
+    """
+
+    name: str
+    title: str
+    version: str
+    source: str
+    purpose: str
+    is_not: tuple[str, ...]
+    readings: tuple[str, ...] = ()
+    tables: tuple[AuditTable, ...]
+    unknown: Treatment = "apart"
+    unknown_values: tuple[object, ...] | None = None
+    complete_rows: bool = False
+    min_n: int = 0
+    min_share: float = 0.0
+
+    noun: ClassVar[str] = "audit"
+
+    def __str__(self) -> str:
+        """The specification."""
+        lines = [f"{self.name}: {self.title}", f"version: {self.version}", f"source: {self.source}"]
+        lines += [f"It is: {self.purpose}", *(f"It is not: {text}" for text in self.is_not)]
+        lines += [f"Read as: {text}" for text in self.readings]
+        lines.append(f"Groups: {self.policy}")
+        for table in self.tables:
+            lines.append(f'Table "{table.name}" (needs {listed(table.needs)}): {table.specification()}')
+            lines.append(f"  columns: {'; '.join(map(str, table.columns))}")
+        return "\n".join(lines)
+
+    @property
+    def policy(self) -> str:
+        """How unknown and small groups are treated."""
+        treatments = {
+            "apart": "rows of unknown groups are counted, and not compared",
+            "drop": "rows of unknown groups are not listed",
+            "group": "unknown is a group like all others",
+        }
+        parts = [treatments[self.unknown]]
+        if self.complete_rows and self.unknown != "group":
+            parts = ["rows that are unknown in any feature are counted, and left out of all tables"]
+        if self.min_n:
+            parts.append(f"groups of fewer than {self.min_n} rows are listed, and not compared")
+        if self.min_share:
+            parts.append(
+                f"groups of less than {100 * self.min_share:g} percent of the rows are listed, and not compared"
+            )
+        return "; ".join(parts)
+
+    def of(self, call: AuditCall) -> list[AuditTable]:
+        """The tables that can be made of the columns of a call."""
+        able = [table for table in self.tables if set(table.needs) <= call.given]
+        if not able:
+            ways = " or ".join(
+                dict.fromkeys(" with ".join(f"`{role}`" for role in table.needs) for table in self.tables)
+            )
+            msg = f"audit(): {self.name} needs {ways}, and the call has {listed(sorted(call.given)) or 'neither'}."
+            raise ArgumentError(msg)
+        return able
+
+    def with_groups(self, **groups: Any) -> Self:
+        """The same with another policy on groups; None leaves it as it is."""
+        changed = {name: value for name, value in groups.items() if value is not None}
+        return replace(self, **changed) if changed else self
+
+
+def keys_of(frame: pl.DataFrame) -> list[tuple[str, str]]:
+    """The columns that say what each row of a tidy frame is about, and their headings."""
+    keys = [(name, name) for name in key_columns(frame)]
+    for name, heading in _HEADINGS.items():
+        is_used = name in frame.columns and (name in {".by", ".group"} or frame[name].null_count() < len(frame))
+        keys += [(name, heading)] if is_used else []
+    return keys
+
+
+def note(consequence: str = "not compared") -> pl.Expr:
+    """The remark on groups that do not count."""
+    texts = {status: f"{reason}: {consequence}" for status, reason in _EXCLUDED.items()}
+    return pl.col(".status").replace_strict(texts, default="", return_dtype=pl.String).alias(NOTE)
+
+
+def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
+    """Features, and the crossing of all their columns."""
+    columns = {Column.of(part, "by").name: part for feature in features for part in feature}
+    is_there = any(len(feature) == len(columns) for feature in features)
+    return features if is_there else (*features, tuple(columns.values()))
+
+
+def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
+    """The rows of each outer group, and how many of them are of unknown groups, by feature and of any feature."""
+    unknown = Unknown.of("apart", audit.unknown_values, "audit()")
+    bys = [By.of(feature, "audit", unknown) for feature in crossings(call.features)]
+    group_by = call.counting.get("group_by")
+    tally = metric_set(*(instances.difference(*by.features) for by in bys)).tally(call.data, group_by=group_by)
+    names = key_names(tally.keys, "outer")
+    outer = dict(zip(names, (column.name for column in columns_of(tally.outer)), strict=True))
+    parts: list[pl.DataFrame] = []
+    for by in bys:
+        mask = _unknown_mask(tally, by)
+        rows = tally.cells.select(*names, "n", pl.when(mask).then("n").otherwise(0).alias("unknown"))
+        total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
+        counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)
+        parts.append(
+            counted.rename(outer).insert_column(len(names), pl.Series(".by", [by.text]).new_from_index(0, len(counted)))
+        )
+    return pl.concat(parts)
+
+
+def _unknown_mask(tally: Tally, by: By) -> pl.Series:
+    """The cells of a tally of which a feature is unknown."""
+    keys = tally.cells.select(tally.names(by.columns))
+    return by.unknown.mask(keys) if by.unknown else pl.Series([False]).new_from_index(0, len(keys))
+
+
+def _of_complete_rows(tally: Tally, bys: list[By]) -> Tally:
+    """A tally without the rows that are unknown in any feature."""
+    unknown = pl.Series([False]).new_from_index(0, len(tally.cells))
+    for by in bys:
+        unknown |= _unknown_mask(tally, by)
+    return replace(tally, cells=tally.cells.filter(~unknown))

@@ -1,0 +1,187 @@
+"""Audits of models that predict: clinical prediction (TRIPOD+AI), data under the EU AI Act, and model cards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidyfair.audits.named_audits import NOTE, NamedAudit, ValuesTable
+from tidyfair.audits.published import PublishedColumn
+from tidyfair.metric_sets import metric_tweak
+from tidyfair.metrics.classification import (
+    accuracy,
+    base_rate,
+    net_benefit,
+    precision,
+    selection_rate,
+    sens,
+    share_of_rows,
+    spec,
+    standardized_net_benefit,
+)
+from tidyfair.metrics.define import class_metric
+from tidyfair.metrics.probability import (
+    brier_class,
+    calibration_intercept,
+    calibration_ratio,
+    calibration_slope,
+    roc_auc,
+)
+
+if TYPE_CHECKING:
+    from tidyfair.specs.formulas import Number, Rate
+
+__all__: list[str] = []
+
+_CALIBRATION_IN_LOGITS = metric_tweak(calibration_intercept, "calibration_intercept_given_slope", slope="one")
+_ROWS = PublishedColumn(column=".n", heading="Rows")
+_NOTE = PublishedColumn(column=NOTE, heading="Note")
+
+
+def _column(metric: str, heading: str, digits: int = 3) -> PublishedColumn:
+    return PublishedColumn(column=metric, heading=heading, digits=digits)
+
+
+clinical_tripod_ai = NamedAudit(
+    name="clinical_tripod_ai",
+    title="Performance of a clinical prediction model in subgroups, TRIPOD+AI",
+    version="TRIPOD+AI statement of 2024-04-16, checklist of 2024-01-11",
+    source="BMJ 2024;385:e078378, items 12e, 20b, 21 and 23a",
+    purpose="discrimination, calibration, overall error and net benefit of risks, by subgroup, with intervals",
+    is_not=(
+        "a test of fairness: the statement guides reporting, and prescribes no measure, threshold or table",
+        "evidence that patients benefit; net benefit takes one threshold, and so one harm, for all groups",
+        "a judgement of bias in the study, or advice on care",
+    ),
+    readings=(
+        "Calibration in the large is the intercept in logits with the slope held at 1; O:E is observed over expected.",
+        "Net benefit depends on how frequent events are, so that groups are compared by the standardized one.",
+        "Intervals of calibration in the large and of the slope are of 200 replicates, unless `times` says otherwise.",
+    ),
+    tables=(
+        ValuesTable(
+            name="performance",
+            heading="Discrimination, calibration and overall error",
+            needs=("truth", "probs"),
+            metrics=(base_rate, roc_auc, _CALIBRATION_IN_LOGITS, calibration_slope, calibration_ratio, brier_class),
+            columns=(
+                _ROWS,
+                _column("base_rate", "Events"),
+                _column("roc_auc", "AUC"),
+                _column("calibration_intercept_given_slope", "Calibration in the large"),
+                _column("calibration_slope", "Calibration slope"),
+                _column("calibration_ratio", "O:E"),
+                _column("brier_class", "Brier score"),
+                _NOTE,
+            ),
+        ),
+        ValuesTable(
+            name="net_benefit",
+            heading="Net benefit",
+            needs=("truth", "probs", "threshold"),
+            metrics=(net_benefit, standardized_net_benefit),
+            at_risk=True,
+            columns=(
+                _ROWS,
+                _column("net_benefit", "Net benefit", 4),
+                _column("standardized_net_benefit", "Standardized net benefit"),
+                _NOTE,
+            ),
+        ),
+    ),
+)
+
+
+@class_metric(direction="minimize")
+def share_without_truth(positives: Number, negatives: Number, instances: Number) -> Rate:
+    """Share of rows whose truth is missing."""
+    return instances - positives - negatives, instances
+
+
+_LABELS = (base_rate, selection_rate, accuracy, sens, spec, precision)
+_OF_LABELS = (
+    _ROWS,
+    _column("base_rate", "Base rate"),
+    _column("selection_rate", "Selection rate"),
+    _column("accuracy", "Accuracy"),
+    _column("sens", "Sensitivity"),
+    _column("spec", "Specificity"),
+    _column("precision", "Precision"),
+    _NOTE,
+)
+
+eu_ai_act_data = NamedAudit(
+    name="eu_ai_act_data",
+    title="Groups in data sets, for the examination of data under the EU AI Act",
+    version=(
+        "Regulation (EU) 2024/1689 of 2024-06-13; looked at 2026-11-23, when an amending act was agreed that defers "
+        "duties for high-risk systems to 2027-12-02 and 2028-08-02"
+    ),
+    source="Regulation (EU) 2024/1689, Articles 10(2), 10(3), 10(4) and 15(3)",
+    unknown="group",
+    purpose="rows of each group and crossing, unknown ones too, the share of events, and how predictions do",
+    is_not=(
+        "an assessment of conformity: no article is satisfied by a table, and none prescribes a metric or a threshold",
+        "an examination of how the data came about, or of all gaps in them",
+        "legal advice",
+    ),
+    tables=(
+        ValuesTable(
+            name="data",
+            heading="Rows and events",
+            needs=("truth",),
+            metrics=(share_of_rows, share_without_truth, base_rate),
+            crossed=True,
+            columns=(
+                _ROWS,
+                _column("share_of_rows", "Share of rows"),
+                _column("share_without_truth", "Share without truth"),
+                _column("base_rate", "Share of events"),
+                _NOTE,
+            ),
+        ),
+        ValuesTable(
+            name="performance",
+            heading="Performance in each group",
+            needs=("truth", "estimate"),
+            metrics=_LABELS,
+            crossed=True,
+            columns=_OF_LABELS,
+        ),
+    ),
+)
+
+model_card = NamedAudit(
+    name="model_card",
+    title="Quantitative analyses of a model card",
+    version="Model Cards for Model Reporting, FAT* 2019",
+    source="Mitchell et al. (2019), section 4.7; arXiv 1810.03993",
+    purpose="the usual rates with intervals, by each feature (unitary results) and by all together (intersectional)",
+    is_not=(
+        "the card: intended use, factors, data, ethics and caveats are for people to write",
+        "a judgement that the model is fair, or fit for a use",
+    ),
+    tables=(
+        ValuesTable(
+            name="performance",
+            heading="Quantitative analyses",
+            needs=("truth", "estimate"),
+            metrics=_LABELS,
+            crossed=True,
+            columns=_OF_LABELS,
+        ),
+        ValuesTable(
+            name="scores",
+            heading="Quantitative analyses of scores",
+            needs=("truth", "probs"),
+            metrics=(roc_auc, calibration_ratio, brier_class),
+            crossed=True,
+            columns=(
+                _ROWS,
+                _column("roc_auc", "AUC"),
+                _column("calibration_ratio", "Observed : expected"),
+                _column("brier_class", "Brier score"),
+                _NOTE,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,143 @@
+"""Tables as they are published: rounded values under the headings of a rule, as frames, Markdown and HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from tidyfair.escapes import as_html, markdown_row, renamed, visible_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["PublishedColumn"]
+
+_ROUNDING = {"half_up": ROUND_HALF_UP, "up": ROUND_CEILING}
+_EXACT = 12
+"""Digits up to which a value is exact: what is beyond is no reason to round up."""
+_NOTHING = "\N{EN DASH}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedColumn:
+    """A column of a published table: the values that it shows, its heading, and how they are rounded.
+
+    Args:
+        column: The column of the tidy frame.
+        heading: The heading.
+        digits: The digits behind the point; without these and `significant`, values are shown as they are.
+        significant: The digits that are not leading zeros, for values that may be very small.
+        percent: Show values in percent.
+        rounding: `"half_up"`, as people round, or `"up"`, to the next number above.
+
+    >>> rate = PublishedColumn(column=".estimate", heading="Selection rate (%)", digits=1, percent=True)
+    >>> rate.values(pl.Series([0.47945, 0.0625])).to_list()
+    [47.9, 6.3]
+    """
+
+    column: str
+    heading: str
+    digits: int | None = None
+    significant: int | None = None
+    percent: bool = False
+    rounding: Literal["half_up", "up"] = "half_up"
+
+    def __str__(self) -> str:
+        """The heading, and how values are rounded."""
+        if self.significant is not None:
+            return f"{self.heading} ({self.significant} significant digits)"
+        if self.digits is None:
+            return self.heading
+        up = ", up" if self.rounding == "up" else ""
+        return f"{self.heading} ({self.digits} decimals{up})"
+
+    def values(self, column: pl.Series) -> pl.Series:
+        """The values of a column as they are published."""
+        if self.significant is not None:
+            return column.round_sig_figs(self.significant).alias(self.heading)
+        if self.digits is None:
+            return column.alias(self.heading)
+        values = [self._rounded(value) for value in column]
+        numbers = pl.Series(self.heading, values, dtype=pl.Float64)
+        return numbers if self.digits else numbers.cast(pl.Int64)
+
+    def _rounded(self, value: float | None) -> float | None:
+        if value is None:
+            return None
+        exact = Decimal(repr(value)) * (100 if self.percent else 1)
+        if not exact.is_finite():
+            return None
+        step = Decimal(1).scaleb(-(self.digits or 0))
+        return float(round(exact, _EXACT).quantize(step, _ROUNDING[self.rounding]))
+
+    def interval(self, value: dict[str, float | None]) -> str:
+        """A value and the ends of its interval as text."""
+        estimate, lower, upper = (self._rounded(value[name]) for name in (".estimate", ".lower", ".upper"))
+        if estimate is None or lower is None or upper is None:
+            return self.text(estimate)
+        return f"{self.text(estimate)} ({self.text(lower)} to {self.text(upper)})"
+
+    def text(self, value: object) -> str:
+        """A published value as text, with all its digits."""
+        if value is None:
+            return _NOTHING
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, float) and self.significant is not None:
+            return f"{value:.{self.significant}g}"
+        if isinstance(value, float) and self.digits is None:
+            return f"{value:g}"
+        if isinstance(value, float):
+            return f"{value:z,.{self.digits or 0}f}"
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+_AS_IT_IS = PublishedColumn(column="", heading="")
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table as it is published: its heading, its rounded values, and the columns that say how they are written."""
+
+    heading: str
+    values: pl.DataFrame
+    columns: tuple[PublishedColumn, ...]
+    """The last columns of the values; those before are keys."""
+
+    @classmethod
+    def of(
+        cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: tuple[PublishedColumn, ...]
+    ) -> PublishedTable:
+        """The keys of a frame, by name and heading, and its columns as they are published."""
+        series = [frame[name] for name, _ in keys] + [column.values(frame[column.column]) for column in columns]
+        headings = renamed([*(heading for _, heading in keys), *(column.heading for column in columns)])
+        return cls(heading, pl.DataFrame(dict(zip(headings, series, strict=True))), columns)
+
+    @property
+    def texts(self) -> pl.DataFrame:
+        """The values as texts, with all their digits."""
+        keys = self.values.width - len(self.columns)
+        written = [*([_AS_IT_IS] * keys), *self.columns]
+        texts: list[pl.Series] = []
+        for series, column in zip(self.values, written, strict=True):
+            texts.append(pl.Series(series.name, map(column.text, series), dtype=pl.String))
+        return visible_texts(pl.DataFrame(texts))
+
+    def markdown(self) -> str:
+        """As Markdown."""
+        texts = self.texts
+        head = [markdown_row(texts.columns), markdown_row(["---"] * texts.width)]
+        return "\n".join([*head, *(markdown_row(row) for row in texts.rows())])
+
+    def html(self) -> str:
+        """As HTML."""
+        texts = self.texts
+        body = "".join(_html_row(row, "td") for row in texts.rows())
+        return f"<table><thead>{_html_row(texts.columns, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def _html_row(cells: Sequence[Any], tag: str) -> str:
+    return "<tr>" + "".join(f"<{tag}>{as_html(cell)}</{tag}>" for cell in cells) + "</tr>"
