@@ -218,7 +218,17 @@ def test_signature_shows_that_data_are_required() -> None:
 
 def test_signature_of_a_factory_shows_its_options() -> None:
     plain = inspect.signature(tf.demographic_parity)
-    assert list(plain.parameters) == ["by", "aggregate", "name", "min_n", "to", "signed"]
+    assert list(plain.parameters) == [
+        "by",
+        "aggregate",
+        "name",
+        "min_n",
+        "min_share",
+        "unknown",
+        "unknown_values",
+        "to",
+        "signed",
+    ]
     assert plain.parameters["aggregate"].default == tf.difference()
     options = inspect.signature(tf.differential_fairness).parameters
     assert options["concentration"].default == 1

@@ -28,7 +28,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "probs": "score",
         "to": {"sex": "male", "race": "White"},
     },
-    "clinical_tripod_ai": {"truth": "repaid", "probs": "score", "threshold": [0.4, 0.6], "times": 2},
+    "clinical_tripod_ai": {"truth": "repaid", "probs": "score", "threshold": [0.4, 0.6]},
     "eu_ai_act_data": {"truth": "repaid", "estimate": "approved"},
     "model_card": {"truth": "repaid", "estimate": "approved", "probs": "score"},
 }

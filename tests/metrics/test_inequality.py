@@ -896,9 +896,15 @@ def test_unknown_options_raise_with_known_ones() -> None:
     assert "Did you mean 'concentration'?" in str(caught.value)
     with pytest.raises(tf.ArgumentError, match="Unknown option of demographic_parity 'alpha'"):
         tf.demographic_parity("race", alpha=1)
-    with pytest.raises(tf.ArgumentError, match="Known: 'benefit', 'alpha', 'aggregate', 'min_n', 'name'"):
+    with pytest.raises(
+        tf.ArgumentError,
+        match="Known: 'benefit', 'alpha', 'aggregate', 'min_n', 'min_share', 'unknown', 'unknown_values', 'name'",
+    ):
         tf.between_group_generalized_entropy_index("race", beta=1)
-    with pytest.raises(tf.ArgumentError, match="Known: 'benefit', 'aggregate', 'min_n', 'name'"):
+    with pytest.raises(
+        tf.ArgumentError,
+        match="Known: 'benefit', 'aggregate', 'min_n', 'min_share', 'unknown', 'unknown_values', 'name'",
+    ):
         tf.between_group_theil_index("race", alpha=2)
     with pytest.raises(tf.ArgumentError, match="'concentration'"):
         tf.differential_fairness("race", aggregate=tf.difference(), alpha=1)

@@ -217,14 +217,12 @@ class ValuesTable(AuditTable):
         metrics: The metrics.
         at_risk: Whether their option `at` is the threshold of the call, one by one where it has several.
         crossed: Whether the crossing of all features has a part of the table.
-        times: The number of replicates of intervals without a closed form, unless the call says otherwise.
         columns: The columns as they are published: of metrics, or of the columns `.n` and `.note`.
     """
 
     metrics: tuple[Metric, ...]
     at_risk: bool = False
     crossed: bool = False
-    times: int = 200
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
@@ -255,8 +253,7 @@ class ValuesTable(AuditTable):
         }  # fmt: skip
         members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
         tally = call.tally(members, without=without)
-        reading: dict[str, Any] = {"times": self.times, **call.reading}
-        frame = metric_set(*members).compute_by_group(tally, **reading, interval="auto", on_undefined="ignore")
+        frame = metric_set(*members).compute_by_group(tally, **call.reading, interval="auto", on_undefined="ignore")
         return frame.with_columns(note("not shown"))
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:

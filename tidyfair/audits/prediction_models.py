@@ -55,7 +55,6 @@ clinical_tripod_ai = NamedAudit(
     readings=(
         "Calibration in the large is the intercept in logits with the slope held at 1; O:E is observed over expected.",
         "Net benefit depends on how frequent events are, so that groups are compared by the standardized one.",
-        "Intervals of calibration in the large and of the slope are of 200 replicates, unless `times` says otherwise.",
     ),
     tables=(
         ValuesTable(

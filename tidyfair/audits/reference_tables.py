@@ -27,7 +27,7 @@ from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.arguments import is_value, one_of, proper_share, whole
+from tidyfair.specs.arguments import how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.options import CallOptions, ComputeOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.tally import BLOCK, HIDDEN, check_tally
@@ -481,7 +481,7 @@ def compare_groups(
     return GroupComparison(
         tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES),
-        proper_share("conf_level", conf_level), whole("times", times, 2), whole("seed", seed, 0),
+        proper_share("conf_level", conf_level), how_often(times), whole("seed", seed, 0),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED
 from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
 from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
-from tidyfair.specs.result_columns import RESERVED
+from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def smallest_difference(
     if missing := [name for name in (".metric", ".by", ".group", ".denominator") if name not in frame.columns]:
         msg = f"What is given is neither rows by group nor a result of `by_group`: it has no column {missing[0]!r}."
         raise ColumnError(msg)
-    keys = [name for name in frame.columns if name not in RESERVED]
+    keys = key_columns(frame)
     keys += [name for name in (".metric", ".by", ".level") if name in frame.columns]
     valued = frame.filter(pl.col(".estimate").is_not_null() & pl.col(".by").is_not_null())
     tables = [pl.DataFrame(schema=frame.select(keys).schema | _SHOWN)]
