@@ -160,3 +160,33 @@ def test_stratified_rejects_bad_metrics_and_strata() -> None:
         inference.stratified(tf.demographic_parity("race"), within="race")(LOANS, estimate="p")
     with pytest.raises(tf.ArgumentError, match="names their columns"):
         inference.stratified(tf.demographic_parity("race"), within=[])
+
+
+@pytest.mark.parametrize("metric", ["selection", "sens"])
+def test_ratios_within_strata_are_mantel_and_haenszels(metric: str) -> None:
+    hits, rows, other_hits, other_rows = strata(metric)
+    pooled: Any = StratifiedTable([
+        np.array([[a, n - a], [c, m - c]]) for a, n, c, m in zip(hits, rows, other_hits, other_rows, strict=True)
+    ])  # fmt: skip
+    compared = tf.demographic_parity if metric == "selection" else tf.equal_opportunity
+    test = inference.stratified(compared("race", to="White"), within="age_band")
+    result = test(LOANS, "y", "p").row(by_predicate=pl.col(".group") == "Black", named=True)
+    assert result[".ratio"] == pytest.approx(pooled.riskratio_pooled)
+    assert result[".odds_ratio"] == pytest.approx(pooled.oddsratio_pooled)
+    limits = [result[".odds_ratio_lower"], result[".odds_ratio_upper"]]
+    assert limits == pytest.approx(list(pooled.oddsratio_pooled_confint()))
+    # Greenland and Robins (1985), stratum by stratum
+    variance = above = below = 0.0
+    for a, n, c, m in zip(hits, rows, other_hits, other_rows, strict=True):
+        variance += ((a + c) * n * m - a * c * (n + m)) / (n + m) ** 2
+        above, below = above + a * m / (n + m), below + c * n / (n + m)
+    half = 1.959963984540054 * (variance / (above * below)) ** 0.5
+    expected = [above / below * np.exp(sign * half) for sign in (-1, 1)]
+    assert [result[".ratio_lower"], result[".ratio_upper"]] == pytest.approx(expected)
+
+
+def test_ratios_without_hits_are_null() -> None:
+    people = pl.DataFrame({"g": ["a", "b"] * 20, "s": ["x", "x", "y", "y"] * 10, "hired": [0, 1] * 20})
+    result = inference.stratified(tf.demographic_parity("g", to="b"), within="s")(people, estimate="hired")
+    assert result.select(".ratio", ".ratio_lower", ".odds_ratio", ".odds_ratio_upper").row(0) == (None,) * 4
+    assert result[".adjusted"].item() == -1

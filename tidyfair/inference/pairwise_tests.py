@@ -31,6 +31,8 @@ from tidyfair.intervals.proportions import (
     homogeneity,
     mantel_haenszel,
     mantel_haenszel_limits,
+    mantel_haenszel_odds_ratio,
+    mantel_haenszel_ratio,
     z_value,
 )
 from tidyfair.intervals.quantities import Shares
@@ -69,6 +71,8 @@ _STRATIFIED = {
     ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
     ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".p_homogeneity": pl.Float64,
     ".p_equal_odds": pl.Float64, ".pattern": pl.String,
+    ".ratio": pl.Float64, ".ratio_lower": pl.Float64, ".ratio_upper": pl.Float64,
+    ".odds_ratio": pl.Float64, ".odds_ratio_lower": pl.Float64, ".odds_ratio_upper": pl.Float64,
     ".n": pl.Int64, ".n_other": pl.Int64,
 }  # fmt: skip
 _WORST = {
@@ -353,6 +357,10 @@ def _within_strata(crude: float, strata: RateCounts, group: int, reference: int,
     adjusted, error = mantel_haenszel(*tables)
     (lower,), (upper,) = mantel_haenszel_limits(*tables, z_value(level))
     p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
+    ratio, odds_ratio = (
+        [None if math.isnan(end) else end for end in relative(*tables, z_value(level))]
+        for relative in (mantel_haenszel_ratio, mantel_haenszel_odds_ratio)
+    )
     differences = hits / rows - other_hits / other_rows
     is_reversed = bool((differences > 0).all() and crude < 0) or bool((differences < 0).all() and crude > 0)
     pattern = "alike"
@@ -364,6 +372,8 @@ def _within_strata(crude: float, strata: RateCounts, group: int, reference: int,
         ".adjusted": adjusted, ".lower": lower, ".upper": upper, ".std_error": error or None,
         ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
         ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
+        **dict(zip((".ratio", ".ratio_lower", ".ratio_upper"), ratio, strict=True)),
+        **dict(zip((".odds_ratio", ".odds_ratio_lower", ".odds_ratio_upper"), odds_ratio, strict=True)),
     }  # fmt: skip
 
 
@@ -497,8 +507,9 @@ def stratified(
         `.p_equal_odds`, of the odds ratios (Breslow and Day's, with Tarone's correction; null where no odds ratio is
         common to strata).
         `.pattern` is `simpson` where all strata have the other sign than the crude difference, `heterogeneous` where
-        differences vary so that one number for all of them says little, else `alike`. Strata without one of the two
-        groups do not count. It needs scipy.
+        differences vary so that one number for all of them says little, else `alike`. `.ratio` and `.odds_ratio` are
+        Mantel and Haenszel's ratio of rates (group over reference) and common odds ratio, each with limits; null where
+        one side has no hits, or nothing else. Strata without one of the two groups do not count. It needs scipy.
 
     >>> from tidyfair import demographic_parity
     >>> rows = [(g, d, p) for g, d, hits, size in (

@@ -339,6 +339,44 @@ def mantel_haenszel_limits(hits: Floats, rows: Floats, other_hits: Floats, other
     return _root(statistic, observed, np.array([-1.0]), z), _root(statistic, observed, np.array([1.0]), z)
 
 
+def mantel_haenszel_ratio(
+    hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, z: float
+) -> tuple[float, float, float]:
+    """The ratio of two shares within strata, and its limits; nan where one side has no hits.
+
+    Mantel and Haenszel's, with the error of its logarithm by Greenland and Robins (1985).
+    """
+    total = rows + other_rows
+    above, below = (hits * other_rows / total).sum(), (other_hits * rows / total).sum()
+    if not above or not below:
+        return math.nan, math.nan, math.nan
+    variance = ((hits + other_hits) * rows * other_rows / total**2 - hits * other_hits / total).sum() / (above * below)
+    return _about(above / below, z * math.sqrt(variance))
+
+
+def mantel_haenszel_odds_ratio(
+    hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, z: float
+) -> tuple[float, float, float]:
+    """The common odds ratio of strata, and its limits; nan where it is 0 or infinite.
+
+    Mantel and Haenszel's (1959), with the error of its logarithm by Robins, Breslow and Greenland (1986).
+    """
+    total, misses, other_misses = rows + other_rows, rows - hits, other_rows - other_hits
+    agree, differ = (hits + other_misses) / total, (misses + other_hits) / total
+    along, across = hits * other_misses / total, misses * other_hits / total
+    above, below = along.sum(), across.sum()
+    if not above or not below:
+        return math.nan, math.nan, math.nan
+    mixed = (agree * across + differ * along).sum() / (2 * above * below)
+    variance = (agree * along).sum() / (2 * above**2) + mixed + (differ * across).sum() / (2 * below**2)
+    return _about(above / below, z * math.sqrt(variance))
+
+
+def _about(value: float, half: float) -> tuple[float, float, float]:
+    """A ratio, with limits that are so far from it on the logarithmic scale."""
+    return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
+
+
 def cochran_mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:
     """The probability of such differences within strata if there are none (Cochran; Mantel and Haenszel, 1959)."""
     total, all_hits = rows + other_rows, hits + other_hits

@@ -25,6 +25,7 @@ RESERVED = frozenset({
     ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
     ".additive", ".estimate_reference", ".reference", ".scale", ".disparity",
+    ".ratio", ".ratio_lower", ".ratio_upper", ".odds_ratio", ".odds_ratio_lower", ".odds_ratio_upper",
     ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
     # how sure they are
     ".lower", ".upper", ".lower_bound", ".upper_bound", ".disparity_lower_bound", ".disparity_upper_bound",
