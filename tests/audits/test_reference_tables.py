@@ -137,6 +137,16 @@ def test_the_rest_and_all_rows() -> None:
         assert overall[".p_value"] == rest[".p_value"]
 
 
+def test_rates_of_some_rows_are_mixtures_by_those_rows() -> None:
+    of_rest = table(tf.sens, data=LOANS, call=CALL, by="sex", to="rest")
+    of_all = table(tf.sens, data=LOANS, call=CALL, by="sex", to="overall")
+    repaid = dict(LOANS.filter(pl.col("repaid") == "yes")["sex"].value_counts().rows())
+    for sex, count in repaid.items():
+        share = count / sum(repaid.values())
+        for column in (".disparity", ".lower", ".upper"):
+            assert row(of_all, sex)[column] == pytest.approx(row(of_rest, sex)[column] * (1 - share))
+
+
 @pytest.mark.parametrize(
     "metric", [tf.selection_rate, tf.f_meas, tf.roc_auc, tf.brier_class], ids=lambda item: item.name
 )

@@ -905,3 +905,14 @@ def test_label_that_one_group_lacks_does_not_take_the_limits_of_the_others() -> 
     columns = (".estimate", ".lower", ".upper")
     assert expected[".upper"].item() is not None
     assert result.select(columns).row(0) == pytest.approx(expected.select(columns).row(0))
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_rates_of_some_rows_have_closed_limits_of_distances_to_the_rest(to: str) -> None:
+    result = tf.sens.difference("race", to=to)(LOANS, **CALL, interval="auto")
+    assert result[".method"].item() == "pairwise"
+    repaid = LOANS.filter(pl.col("repaid") == "yes")
+    selected = {name: value for name, value in CALL.items() if name != "truth"}
+    expected = tf.selection_rate.difference("race", to=to)(repaid, **selected, interval="auto")
+    columns = (".estimate", ".lower", ".upper")
+    assert result.select(columns).row(0) == pytest.approx(expected.select(columns).row(0), abs=0.005)

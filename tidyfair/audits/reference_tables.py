@@ -16,6 +16,7 @@ from tidyfair.audits.references import (
     check_best,
     limits_to_overall,
     reference_index,
+    share_of_group,
 )
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
@@ -310,7 +311,8 @@ class _Table:
 
         value = family.quantities.value[sides.group]
         rest = np.array([float(quantities.value[1]) for quantities, _, _ in sides.pairs])
-        return limits_to_overall(limits, value, rest, sides.other, sides.share, self._scale(family.spec))
+        share = share_of_group(value, rest, sides.other, sides.share)
+        return limits_to_overall(limits, value, rest, sides.other, share, self._scale(family.spec))
 
     def _is_rate(self, family: Family) -> bool:
         """Check whether values are shares of rows that count alike, and are independent."""

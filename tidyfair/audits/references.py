@@ -138,6 +138,16 @@ def _sides(index: int, groups: int) -> pl.Series:
     return pl.Series(["privileged" if group == index else "unprivileged" for group in range(groups)], dtype=SIDES)
 
 
+def share_of_group(value: Floats, rest: Floats, overall: Floats, by_rows: Floats) -> Floats:
+    """The share of groups in the value of all rows, which lies between theirs and that of the rest."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (overall - rest) / (value - rest)
+    # equal values say nothing, nor does a value that is no mean of the two
+    return np.where((share >= 0) & (share <= 1), share, by_rows)
+
+
 def limits_to_overall(
     limits: Limits, value: Floats, rest: Floats, overall: Floats, share: Floats, scale: Scale
 ) -> Limits:

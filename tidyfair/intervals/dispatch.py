@@ -483,6 +483,11 @@ def _closed_form(
     return interval
 
 
+def _size_column(tally: Tally) -> str:
+    """The column of what the mean of several groups weights their values by; with weights, of those of all rows."""
+    return "counted_rows" if tally.weights is None else "weight"
+
+
 def _is_beside_rest(
     tally: Tally, spec: MetricSpec, aggregate: Contrast, kinds: Mapping[str, Kind], rows: pl.DataFrame
 ) -> bool:
@@ -494,7 +499,7 @@ def _is_beside_rest(
         return False
     if not all(kinds[name] == "share" or is_mean(formula) for name, formula in spec.formulas):
         return False
-    value, weight = pl.col("estimate"), pl.col("weight")
+    value, weight = pl.col("estimate"), pl.col(_size_column(tally))
     total = (value * weight).sum()
     mean = total / weight.sum()
     if aggregate.to == "rest":
@@ -514,7 +519,7 @@ def _beside_rest(
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, _ = _families(evaluated, spec, part, kinds)
         weights = [
-            of_family["weight"].to_numpy().astype(float)
+            of_family[_size_column(evaluated.evaluator.tally)].to_numpy().astype(float)
             for _, of_family in part.group_by("name", LEVEL, maintain_order=True)
         ]
         families = [WithRest.of(family, weight) for family, weight in zip(of_groups, weights, strict=True)]
