@@ -239,3 +239,33 @@ def test_command_line_takes_the_groups_of_a_named_audit_from_it(
     assert "not compared" not in out
     _, out, _ = called(capsys, "audit", file, *flags, "--min-n", "30")
     assert "few rows: not compared" in out
+
+
+def test_medians_of_weighted_rows_are_refused() -> None:
+    data = lending(200).with_columns(often=2)
+    for option in ("case_weights", "frequency_weights"):
+        weighted: dict[str, Any] = {option: "often"}
+        with pytest.raises(tdf.ArgumentError, match=f"takes no `{option}`"):
+            tdf.audit("nyc_ll144", data, probs="score", by="sex", **weighted)
+
+
+def test_columns_of_a_test_are_empty_where_there_is_none() -> None:
+    data = lending(500)
+    call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "by": "sex", "to": "male"}
+    plain = tdf.audit("lending_adverse_impact", data, **call).published()["p (Fisher)"]
+    weighted = tdf.audit("lending_adverse_impact", data, **call, case_weights="weight").published()["p (Fisher)"]
+    assert plain.null_count() == 1
+    assert weighted.null_count() == len(weighted)
+
+
+def test_scores_with_a_truth_have_the_same_table_from_pandas() -> None:
+    data = lending(300).with_columns(pl.col(pl.Enum).cast(pl.String))
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "by": "sex"}
+    results = [tdf.audit("nyc_ll144", frame, **call).published().rows() for frame in (data, data.to_pandas())]
+    assert results[0] == results[1]
+
+
+def test_a_small_sample_of_two_has_no_correction() -> None:
+    people = pl.DataFrame({"score": [1.0, 2.0, 30.0], "g": ["a", "a", "b"]})
+    result = tdf.standardized_differences(people, "score", by="g", to="a", corrected=True)
+    assert result.filter(pl.col(".group") == "b")[".disparity"].item() is None

@@ -307,3 +307,38 @@ def test_ratios_of_means_that_are_positive() -> None:
     result = row(table(tf.mean_prediction, data=people, call={"estimate": "x"}, by="g", to="b", scale="ratio"), "a")
     assert result[".disparity"] == pytest.approx(0.5)
     assert 0 < result[".lower"] < 0.5 < result[".upper"] < math.inf
+
+
+def test_a_group_alone_is_its_own_reference() -> None:
+    people = pl.DataFrame(
+        {"fold": [1, 1, 2, 2, 2, 2], "sex": ["f", "f", "f", "f", "m", "m"], "hired": [1, 0, 1, 1, 0, 1]}
+    )
+    call: dict[str, Any] = {"estimate": "hired", "group_by": "fold"}
+    result = table(tf.selection_rate, data=people, call=call, by="sex")
+    assert result.select("fold", "sex", ".disparity").rows() == [(1, "f", 0.0), (2, "f", 0.0), (2, "m", -0.5)]
+    alone = table(tf.selection_rate, data=people.filter(fold=1), call={"estimate": "hired"}, by="sex", to="rest")
+    assert alone.select(".disparity", ".status").row(0) == (None, "no_reference")
+
+
+def test_the_group_is_counted_once_in_tests_against_all_rows() -> None:
+    call: dict[str, Any] = CALL | {"explain": True}
+    tables = [table(tf.selection_rate, data=LOANS, call=call, by="race", to=to, test="z") for to in ("rest", "overall")]
+    for column in (".p_value", ".deviations"):
+        assert tables[0][column].to_list() == pytest.approx(tables[1][column].to_list())
+    black = row(tables[1], "Black")
+    hits, rows = LOANS.filter(race="Black").select((pl.col("approved") == "yes").sum(), pl.len().alias("rows")).row(0)
+    assert black[".flip_flop"] == pytest.approx((hits + 1) / rows - black[".estimate_reference"])
+
+
+def test_ratios_of_nothing_to_nothing_are_null() -> None:
+    people = pl.DataFrame({"g": ["a", "b"] * 10, "hired": [0] * 20})
+    call: dict[str, Any] = {"estimate": "hired", "pos_label": 1}
+    result = table(tf.selection_rate, data=people, call=call, by="g", to="highest", scale="ratio")
+    assert result.select(".disparity", ".status").rows() == [(None, "zero_denominator")] * 2
+
+
+def test_a_metric_is_compared_by_a_feature_once() -> None:
+    with pytest.raises(tf.ArgumentError, match="two metrics selection_rate by sex"):
+        compare(tf.selection_rate, by=["sex", "sex"])
+    with pytest.raises(tf.ColumnError, match="selection_rate: the data are grouped by 'sex'"):
+        compare(tf.selection_rate, by="sex")(APPLICANTS, estimate="hired", group_by="sex")

@@ -153,6 +153,8 @@ def test_tests_of_rates_leave_out_the_groups_that_metrics_do() -> None:
     for test in (tf.pairwise, tf.inference.worst_groups, tf.inference.disparity_test):
         result = test(tf.equal_opportunity("race", unknown="apart"))(LOANS, **CALL)
         assert_frame_equal(result, test(tf.equal_opportunity("race"))(KNOWN, **CALL))
+    within = tf.inference.stratified(tf.demographic_parity("race", unknown="apart"), within="sex")(LOANS, **CALL)
+    assert_frame_equal(within, tf.inference.stratified(tf.demographic_parity("race"), within="sex")(KNOWN, **CALL))
     compared = tf.pairwise(tf.demographic_parity("race", **options))(LOANS, **CALL)
     assert_frame_equal(compared, tf.pairwise(tf.demographic_parity("race"))(large, **CALL))
 

@@ -210,7 +210,7 @@ class _Settings:
         """The deviation of two groups, and their standardized difference with its limits."""
         size, other_size = group[".n"], other[".n"]
         freedom = other_size - 1 if self.spread == "reference" else size + other_size - 2
-        deviation = self._deviation(group, other, overall) if freedom > 0 else None
+        deviation = self._deviation(group, other, overall) if freedom > int(self.corrected) else None
         if not deviation:
             return _NO_NUMBERS
         factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0

@@ -89,6 +89,12 @@ class AuditCall:
         if source.sides:
             msg = "audit(): medians are those of columns in `group_by`, and privileged(…) is none; name columns."
             raise ArgumentError(msg)
+        for name in ("case_weights", "frequency_weights"):
+            if self.counting.get(name) is not None:
+                msg = (
+                    f"audit(): the median of scores is that of rows, and takes no `{name}`: repeat the rows, or filter."
+                )
+                raise ArgumentError(msg)
         score = Column.of(self.counting["probs"], "probs")
         wanted = {"score": ("probs", score)}
         for number, column in enumerate(source.outer):
@@ -108,14 +114,13 @@ class AuditCall:
         counting["group_by"] = source.group_by or None
         reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
         reading["pos_label"] = True
-        return replace(self, data=decided, estimate=_ABOVE_MEDIAN, counting=counting, reading=reading)
+        return replace(self, truth=None, data=decided, estimate=_ABOVE_MEDIAN, counting=counting, reading=reading)
 
     def _other_columns(self) -> list[tuple[str, Column]]:
         """The columns that are read beside the scores, and their roles."""
         columns = [("by", Column.of(part, "by")) for feature in self.features for part in feature]
-        for role in ("case_weights", "frequency_weights", "cluster"):
-            if self.counting.get(role) is not None:
-                columns.append((role, Column.of(self.counting[role], role)))
+        if self.counting.get("cluster") is not None:
+            columns.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
         return columns
 
 
@@ -192,7 +197,9 @@ class ComparisonTable(AuditTable):
             tally = _of_complete_rows(tally, [metric.by for metric in comparison.metrics])
         reading = {name: value for name, value in call.reading.items() if name not in _OF_COMPARISONS}
         frame = comparison.compute(tally, explain=True, **reading)
-        frame = frame.with_columns(note())
+        # of rows that do not count alike there is no such test, and a column that is headed by it is empty
+        is_asked = pl.col(".test") == self.test
+        frame = frame.with_columns(pl.when(is_asked).then(".p_value").alias(".p_value"), note())
         for derive in self.derived:
             frame = derive(frame)
         return frame

@@ -23,7 +23,7 @@ from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.dispatch import families
-from tidyfair.intervals.pairs import EQUALITY, Scale, compare_values, method_of, p_value, pair_limits
+from tidyfair.intervals.pairs import Scale, compare_values, method_of, p_value, pair_limits
 from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tidyfair.intervals.quantities import Quantities
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import Treatment
+    from tidyfair.specs.groups import By, Treatment
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
@@ -111,8 +111,7 @@ class GroupComparison(CalledOnData):
 
     @property
     def _run(self) -> Run:
-        numbered = (replace(metric, name=f"\0{index}") for index, metric in enumerate(self.metrics))
-        return metric_set(*numbered).run
+        return metric_set(*self.metrics).run
 
     def _reading(self, columns: AbstractSet[str]) -> Self:
         return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
@@ -197,7 +196,9 @@ class _Table:
 
     def _number(self, spec: int) -> int:
         """The number of a metric among those of the call, of which some may be evaluated apart."""
-        return int(self.evaluated.specs[spec].name.removeprefix("\0"))
+        own = self.evaluated.specs[spec]
+        numbers = {(metric.name, metric.by): number for number, metric in enumerate(self.settings.metrics)}
+        return numbers[own.name, cast("By", own.by)]
 
     def _to(self, spec: int) -> object:
         return self.settings.to[self._number(spec)]
@@ -216,8 +217,10 @@ class _Table:
                 self.status[row] = Status.NO_REFERENCE.value
             return None
         count, name = len(rows), rows["text"][reference]
-        hits, denominator = _counts(rows)
         self._show_reference(rows["row"][reference], name, float(quantities.value[reference]), family.spec)
+        if count == 1:
+            return None
+        hits, denominator = _counts(rows)
         return _Sides(
             group=np.delete(np.arange(count), reference),
             other=np.full(count - 1, quantities.value[reference]),
@@ -229,9 +232,14 @@ class _Table:
 
     def _show_reference(self, row: int, name: str, value: float, spec: int) -> None:
         """The row of a reference, which equals itself."""
+        import numpy as np
+
+        disparity = float(compare_values(np.array([value]), np.array([value]), self._scale(spec))[0])
         self.texts[".reference"][row] = name
         self.numbers[".estimate_reference"][row] = value
-        self.numbers[".disparity"][row] = EQUALITY[self._scale(spec)]
+        self.numbers[".disparity"][row] = disparity
+        if math.isnan(disparity):
+            self.status[row] = Status.ZERO_DENOMINATOR.value
 
     def _contexts(self, family: Family, beside: Mapping[Any, AgainstRest]) -> _Sides | None:
         """All rows, or all other groups, that each group of a family is compared with."""
@@ -279,12 +287,14 @@ class _Table:
             ".lower": limits[0], ".upper": limits[1],
         }  # fmt: skip
         hits, denominator = (counts[sides.group] for counts in _counts(rows))
+        others = self._others(family, sides)
         is_rate = self._is_rate(family)
         test = self._test(is_rate=is_rate)
         if is_rate:
-            columns |= _selections(value, denominator, hits, sides, scale)
+            is_overall = self._to(family.spec) == "overall"
+            columns |= _selections(value, (hits, denominator), sides, others, scale, is_overall=is_overall)
         if test in {"fisher", "mid_p"}:
-            tables = np.column_stack([hits, denominator, *self._others(family, sides)]).round().astype(np.int64)
+            tables = np.column_stack([hits, denominator, *others]).round().astype(np.int64)
             columns[".p_value"] = np.array([fisher(*row, mid_p=test == "mid_p") for row in tables.tolist()])
         elif test == "z":
             columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
@@ -292,6 +302,8 @@ class _Table:
             columns[".p_value"] = np.array([p_value(*pair, scale) for pair in sides.pairs])
         for name, values in columns.items():
             self.numbers[name][index] = values
+        for row in index[np.isnan(columns[".disparity"])].tolist():
+            self.status[row] = Status.ZERO_DENOMINATOR.value
         method = method_of(family.quantities, scale)
         for row, name, no_limit in zip(index.tolist(), sides.names, np.isnan(limits[0]).tolist(), strict=True):
             self.texts[".reference"][row] = name
@@ -376,20 +388,27 @@ def _limits(pairs: Sequence[tuple[Quantities, int, int]], z: float, scale: Scale
     return np.array([float(low[0]) for low, _ in ends]), np.array([float(high[0]) for _, high in ends])
 
 
-def _selections(value: Array, denominator: Array, hits: Array, sides: _Sides, scale: Scale) -> dict[str, Array]:
-    """The shortfall of selections, the standard deviations between rates, and the disparity if one selection moved."""
+def _selections(
+    value: Array, counts: tuple[Array, Array], sides: _Sides, others: tuple[Array, Array], scale: Scale, *,
+    is_overall: bool,
+) -> dict[str, Array]:  # fmt: skip
+    """The shortfall of selections, the standard deviations between rates, and the disparity if one selection moved.
+
+    `others` are the counts of the rows that are not of the group; among all rows together a selection only moves.
+    """
     import numpy as np
 
-    other_hits, other_rows = sides.counts
+    (hits, denominator), (other_hits, other_rows) = counts, others
     together = (hits + other_hits) / (denominator + other_rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(together * (1 - together) * (1 / denominator + 1 / other_rows))
-        moved = compare_values((hits + 1) / denominator, (other_hits - 1) / other_rows, scale)
+        reference = sides.other if is_overall else (other_hits - 1) / other_rows
+        moved = compare_values((hits + 1) / denominator, reference, scale)
         return {
-            ".numerator_reference": other_hits,
-            ".denominator_reference": other_rows,
+            ".numerator_reference": sides.counts[0],
+            ".denominator_reference": sides.counts[1],
             ".shortfall": (sides.other - value) * denominator,
-            ".deviations": np.where(error > 0, (value - sides.other) / error, 0.0),
+            ".deviations": np.where(error > 0, (value - other_hits / other_rows) / error, 0.0),
             ".flip_flop": np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
         }
 
@@ -479,7 +498,9 @@ def compare_groups(
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
         _check(metric, reference, own_scale)
-        compared.append(replace(metric, aggregate=difference(reference if reference in CONTEXTS else None)))
+        aggregate = difference(reference if reference in CONTEXTS else None)
+        compared.append(replace(metric, name=metric.metrics[0].name, aggregate=aggregate))
+    metric_set(*compared)  # refuses a metric that is compared twice
     return GroupComparison(
         tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES),

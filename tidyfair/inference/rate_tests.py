@@ -302,6 +302,11 @@ def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -
         row_cells, stratum = rows[GROUP_CELL].to_numpy(), np.zeros(len(rows), dtype=np.int64)
     else:
         row_cells, stratum = _cells_and_strata(case.metric, case.evaluated, case.crossed, rows)
+    # strata have no unknown groups of their own
+    known = ~case.evaluated.group_cells.excluded[row_cells]
+    row_cells, stratum, numerators, denominators = (
+        column[known] for column in (row_cells, stratum, numerators, denominators)
+    )
     group_cells, group = np.unique(row_cells, return_inverse=True)
     shape = (int(stratum.max(initial=-1)) + 1, len(group_cells))
     numerator, denominator = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
