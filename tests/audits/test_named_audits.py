@@ -65,9 +65,9 @@ def test_audits_are_frozen_values(name: str) -> None:
     assert copy.deepcopy(audit) == audit
     assert replace(audit, min_n=5) != audit
     with pytest.raises(FrozenInstanceError):
-        audit.min_n = 5  # pyright: ignore[reportAttributeAccessIssue]
+        audit.min_n = 5  # pyright: ignore[reportAttributeAccessIssue] - what must fail
     with pytest.raises(TypeError):
-        tdf.NAMED_AUDITS["other"] = audit  # pyright: ignore[reportIndexIssue]
+        tdf.NAMED_AUDITS["other"] = audit  # pyright: ignore[reportIndexIssue] - as above
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -177,7 +177,7 @@ def test_calls_that_do_not_fit_say_what_to_write(loans: pl.DataFrame) -> None:
     with pytest.raises(tdf.ArgumentError, match=r"audit\(\) takes no `interval`"):
         tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", interval="auto")
     with pytest.raises(tdf.ArgumentError, match=r"takes the name of an audit first"):
-        tdf.audit(loans, "nyc_ll144", by="sex")  # pyright: ignore[reportArgumentType]
+        tdf.audit(loans, "nyc_ll144", by="sex")  # pyright: ignore[reportArgumentType] - a slip
     with pytest.raises(tdf.ArgumentError, match="'pos_lable'"):
         tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", pos_lable="yes")  # pyright: ignore[reportCallIssue]
     with pytest.raises(tdf.ColumnError, match="holds no numbers, so that there is no median"):

@@ -158,7 +158,7 @@ def _texts(keys: pl.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class _Settings:
-    """How means are compared."""
+    """The settings of a comparison of means."""
 
     spread: Spread
     corrected: bool

@@ -48,7 +48,7 @@ class FiledAudit:
     """A named audit of some data: tidy tables, the tables as they are published, and a statement; made by `audit`."""
 
     audit: NamedAudit
-    """What was computed, with the groups that count."""
+    """The frames that an audit has computed, and their published form."""
     tables: Mapping[str, Any]
     """The tidy frames by name, of the caller's kind; `"unknown"` counts the rows of unknown groups."""
     _frames: Mapping[str, pl.DataFrame] = field()
@@ -71,7 +71,7 @@ class FiledAudit:
 
     @property
     def statement(self) -> tuple[str, ...]:
-        """What the audit is and is not, its source and version, and how unknown and small groups were treated."""
+        """Sentences on the purpose, source and version of the audit, and on unknown and small groups."""
         named = self.audit
         return (
             f"{named.title}: {named.purpose}.",

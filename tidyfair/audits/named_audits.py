@@ -52,7 +52,7 @@ _EXCLUDED = {
 
 @dataclass(frozen=True, kw_only=True)
 class AuditCall:
-    """What an audit is called with: rows, columns, features, reference and options."""
+    """The arguments of an audit: rows, columns, features, reference and options."""
 
     data: Any
     truth: Any = None
@@ -64,7 +64,7 @@ class AuditCall:
     reading: Mapping[str, Any]
 
     def tally(self, metrics: Iterable[Metric | GroupwiseMetric], *, without: Collection[str] = ()) -> Tally:
-        """What metrics count, without some of the options."""
+        """The tally of some metrics, counted without some of the options."""
         counting: dict[str, Any] = {name: value for name, value in self.counting.items() if name not in without}
         if counting.get("cluster") is None:
             # intervals need to see how much sums vary from part to part
@@ -345,7 +345,7 @@ class NamedAudit:
 
     @property
     def policy(self) -> str:
-        """How unknown and small groups are treated."""
+        """The treatment of unknown and small groups, in a sentence."""
         treatments = {
             "apart": "rows of unknown groups are counted, and not compared",
             "drop": "rows of unknown groups are not listed",

@@ -247,18 +247,18 @@ class _Table:
 
         to, rows = str(self._to(family.spec)), family.rows
         group: list[int] = []
-        found: list[AgainstRest] = []
+        pairs: list[AgainstRest] = []
         for index, cell in enumerate(rows[GROUP_CELL].to_list()):
             pair = beside.get((family.spec, family.outer, family.level, cell))
             if pair is None:
                 self.status[rows["row"][index]] = Status.NO_REFERENCE.value
             else:
                 group.append(index)
-                found.append(pair)
-        if not found:
+                pairs.append(pair)
+        if not pairs:
             return None
         chosen = np.array(group)
-        counts = np.array([pair.numerator for pair in found]), np.array([pair.denominator for pair in found])
+        counts = np.array([pair.numerator for pair in pairs]), np.array([pair.denominator for pair in pairs])
         if to == "overall":
             own = _counts(rows)
             counts = counts[0] + own[0][chosen], counts[1] + own[1][chosen]
@@ -267,8 +267,8 @@ class _Table:
             other=rows[to].to_numpy()[chosen],
             counts=counts,
             names=[to] * len(chosen),
-            pairs=[(pair.quantities, 0, 1) for pair in found],
-            share=np.array([pair.share for pair in found]),
+            pairs=[(pair.quantities, 0, 1) for pair in pairs],
+            share=np.array([pair.share for pair in pairs]),
         )
 
     def _compare(self, family: Family, sides: _Sides) -> None:

@@ -58,7 +58,7 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
 
 @dataclass(frozen=True)
 class Groups:
-    """Which groups are compared: the options of factories, stated once for all metrics of an audit."""
+    """The groups that are compared: the options of factories, stated once for all metrics of an audit."""
 
     min_n: int = 0
     min_share: float = 0.0

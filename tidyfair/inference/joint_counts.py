@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 HALF_ROW = 0.5
-"""What is added to each cell where errors are worked out."""
+"""The rows that are added to each cell where errors are worked out."""
 _STEP = 0.25
 """The step of derivatives there."""
 _BLOCK = 2**15
@@ -31,7 +31,7 @@ _BLOCK = 2**15
 
 @dataclass(frozen=True, eq=False)
 class JointCounts:
-    """How many rows of each group with and without the event are selected by each two models."""
+    """The rows of each group, with and without the event, that two models select, for all pairs of models."""
 
     both: Array
     """Groups by truth (without, with) by models by models; the diagonal is what one model selects."""
@@ -101,7 +101,7 @@ def values_of(formula: Formula, cells: Array) -> tuple[Array, Array]:
 
 
 def influences_of(formula: Formula, cells: Array) -> Array:
-    """What one row more in each cell adds to the values of a formula, with half a row more in each."""
+    """The change of the values of a formula by one row more in each cell, with half a row more in each."""
     import numpy as np
 
     there = cells + HALF_ROW

@@ -54,7 +54,7 @@ __all__ = ["ProbabilisticGroups", "probabilistic_groups"]
 _REST, _OVERALL, _MAJORITY = "rest", "overall", "majority"
 _REFERENCES = (_REST, _OVERALL, _MAJORITY)
 _ROUNDED = 1e-6
-"""How far from 1 the probabilities of a row may add up."""
+"""The largest distance from 1 of the sum of the probabilities of a row."""
 _FEW_ROWS = 10
 """Fewer rows than this for each value of the proxy say little of how often these have an outcome."""
 _HIT, _MISS, _OTHER = range(3)
@@ -456,7 +456,7 @@ class _End:
     center: float
     """That of the population, of which the rows are a sample."""
     influence: Array
-    """What a row of each kind and value adds to the center."""
+    """The contribution of a row of each kind and value to the center."""
     squares: Array
     """The sums of squared weights of these rows."""
     effective_rows: float

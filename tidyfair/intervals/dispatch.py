@@ -165,13 +165,13 @@ def families(tally: Tally, evaluated: Evaluated, options: Options) -> list[Famil
     reach = _with_reach(tally, evaluated, dict.fromkeys(estimated, z_value(options.conf_level)), options)
     valued = evaluated.with_rows(reach.filter(pl.col("estimate").is_not_null()))
     rows = _with_deviations(tally, valued, estimated, options)
-    found: list[Family] = []
+    of_outer_groups: list[Family] = []
     for (number, outer, level), part in rows.group_by("spec", "outer", LEVEL, maintain_order=True):
         spec = evaluated.specs[int(str(number))]
         ((_, formula),) = spec.formulas
         quantities = quantities_of(kinds[int(str(number))], spec, formula, part, evaluated)
-        found.append(Family(int(str(number)), int(str(outer)), int(str(level)), part, quantities))
-    return found
+        of_outer_groups.append(Family(int(str(number)), int(str(outer)), int(str(level)), part, quantities))
+    return of_outer_groups
 
 
 def _of_values_alone(

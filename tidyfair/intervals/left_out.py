@@ -44,7 +44,7 @@ _ADDED_CHANGES = 2.0
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """What is left out of each replicate; replicate 0 has everything."""
+    """The unit that is left out of each replicate; replicate 0 has everything."""
 
     units: pl.DataFrame
     """For the keys of outer groups and the number of a replicate: the `stratum` of what it lacks, the `weight` of all

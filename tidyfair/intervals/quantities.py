@@ -207,7 +207,7 @@ class Shares(Quantities):
     rows: Floats
     """The effective number of rows that a share is of."""
     weighted: Weighted | None = None
-    """What its weights say of how unsure that number is."""
+    """The rows by their weights, which say how unsure that number is."""
 
     @classmethod
     def of_counts(cls, hits: Floats, rows: Floats) -> Shares:

@@ -37,7 +37,7 @@ class Unseen:
     """The sums of all rows of groups."""
     parts: Sequence[Mapping[str, Array]]
     rows: float
-    """How much of a row each part is."""
+    """The part of a row that is added."""
 
     @property
     def sums(self) -> dict[str, Array]:
