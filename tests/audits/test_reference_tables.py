@@ -342,3 +342,12 @@ def test_a_metric_is_compared_by_a_feature_once() -> None:
         compare(tf.selection_rate, by=["sex", "sex"])
     with pytest.raises(tf.ColumnError, match="selection_rate: the data are grouped by 'sex'"):
         compare(tf.selection_rate, by="sex")(APPLICANTS, estimate="hired", group_by="sex")
+
+
+def test_groupwise_metrics_leave_out_the_same_groups() -> None:
+    groupwise = table(tf.demographic_parity("race"), min_n=20)
+    ordinary = table(tf.detection_prevalence, by="race", min_n=20)
+    assert_frame_equal(groupwise, ordinary)
+    assert set(groupwise.filter(pl.col(".n") == 3)[".status"]) == {"unknown"}
+    with pytest.raises(tf.ArgumentError, match="has a feature of its own, 'race'; leave out `by`"):
+        compare(tf.demographic_parity("race"), by="sex")

@@ -18,6 +18,7 @@ from tidyfair.audits.references import (
     reference_index,
     share_of_group,
 )
+from tidyfair.audits.usual_metrics import Groups
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
@@ -527,11 +528,15 @@ def _members(
             if isinstance(part, Metric):
                 members += _by_features(part, features, groups)
             elif isinstance(part, GroupwiseMetric):
-                members += [replace(part, metrics=(base,), less=(), otherwise=()) for base in part.metrics]
+                limited = Groups.read("compare_groups", **groups).limited(part)
+                members += [replace(limited, metrics=(base,), less=(), otherwise=()) for base in part.metrics]
             else:
                 raise ArgumentError(_no_metric(part))
     if not members:
         msg = 'compare_groups() needs a metric and a feature: `compare_groups(selection_rate, by="sex")`.'
+        raise ArgumentError(msg)
+    if features and not any(isinstance(metric, Metric | MetricSet) for metric in given):
+        msg = f"compare_groups(): {members[0].name} has a feature of its own, {members[0].by.text!r}; leave out `by`."
         raise ArgumentError(msg)
     return members
 

@@ -65,10 +65,10 @@ class Groups:
     unknown: Unknown | None = None
 
     @classmethod
-    def read(cls, name: str, min_n: object, min_share: object, unknown: object, values: object) -> Groups:
+    def read(cls, name: str, min_n: object, min_share: object, unknown: object, unknown_values: object) -> Groups:
         """The options of a call, checked."""
         least = whole("min_n", min_n, 0, of=name)
-        return cls(least, number("min_share", min_share, 0, 1), Unknown.of(unknown, values, name))
+        return cls(least, number("min_share", min_share, 0, 1), Unknown.of(unknown, unknown_values, name))
 
     def of(self, by: By) -> By:
         """The groups of a feature, of which unknown ones are not compared."""
