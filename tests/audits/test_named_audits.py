@@ -178,8 +178,9 @@ def test_calls_that_do_not_fit_say_what_to_write(loans: pl.DataFrame) -> None:
         tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", interval="auto")
     with pytest.raises(tdf.ArgumentError, match=r"takes the name of an audit first"):
         tdf.audit(loans, "nyc_ll144", by="sex")  # pyright: ignore[reportArgumentType] - a slip
+    slip: dict[str, Any] = {"pos_lable": "yes"}
     with pytest.raises(tdf.ArgumentError, match="'pos_lable'"):
-        tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", pos_lable="yes")  # pyright: ignore[reportCallIssue]
+        tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", **slip)
     with pytest.raises(tdf.ColumnError, match="holds no numbers, so that there is no median"):
         tdf.audit("nyc_ll144", loans, probs="race", by="sex")
     with pytest.raises(tdf.ArgumentError, match="Unknown table of the audit 'score'"):

@@ -62,13 +62,18 @@ _MANY = 30
 
 
 def audit(options: Namespace) -> int:
-    """Rates by group and disparities of a file of predictions, with verdicts, pages and files on request."""
+    """An audit of a file of predictions: one that has a name, or the usual metrics."""
     if _named(options) is not None:
         return _file(options)
     if getattr(options, "to", None) is not None:
         msg = "`to` goes with `as`, the name of an audit."
         raise ArgumentError(msg)
     _set_defaults(options)
+    return _usual_audit(options)
+
+
+def _usual_audit(options: Namespace) -> int:
+    """Rates by group and disparities, with verdicts, pages and files on request."""
     files = _files(options)
     pages = _pages(files, options.group_by)
     inputs = _inputs(options, quiet=bool(files))

@@ -46,7 +46,7 @@ _MOST_GROUPS = 100
 _MOST_GAPS = 128
 """The most gaps of one model that those of another are compared with, beside the same gap: those that are largest."""
 _NOT_KNOWN = 1e3
-"""What errors are multiplied by where one row says nothing about them, so that limits are the ends of the range."""
+"""The factor of errors where one row says nothing about them, so that limits are the ends of the range."""
 _JITTER = 1e-9
 _FRONTIER = {
     ".model": pl.String,
@@ -306,7 +306,7 @@ class _Comparison:
         return {".on_frontier": on_frontier, ".verdict": pl.Series(verdict.tolist()).replace("", None)}
 
     def _wider(self, denominator: Array) -> Array:
-        """How much wider Student's t makes limits: few rows do not show how much they vary, and one does not at all."""
+        """The factor by which Student's t widens limits: few rows do not show how much they vary, one not at all."""
         import numpy as np
 
         z = z_value(self.level)

@@ -320,7 +320,7 @@ class _Outcomes:
     """Kinds by known."""
     weights: Array
     squares: Array
-    """Of the weights."""
+    """The sums of squared weights, as `weights` has those of weights."""
 
     @property
     def everybody(self) -> Array:
@@ -366,7 +366,7 @@ class _ByValue:
     weights: Array
     rows: Array
     squares: Array
-    """Of the weights."""
+    """The sums of squared weights, as `weights` has those of weights."""
 
     @cached_property
     def total(self) -> Array:

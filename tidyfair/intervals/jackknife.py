@@ -321,7 +321,7 @@ class _LeftOut:
         return cls(segments, share, segments.sum((share > 0).astype(float)))
 
     def influence(self, change: Array) -> Array:
-        """What units add to values, from what these lose without them; the squares add up to the variance."""
+        """The influence of units on values, from what these lose without them; the squares add up to the variance."""
         import numpy as np
 
         present = self.share > 0
