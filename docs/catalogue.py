@@ -16,6 +16,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 import tidyfair
 from tidyfair import catalogue
 from tidyfair.metric_sets import GroupwiseFactory, Metric
@@ -32,12 +34,11 @@ from tidyfair.metrics import (
 )  # fmt: skip
 from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
+from tidyfair.metrics.other_names import OTHER_NAMES
 from tidyfair.specs.formulas import Statistic, unprefixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import polars as pl
 
 FOLDER = Path(__file__).parent / "pages"
 COMING_FROM = Path(__file__).parent / "coming_from"
@@ -54,6 +55,14 @@ _LOANS = """\
 >>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
 >>> loans = lending()"""
+
+NAMES = """\
+# Names in other libraries
+
+Looking for `f1_score`, `balanced_accuracy` or `MetricFrame`? The first table has the names that scikit-learn,
+fairlearn, AIF360, torchmetrics, aequitas and others use, and what to write here. `tdf.r2_score` is an error that says
+the same, and so does `tidyfair metrics r2_score` on the command line. The second table lists every metric of this
+library with its aliases."""
 
 INTRODUCTIONS: dict[str, tuple[ModuleType, str]] = {
     "labels.md": (classification, f"""\
@@ -192,8 +201,49 @@ like a metric of scores. Null means that a point has no value, such as a rate of
 def pages() -> dict[str, str]:
     """The text of every page by its path."""
     found = {f"metrics/{name}": _parts(name) for name in INTRODUCTIONS}
+    found["metrics/names.md"] = _index_of_names()
     found |= {f"coming-from/{path.stem}.md": _rows(path) for path in sorted(COMING_FROM.glob("*.py"))}
     return {name: "\n\n".join(_without_empty_sections(parts)) + "\n" for name, parts in found.items()}
+
+
+def _index_of_names() -> Iterator[str]:
+    """The names that other libraries have for what is here, then every metric with its aliases."""
+    yield NAMES
+    yield "## What to write here"
+    rows = ["| there | here |", "|---|---|"]
+    rows += [f"| `{name}` | {_where(OTHER_NAMES[name])} |" for name in sorted(OTHER_NAMES, key=str.casefold)]
+    yield "\n".join(rows)
+    yield "## All metrics and their aliases"
+    rows = ["| name | aliases | kind | direction |", "|---|---|---|---|"]
+    for row in _everything().sort("name").iter_rows(named=True):
+        # a fairness metric of a table has no heading to link to
+        name = _where(row["name"])
+        rows.append(f"| {name} | {_listed(pl.Series(row['aliases']))} | {row['kind']} | {row['direction']} |")
+    yield "\n".join(rows)
+
+
+def _where(name: str) -> str:
+    """A link to where a name is explained: its entry, its table, or its page of the reference."""
+    named = (row["name"] for row in _everything().iter_rows(named=True) if name in row["aliases"])
+    heading = next(named, name)
+    entry = re.compile(rf"^### {heading}$", re.MULTILINE)
+    listed = re.compile(rf"^\| `{heading}` \|", re.MULTILINE)
+    for page, text in _metric_pages().items():
+        if entry.search(text):
+            return f"[`{name}`]({page}#{heading})"
+        if listed.search(text):
+            return f"[`{name}`]({page})"
+    for page in sorted((FOLDER / "reference").glob("*.md")):
+        if f"::: tidyfair.{name}\n" in page.read_text("utf-8"):
+            return f"[`{name}`](../reference/{page.name})"
+    msg = f"no page explains {name}"
+    raise LookupError(msg)
+
+
+@cache
+def _metric_pages() -> dict[str, str]:
+    """The text of the pages of metrics by their file."""
+    return {name: "\n\n".join(_without_empty_sections(_parts(name))) for name in INTRODUCTIONS}
 
 
 def _without_empty_sections(parts: Iterator[str]) -> Iterator[str]:

@@ -32,7 +32,7 @@ WRITTEN = [
         f"coming-from/{library}.md"
         for library in ("aif360", "allennlp", "fairlearn", "sklego", "torchmetrics", "yardstick")
     ),
-    *METRICS,
+    *sorted([*METRICS, "metrics/names.md"]),
 ]
 
 
@@ -70,8 +70,8 @@ def test_examples_of_metric_pages_write_the_library_as_tdf(page: str) -> None:
     assert not bare
 
 
-def test_guide_shows_the_signature_of_a_call() -> None:
-    block = committed("guide.md").partition("```text\nf(")[2].partition("```")[0]
+def test_page_on_calls_shows_the_signature() -> None:
+    block = committed("how-to/call.md").partition("```text\nf(")[2].partition("```")[0]
     shown = re.findall(r"(\w+)=([^,)]+)", block)
     parameters = list(inspect.signature(tf.accuracy).parameters.values())[1:]
     assert sorted(name for name, _ in shown) == sorted(parameter.name for parameter in parameters)
@@ -157,9 +157,9 @@ def test_reference_lists_every_other_public_name_once() -> None:
     assert set(referred.values()) == {1}
 
 
-def test_guide_names_every_status() -> None:
-    guide = (PAGES / "guide.md").read_text(encoding="utf-8")
-    assert [status.value for status in Status if f"`{status.value}`" not in guide] == []
+def test_page_on_undefined_values_names_every_status() -> None:
+    page = committed("how-to/undefined-values.md")
+    assert [status.value for status in Status if f"`{status.value}`" not in page] == []
 
 
 def test_page_of_simulations_has_a_place_for_every_table() -> None:
@@ -169,7 +169,7 @@ def test_page_of_simulations_has_a_place_for_every_table() -> None:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "TABLES":
                 keys = node.value.keys if isinstance(node.value, ast.Dict) else []
                 simulated += [str(key.value) for key in keys if isinstance(key, ast.Constant)]
-    page = committed("coverage.md")
+    page = committed("contributors/simulations.md")
     marks = re.findall(r"^<!-- (?!end of )(.+) -->$", page, re.MULTILINE)
     assert sorted(marks) == sorted(simulated)
     # tables are written between a pair of marks, and there are no others
@@ -182,19 +182,22 @@ def test_design_page_lists_the_modules_of_every_room() -> None:
     package = Path(tf.__file__).parent
     listed = {
         room: re.findall(r"`(\w+)`", modules)
-        for room, modules in re.findall(r"^\| `(\w+)/` \| (`.+?) \| ", committed("design.md"), re.MULTILINE)
+        for room, modules in re.findall(
+            r"^\| `(\w+)/` \| (`.+?) \| ", committed("contributors/design.md"), re.MULTILINE
+        )
     }
     rooms = {path.parent.name for path in package.glob("*/__init__.py")}
     assert set(listed) == rooms
     for room, modules in listed.items():
         assert sorted(modules) == sorted(path.stem for path in (package / room).glob("[!_]*.py"))
     alone = {path.stem for path in package.glob("[!_]*.py")}
-    assert all(f"`{name}.py`" in committed("design.md") for name in alone)
+    assert all(f"`{name}.py`" in committed("contributors/design.md") for name in alone)
 
 
 def test_pictures_match_the_script_and_have_alt_text() -> None:
-    pictures, text = script("pictures.py"), committed("inference.md")
-    shown = dict(re.findall(r"!\[([^\]]+)\]\(pictures/(\w+)\.svg\)", text))
+    pictures = script("pictures.py")
+    text = "\n".join(committed(f"how-sure/{page}.md") for page in ("index", "intervals"))
+    shown = dict(re.findall(r"!\[([^\]]+)\]\(\.\./pictures/(\w+)\.svg\)", text))
     assert (
         sorted(shown.values()) == sorted(pictures.PICTURES) == sorted(path.stem for path in pictures.FOLDER.iterdir())
     )
