@@ -72,7 +72,7 @@ A class metric compares a column of true labels with a column of predicted label
 `pos_label`, unless the labels say it themselves. Null means that there is no value, such as a rate of nobody;
 `explain=True` gives the reason.
 
-```python
+```pycon
 {_LOANS}
 >>> tdf.sens(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.7154
@@ -88,7 +88,7 @@ A metric of scores compares a column of true labels with a column of scores, giv
 labels, `probs` is a list of columns in their order, or a mapping. Null means that there is no value, such as an area
 under the curve where all have the event; `explain=True` gives the reason.
 
-```python
+```pycon
 {_LOANS}
 >>> tdf.roc_auc(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
 0.7629
@@ -100,7 +100,7 @@ under the curve where all have the event; `explain=True` gives the reason.
 A numeric metric compares a column of true numbers with a column of predicted numbers. Rows without one of them are left
 out. Null means that there is no value, such as a correlation with a constant; `explain=True` gives the reason.
 
-```python
+```pycon
 >>> import polars as pl
 >>> import tidyfair as tdf
 >>> houses = pl.DataFrame({"price": [200, 300, 400, 500], "guess": [210, 280, 430, 500]})
@@ -121,7 +121,7 @@ Every metric also compares itself: `tdf.accuracy.difference("sex")`, `tdf.roc_au
 `roc_auc_ratio`, `sens_group_minimum` and `rmse_group_maximum`; a set does so for each of its metrics. The metrics below
 are those that the field has names for. `new_groupwise_metric` and `new_between_group_metric` make more.
 
-```python
+```pycon
 {_LOANS}
 >>> from tidyfair.metrics import distances
 >>> tdf.demographic_parity("race")(loans, estimate="approved", pos_label="yes")[".estimate"].round(4).item()
@@ -139,7 +139,7 @@ A metric of inequality asks how unequally what people get is spread over them, w
 a metric of labels, of scores or of numbers reads. Null means that nobody gets anything, or that somebody gets less than
 nothing; with `alpha` 0 or less the index is infinite as soon as somebody gets nothing.
 
-```python
+```pycon
 {_LOANS}
 >>> tdf.theil_index(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.2111
@@ -159,7 +159,7 @@ prediction), separation (of the prediction, given the truth) or sufficiency (of 
 number of labels and groups. A value is that of a group, and of a label that is given; `independence`, `separation` and
 `sufficiency` take the largest. Null means that there are no such rows.
 
-```python
+```pycon
 {_LOANS}
 >>> criteria = tdf.metric_set(
 ...     tdf.independence("race"), tdf.separation("race"), tdf.sufficiency("race"), tdf.mutual_information("race"),
@@ -173,7 +173,7 @@ number of labels and groups. A value is that of a group, and of a label that is 
 
 Whether people who are alike by some features are treated alike. Distances are Euclidean: bring features to one scale.
 
-```python
+```pycon
 >>> import polars as pl
 >>> import tidyfair as tdf
 >>> people = pl.DataFrame({"age": [20, 21, 60, 61], "hired": [1, 1, 1, 0], "town": ["a", "a", "b", "b"]})
@@ -189,7 +189,7 @@ Whether people who are alike by some features are treated alike. Distances are E
 A curve reads a column of true labels and a column of scores, and gives a tidy frame with a row for each point. Call it
 like a metric of scores. Null means that a point has no value, such as a rate of events where there are none.
 
-```python
+```pycon
 {_LOANS}
 >>> tdf.pr_curve(loans, "repaid", probs="score", pos_label="yes", thresholds=[0.5, 0.7])[".threshold"].to_list()
 [inf, 0.7, 0.5]
@@ -384,7 +384,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     # what functions that are no formula use is plumbing
     yield from [*(() if value is function else _uses(function, name, shown)), f"Made of {parts}." if parts else ""]
     yield from chain.from_iterable(_used(term.function, term.name, name, shown) for _, term in terms)
-    yield f"```python\n{_as_users_write(mark + example)}\n\n```" if mark else ""
+    yield f"```pycon\n{_as_users_write(mark + example)}\n\n```" if mark else ""
 
 
 def _uses(function: Callable[..., Any], heading: str, shown: dict[str, str]) -> Iterator[str]:

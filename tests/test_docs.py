@@ -59,6 +59,15 @@ def test_generated_pages_are_up_to_date(page: str, written: dict[str, str]) -> N
     assert committed(page) == written[page], "run `python docs/catalogue.py`"
 
 
+def test_pages_of_notebooks_are_up_to_date() -> None:
+    written = script("notebooks.py").pages()
+    folder = PAGES / "notebooks"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(written)
+    for name, text in written.items():
+        committed_bytes = (folder / name).read_bytes()
+        assert committed_bytes == (text.encode() if isinstance(text, str) else text), "run `python docs/notebooks.py`"
+
+
 @pytest.mark.parametrize("page", METRICS)
 def test_examples_of_metric_pages_write_the_library_as_tdf(page: str) -> None:
     examples = "\n".join(re.findall(r"^(?:>>>|\.\.\.) (.+)$", committed(page), re.MULTILINE))

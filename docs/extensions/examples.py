@@ -19,4 +19,4 @@ class Examples(Extension):
     def on_instance(self, *, obj: Object, **_: Any) -> None:
         """Change the docstring of what was just read."""
         if obj.docstring:
-            obj.docstring.value = _EXAMPLE.sub(r"```python\n\g<0>\n```", obj.docstring.value)
+            obj.docstring.value = _EXAMPLE.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
