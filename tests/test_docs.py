@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 import tomllib
@@ -185,6 +186,14 @@ def test_page_of_simulations_has_a_place_for_every_table() -> None:
     outside = re.sub(r"^<!-- (.+) -->$.*?^<!-- end of \1 -->$", "", page, flags=re.MULTILINE | re.DOTALL)
     assert "<!--" not in outside
     assert "\n|" not in outside
+
+
+def test_pages_of_benchmarks_have_the_sections_that_the_suite_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tests" / "benchmarks")
+    pages: Any = importlib.import_module("pages")
+    for template, page in ((pages.SPEED, "benchmarks.md"), (pages.TARGETS, "contributors/benchmark-targets.md")):
+        headings = re.findall(r"^#+ .+$", template, re.MULTILINE)
+        assert re.findall(r"^#+ .+$", committed(page), re.MULTILINE) == headings
 
 
 def test_design_page_lists_the_modules_of_every_room() -> None:
