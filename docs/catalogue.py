@@ -17,6 +17,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from mathematics import READING, mathematics
 
 import tidyfair
 from tidyfair import catalogue
@@ -293,6 +294,7 @@ def _parts(page: str) -> Iterator[str]:
     """What stands on a page, in the order of its module."""
     module, introduction = INTRODUCTIONS[page]
     yield introduction
+    yield READING if module is not curves else ""
     yield str(module.__doc__).partition("\n\n")[2]
     if module is curves:
         yield f"## Calling a curve\n\n{_prose(inspect.cleandoc(str(Curve.__call__.__doc__)))}"
@@ -377,6 +379,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     prose, mark, example = inspect.cleandoc(str(function.__doc__)).partition(">>> ")
     yield from [f"### {name}", aliases, _prose(prose), facts]
     shown[function.__name__] = name
+    yield mathematics(formula or function, dict(terms)) or ""
     yield _code(formula or function)
     if isinstance(value, Metric):
         yield from (_code(other.definition.function) for other in value.others)

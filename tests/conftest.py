@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,7 +60,9 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def script(name: str) -> Any:
-    """A module of the docs, from its file."""
+    """A module of the docs, from its file; it finds those beside it."""
+    if str(DOCS) not in sys.path:
+        sys.path.append(str(DOCS))
     spec = importlib.util.spec_from_file_location(Path(name).stem, DOCS / name)
     assert spec
     assert spec.loader

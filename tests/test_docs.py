@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import re
+import shlex
 import tomllib
 import unicodedata
 from collections import Counter
@@ -13,11 +14,15 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element, fromstring
 
+import polars as pl
 import pytest
 from conftest import DOCS, script
 
 import tidyfair as tf
+from tidyfair.cli.main import main
+from tidyfair.datasets import lending
 from tidyfair.errors import Status
 
 if TYPE_CHECKING:
@@ -78,6 +83,52 @@ def test_examples_of_metric_pages_write_the_library_as_tdf(page: str) -> None:
     code = re.sub(r'"[^"]*"', "", examples)
     bare = {name for name in tf.__all__ if re.search(rf"(?<![\w.]){name}[(.]", code)}
     assert not bare
+
+
+def in_one_line(node: Element) -> str:
+    """MathML as it would be written in a line of text, with quotients, powers and roots in brackets."""
+    inside = [in_one_line(child) for child in node]
+    match node.tag, inside:
+        case "mfrac", [above, below]:
+            return f"[{above}]/[{below}]"
+        case "msup", [base, power]:
+            return f"{base}^{power}"
+        case "msqrt", _:
+            return f"√[{''.join(inside)}]"
+        case "mover", [base, _]:
+            return f"{base}^"
+        case _:
+            return (node.text or "") + "".join(inside)
+
+
+@pytest.mark.parametrize(
+    ("metric", "formula"),
+    [
+        ("sens", "sens=[TP]/[TP+FN]"),
+        ("j_index", "j_index=sens+spec−1"),  # noqa: RUF001 - the sign of mathematics
+        ("roc_dist", "roc_dist=√[(1−sens)^2+(1−spec)^2]"),  # noqa: RUF001
+        ("accuracy", "accuracy=[∑labelsTP]/[∑labels(TP+FN)]"),
+        ("mae", "mae=[∑|y−y^|]/[n]"),  # noqa: RUF001
+        ("mse", "mse=[∑(y−y^)^2]/[n]"),  # noqa: RUF001
+        ("net_benefit", "net_benefit=[TP−FP·[at]/[1−at]]/[TP+FP+FN+TN]"),  # noqa: RUF001
+    ],
+)
+def test_formulas_in_mathematics_say_what_the_code_does(metric: str, formula: str) -> None:
+    definition = getattr(tf, metric).definition
+    markup = script("mathematics.py").mathematics(definition.function, dict(definition.terms))
+    assert in_one_line(fromstring(markup)) == formula  # noqa: S314 - markup of our own
+
+
+def test_what_is_no_arithmetic_has_no_formula_in_mathematics() -> None:
+    assert script("mathematics.py").mathematics(tf.roc_auc.definition.function, {}) is None
+
+
+def test_all_formulas_in_mathematics_are_sound_markup() -> None:
+    text = "\n".join(committed(page) for page in METRICS)
+    blocks = re.findall(r'^<div class="formula">.+$', text, re.MULTILINE)
+    assert len(blocks) > len(METRICS)
+    for block in blocks:
+        fromstring(block)  # noqa: S314 - markup of our own
 
 
 def test_page_on_calls_shows_the_signature() -> None:
@@ -194,6 +245,75 @@ def test_pages_of_benchmarks_have_the_sections_that_the_suite_writes(monkeypatch
     for template, page in ((pages.SPEED, "benchmarks.md"), (pages.TARGETS, "contributors/benchmark-targets.md")):
         headings = re.findall(r"^#+ .+$", template, re.MULTILINE)
         assert re.findall(r"^#+ .+$", committed(page), re.MULTILINE) == headings
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("exit code", "command-line.md"),
+        ("job summary", "command-line.md"),
+        ("pre-commit", "command-line.md"),
+        ("wide table", "how-to/wide-tables.md"),
+        ("pivot", "how-to/wide-tables.md"),
+        ("confusion matrix", "how-to/confusion-matrix.md"),
+        ("threshold by group", "how-to/thresholds.md"),
+        ("small groups", "how-to/small-groups.md"),
+        ("sample size", "how-to/sample-size.md"),
+        ("save state", "batches.md"),
+    ],
+)
+def test_headings_answer_what_people_search_for(query: str, page: str) -> None:
+    headings = re.findall(r"^#+ (.+)$", prose(PAGES / page), re.MULTILINE)
+    words = query.split()
+    assert any(all(word in heading.lower() for word in words) for heading in headings)
+
+
+BY_HAND = [
+    path
+    for path in PAGES.rglob("*.md")
+    if path.parent.name not in ("metrics", "coming-from", "notebooks") and path.name != "simulations.md"
+]
+"""Pages of prose; those that are written from code, or hold tables, are as long as they are."""
+
+
+@pytest.mark.parametrize("page", sorted(BY_HAND), ids=lambda page: str(page.relative_to(PAGES)))
+def test_pages_of_prose_are_short(page: Path) -> None:
+    paragraphs = [line for line in prose(page).splitlines() if not line.startswith(("|", ":::"))]
+    # addresses of links are not read
+    text = re.sub(r"\]\([^)]*\)", "]", "\n".join(paragraphs))
+    assert len(text.split()) <= 1_500
+
+
+def commands_of(page: str) -> list[str]:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", committed(page), re.MULTILINE | re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.startswith("tidyfair ")]
+
+
+@pytest.fixture(scope="module")
+def folder_of_predictions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the page of the command line reads."""
+    folder = tmp_path_factory.mktemp("predictions")
+    loans = lending(3_000)
+    other = pl.when(pl.col("score") >= 0.6).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    shown = loans.with_columns(
+        obs=pl.col("repaid") == "yes", pred=pl.col("approved") == "yes", old=pl.col("approved") == "yes",
+        new=other == "yes", hired=(pl.col("approved") == "yes").cast(pl.Int8), old_score="score",
+        new_score=pl.col("score") ** 2,
+    )  # fmt: skip
+    shown.write_parquet(folder / "predictions.parquet")
+    shown.write_csv(folder / "scores.csv")
+    shown.write_csv(folder / "hiring.csv")
+    return folder
+
+
+@pytest.mark.parametrize("command", commands_of("command-line.md"))
+def test_commands_of_the_page_run(
+    command: str, folder_of_predictions: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder_of_predictions)
+    code = main(shlex.split(command, comments=True)[1:])
+    assert code in ({0, 3, 4} if "--fail-if" in command else {0}), capsys.readouterr().err
 
 
 def test_design_page_lists_the_modules_of_every_room() -> None:
