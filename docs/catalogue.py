@@ -46,7 +46,7 @@ COMING_FROM = Path(__file__).parent / "coming_from"
 _PAGE_OF = {"class": "labels.md", "prob": "scores.md", "numeric": "numbers.md"}
 _PAGES_APART = {"inequality.md": inequality, "dependence.md": dependence}
 """Modules of metrics of several kinds, or of a kind that has more than one page."""
-_HEADERS = {"Args": "It takes:", "Returns": "It gives:", "Raises": "It raises:"}
+_HEADERS = {"Args": "Arguments:", "Returns": "Returns:", "Raises": "Raises:"}
 _DEFINED = re.compile(
     r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?:, (?P<other>\w+))?(?: = |\()", re.MULTILINE
 )
@@ -69,9 +69,9 @@ INTRODUCTIONS: dict[str, tuple[ModuleType, str]] = {
     "labels.md": (classification, f"""\
 # Metrics of labels
 
-A class metric compares a column of true labels with a column of predicted labels. Name the label that is the event by
-`pos_label`, unless the labels say it themselves. Null means that there is no value, such as a rate of nobody;
-`explain=True` gives the reason.
+A metric of labels compares a column of true labels with a column of predicted labels. `pos_label` names the label that
+is the event, unless the labels are 0 and 1, -1 and 1, or Boolean. Null means that there is no value, as for a rate
+without a denominator; `explain=True` gives the reason.
 
 ```pycon
 {_LOANS}
@@ -86,8 +86,8 @@ A class metric compares a column of true labels with a column of predicted label
 # Metrics of scores
 
 A metric of scores compares a column of true labels with a column of scores, given as `probs=`. With more than two
-labels, `probs` is a list of columns in their order, or a mapping. Null means that there is no value, such as an area
-under the curve where all have the event; `explain=True` gives the reason.
+labels, `probs` is a list of columns in the order of the labels, or a mapping. Null means that there is no value, as for
+the area under the curve if every row has the event; `explain=True` gives the reason.
 
 ```pycon
 {_LOANS}
@@ -98,8 +98,9 @@ under the curve where all have the event; `explain=True` gives the reason.
     "numbers.md": (regression, """\
 # Metrics of numbers
 
-A numeric metric compares a column of true numbers with a column of predicted numbers. Rows without one of them are left
-out. Null means that there is no value, such as a correlation with a constant; `explain=True` gives the reason.
+A numeric metric compares a column of true numbers with a column of predicted numbers. Rows that lack
+either are left out. Null means that there is no value, as for a correlation with a constant; `explain=True` gives the
+reason.
 
 ```pycon
 >>> import polars as pl
@@ -112,15 +113,15 @@ out. Null means that there is no value, such as a correlation with a constant; `
     "fairness.md": (fairness, f"""\
 # Fairness metrics
 
-A fairness metric compares a metric between the groups of a column. Call it with the column, and what it gives on data.
-It reads what the compared metrics read. Null means that fewer than two of several groups have a value, or that what
-they are compared with has none. Direction and range are those for columns; between two sides, `privileged(…)`,
+A fairness metric compares a metric between the groups of a column. Call it with the column, and call the result with
+data. It reads the columns that the compared metrics read. Null means that fewer than two of several groups have a
+value, or that the reference has none. Direction and range are those for columns; between two sides, `privileged(…)`,
 differences and ratios are signed.
 
 Every metric also compares itself: `tdf.accuracy.difference("sex")`, `tdf.roc_auc.ratio("race", to="White")`,
 `tdf.sens.group_minimum("race", "sex")` and `tdf.rmse.group_maximum("city")` give `accuracy_difference`,
 `roc_auc_ratio`, `sens_group_minimum` and `rmse_group_maximum`; a set does so for each of its metrics. The metrics below
-are those that the field has names for. `new_groupwise_metric` and `new_between_group_metric` make more.
+have established names. `new_groupwise_metric` and `new_between_group_metric` make more.
 
 ```pycon
 {_LOANS}
@@ -136,9 +137,9 @@ are those that the field has names for. `new_groupwise_metric` and `new_between_
     "inequality.md": (inequality, f"""\
 # Inequality
 
-A metric of inequality asks how unequally what people get is spread over them, within groups and between. It reads what
-a metric of labels, of scores or of numbers reads. Null means that nobody gets anything, or that somebody gets less than
-nothing; with `alpha` 0 or less the index is infinite as soon as somebody gets nothing.
+A metric of inequality measures how unequally benefits are spread over people, within groups and between them. It reads
+the same columns as a metric of labels, of scores or of numbers. Null means that nobody gets anything, or that somebody
+gets less than nothing. With `alpha` of 0 or less, the index is infinite as soon as somebody gets nothing.
 
 ```pycon
 {_LOANS}
@@ -155,9 +156,9 @@ nothing; with `alpha` 0 or less the index is infinite as soon as somebody gets n
     "dependence.md": (dependence, f"""\
 # Dependence on groups
 
-How far the labels of a group are distributed otherwise than those of all: 0 everywhere is independence (of the
-prediction), separation (of the prediction, given the truth) or sufficiency (of the truth, given the prediction). Any
-number of labels and groups. A value is that of a group, and of a label that is given; `independence`, `separation` and
+How far the distribution of labels in a group is from that of everyone: 0 everywhere is independence (of the
+prediction), separation (of the prediction, given the truth) or sufficiency (of the truth, given the prediction), for
+any number of labels and groups. Each value belongs to a group and to a given label; `independence`, `separation` and
 `sufficiency` take the largest. Null means that there are no such rows.
 
 ```pycon
@@ -172,7 +173,7 @@ number of labels and groups. A value is that of a group, and of a label that is 
     "individuals.md": (individual, """\
 # Individual fairness
 
-Whether people who are alike by some features are treated alike. Distances are Euclidean: bring features to one scale.
+Are people who are alike in some features treated alike? Distances are Euclidean: bring the features to one scale.
 
 ```pycon
 >>> import polars as pl
@@ -187,8 +188,8 @@ Whether people who are alike by some features are treated alike. Distances are E
     "curves.md": (curves, f"""\
 # Curves
 
-A curve reads a column of true labels and a column of scores, and gives a tidy frame with a row for each point. Call it
-like a metric of scores. Null means that a point has no value, such as a rate of events where there are none.
+A curve reads a column of true labels and a column of scores, and returns a tidy frame with one row for each point. Call
+it like a metric of scores. Null means that a point has no value, as for a rate of events where there are none.
 
 ```pycon
 {_LOANS}
