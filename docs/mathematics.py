@@ -219,7 +219,7 @@ class _Formula:
             case "sqrt", [value]:
                 return f"<msqrt><mrow>{self.of(value)}</mrow></msqrt>"
             case "abs", [value]:
-                return f"<mo>|</mo>{self.of(value)}<mo>|</mo>"
+                return _size(self.of(value))
             case "where", [test, value, otherwise]:
                 return _cases([(self.of(value), self.of(test)), (self.of(otherwise), "")])
             case _ if name in _FUNCTIONS:
@@ -250,7 +250,7 @@ class _Formula:
         if name == "sqrt":
             return f"<msqrt><mrow>{self.of(value)}</mrow></msqrt>"
         if name == "abs":
-            return f"<mo>|</mo>{self.of(value)}<mo>|</mo>"
+            return _size(self.of(value))
         if name in ("log", "max") and not arguments:
             return f"<mi>{_FUNCTIONS.get(name, name)}</mi><mo>(</mo>{self.of(value)}<mo>)</mo>"
         if name in _PASSED_ON:
@@ -287,6 +287,11 @@ def _text(name: str) -> str:
 
 def _row(markup: str, *, bracketed: bool) -> str:
     return f"<mrow><mo>(</mo>{markup}<mo>)</mo></mrow>" if bracketed else f"<mrow>{markup}</mrow>"
+
+
+def _size(markup: str) -> str:
+    bar = '<mo fence="true" stretchy="true">|</mo>'
+    return f"<mrow>{bar}{markup}{bar}</mrow>"
 
 
 def _cases(cases: list[tuple[str, str]]) -> str:

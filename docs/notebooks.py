@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 FOLDER = Path(__file__).parent / "pages" / "notebooks"
+_NUMBER = re.compile(r"-?[\d.,]+(e-?\d+)?|null")
 _MARKUP = re.compile(r"([\\`*|<>\[\]])")
 
 
@@ -58,7 +59,10 @@ def _table(markup: str) -> str:
     reader = _Rows()
     reader.feed(markup)
     heading, *rows = reader.rows
-    lines = [heading, ["---"] * len(heading), *(row for row in rows if len(row) == len(heading))]
+    rows = [row for row in rows if len(row) == len(heading)]
+    # numbers stand below each other
+    sides = ["---:" if all(map(_NUMBER.fullmatch, column)) else "---" for column in zip(*rows, strict=True)]
+    lines = [heading, sides, *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

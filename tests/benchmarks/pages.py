@@ -49,7 +49,7 @@ A call costs some milliseconds however few the rows. Ten times as many rows take
 ## How much memory?
 
 | question | rows | tidyfair, beyond the data |
-|---|---|---|
+|---|--:|--:|
 {memory}
 
 A parquet file is read in pieces: {file_memory}.
@@ -149,7 +149,7 @@ def speed(measured: Measured) -> str:
     """The page for users."""
     files = [row for row in measured.own if row.unit == "MB" and row.what.startswith("a parquet file")]
     return SPEED.format(
-        times="\n".join(["| question | rows | time |", "|---|---|---|", *_times(measured.own)]),
+        times="\n".join(["| question | rows | time |", "|---|--:|--:|", *_times(measured.own)]),
         memory="\n".join(
             _line(row.what.partition(":")[0], _count(row.rows), _amount(row.ours, "MB"))
             for row in measured.memory
@@ -161,11 +161,11 @@ def speed(measured: Measured) -> str:
             for row in files
         ),
         libraries="\n".join(
-            ["| today | question | rows | today | tidyfair | times as fast |", "|---|---|---|---|---|---|",
+            ["| today | question | rows | today | tidyfair | times as fast |", "|---|---|--:|--:|--:|--:|",
              *_beside(measured.at_most_rows("faster"))]
         ),
         by_hand="\n".join(
-            ["| by hand | question | rows | by hand | tidyfair | tidyfair / by hand |", "|---|---|---|---|---|---|",
+            ["| by hand | question | rows | by hand | tidyfair | tidyfair / by hand |", "|---|---|--:|--:|--:|--:|",
              *_beside(measured.at_most_rows("ratio"))]
         ),
         curves="\n\n".join("\n".join(curve.lines()[:3]) for curve in measured.curves),
