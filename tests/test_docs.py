@@ -9,6 +9,7 @@ import re
 import shlex
 import tomllib
 import unicodedata
+from argparse import _SubParsersAction
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from conftest import DOCS, script
 
 import tidyfair as tf
 from tidyfair.cli.main import main
+from tidyfair.cli.parser import parser
 from tidyfair.datasets import lending
 from tidyfair.errors import Status
 
@@ -314,6 +316,9 @@ def folder_of_predictions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shown.write_parquet(folder / "predictions.parquet")
     shown.write_csv(folder / "scores.csv")
     shown.write_csv(folder / "hiring.csv")
+    for year, part in enumerate((shown[:1500], shown[1500:]), start=2025):
+        (folder / "data" / f"year={year}").mkdir(parents=True)
+        part.write_parquet(folder / "data" / f"year={year}" / "part.parquet")
     return folder
 
 
@@ -324,6 +329,19 @@ def test_commands_of_the_page_run(
     monkeypatch.chdir(folder_of_predictions)
     code = main(shlex.split(command, comments=True)[1:])
     assert code in ({0, 3, 4} if "--fail-if" in command else {0}), capsys.readouterr().err
+
+
+def test_page_of_the_command_line_has_every_option() -> None:
+    subparsers = next(action for action in parser()._actions if isinstance(action, _SubParsersAction))  # noqa: SLF001 - there is no other list
+    options = {
+        option
+        for command in subparsers.choices.values()
+        for action in command._actions  # noqa: SLF001
+        for option in action.option_strings
+        if option.startswith("--")
+    }
+    page = committed("command-line.md")
+    assert [option for option in sorted(options) if not re.search(rf"{option}\b", page)] == []
 
 
 def test_design_page_lists_the_modules_of_every_room() -> None:
