@@ -24,7 +24,7 @@ def test_bad_output_paths_and_conditions_are_rejected(tmp_path: Path, capsys: py
     capsys.readouterr()
     odd = {
         ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
-        ("--html", str(tmp_path / "x.md")): "to hold a page of kind .html",
+        ("--html", str(tmp_path / "x.md")): "is written to a file whose name ends in .html",
         ("--fail-if", "demographic_parity(race) >= 1"): "with < or > and a number",
     }
     for arguments, expected in odd.items():
@@ -112,7 +112,7 @@ def test_existing_file_name_is_literal_and_otherwise_a_pattern(
     assert read(f"data*.{suffix}") == 400
     code, _, err = called(capsys, "audit", str(tmp_path / f"nothing*.{suffix}"), *ARGUMENTS)
     assert code == 2
-    assert "No file fits" in err
+    assert "No file matches the pattern" in err
 
 
 def test_hive_folders_keep_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
