@@ -25,7 +25,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.reports.page import report
 from tidyfair.reports.sections import how_to_repeat, missing_of, percent
-from tidyfair.reports.tables import EVERYBODY, groups_side_by_side, one_below_the_other
+from tidyfair.reports.tables import groups_side_by_side, one_below_the_other
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
@@ -48,6 +48,7 @@ Key: TypeAlias = "tuple[str, str | None]"
 """The name of a metric, and the feature whose groups it compares."""
 _CONFIDENCE = 0.95
 _NAME = "\0name"
+_EVERYBODY = "all rows"
 _MANY = 30
 """Groups beyond which a feature is likely to be a number, and neither all groups nor undefined values are listed."""
 _INTERVAL = 0.95
@@ -166,7 +167,7 @@ class _Audited:
     def _undefined(self, many: Collection[str]) -> list[str]:
         """Which values are undefined, except for features with very many groups."""
         shown = [metric for metric in self.metrics.results if _feature_of(metric) not in many]
-        reading = {**self.inputs.reading, "interval": None}
+        reading: dict[str, Any] = {**self.inputs.reading, "interval": None}
         with warnings.catch_warnings(record=True) as caught:
             for category in (UndefinedWarning, ConstantWarning):
                 warnings.simplefilter("always", category)
@@ -470,8 +471,8 @@ def _group_parts(audited: _Audited) -> list[Part]:
         table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, audited.min_n)
         is_hidden = (shown[".n"] < audited.min_n).any()
         remarks = [f"-: hidden, fewer than {audited.min_n} rows."] if is_hidden else []
-        is_overall = pl.col(".by") == EVERYBODY
-        table = table.with_columns(pl.when(is_overall).then(pl.lit(EVERYBODY)).otherwise(".group").alias(".group"))
+        is_overall = pl.col(".by") == _EVERYBODY
+        table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))
         table = in_words(table.drop(".by"))
         title = f"Groups of {by.text}"
         parts.append(Part(title, table, tuple(notes), "rows", (*remarks, *hint)))

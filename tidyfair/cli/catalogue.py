@@ -156,10 +156,11 @@ def _statistics(metric: Metric) -> str:
 
 def _other_names(name: str, shown: str) -> dict[str, str]:
     """The other names of a metric, here and in other libraries."""
-    row = catalogue().filter(name=name).select("aliases", "elsewhere").rows()
-    aliases, elsewhere = row[0] if row else ([], [])
-    here = [other for other in (name, *aliases) if other != shown]
-    return {"also called": ", ".join(here), "elsewhere": ", ".join(elsewhere)}
+    names: dict[str, list[str]] = {"aliases": [], "elsewhere": []}
+    for row in catalogue().filter(name=name).select(*names).rows(named=True):
+        names |= row
+    here = [other for other in (name, *names["aliases"]) if other != shown]
+    return {"also called": ", ".join(here), "elsewhere": ", ".join(names["elsewhere"])}
 
 
 def _disparities(metric: Metric) -> str:

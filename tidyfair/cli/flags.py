@@ -12,6 +12,8 @@ __all__: list[str] = []
 
 _FLAGS = {"labels": "label", "unknown_values": "unknown-value", "na_rm": "no-na-rm"}
 """The flags of options that the library names otherwise, beside underscores."""
+_MAPPING = re.compile(r"`probs=\{[^`]*\}`")
+"""Scores by label, as Python writes them."""
 
 
 def as_flags(message: str, flags: Iterable[str]) -> str:
@@ -24,4 +26,5 @@ def as_flags(message: str, flags: Iterable[str]) -> str:
         flag, value = f"--{names[match['name']]}", match["value"]
         return f"`{flag} {value}`" if value else f"`{flag}`"
 
+    message = _MAPPING.sub("`probs=LABEL=COLUMN` for each label", message)
     return re.sub(rf"`(?P<name>{'|'.join(names)})(=(?P<value>[^`]*))?`", as_flag, message)

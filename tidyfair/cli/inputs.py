@@ -91,6 +91,8 @@ def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
     else:
         data, name = watched(scan(options.file)), str(options.file)
     schema = _schema(data)
+    if "probs" in given:
+        given["probs"] = _scores_of(given["probs"], given, schema)
     _check_columns(given, schema)
     _check_scores(given, scores_alone=scores_alone)
     kind = _kind(data, given)
@@ -98,9 +100,6 @@ def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
     for text in dict.fromkeys(given.get("by", [])):
         features.append(feature_of(text, schema, "by"))
     counting = {flag: given[flag] for flag in COUNTING if flag in given}
-    probs = counting.get("probs", [])
-    if len(probs) == 1:
-        (counting["probs"],) = probs
     reading = _reading(given, kind, schema)
     # values are checked before rows are read
     Options(**{flag: value for flag, value in reading.items() if flag != "estimator"})
@@ -115,11 +114,24 @@ def _example_for(given: Mapping[str, Any]) -> dict[str, Any]:
     return example
 
 
+def _scores_of(texts: list[str], given: Mapping[str, Any], schema: pl.Schema) -> str | list[str] | dict[object, str]:
+    """The column of scores, several in the order of the labels, or one for each label from texts such as `yes=p_yes`.
+
+    An equal sign is part of a name if there is such a column.
+    """
+    pairs = [text.rpartition("=") for text in texts]
+    if all(sign and text not in schema for text, (_, sign, _) in zip(texts, pairs, strict=True)):
+        truth = given.get("truth")
+        dtype = schema[truth] if truth in schema else pl.String()
+        return {as_value(label, dtype): column for label, _, column in pairs}
+    return texts[0] if len(texts) == 1 else texts
+
+
 def _check_columns(given: Mapping[str, Any], schema: pl.Schema) -> None:
     """Refuse columns that the file does not have."""
     for flag in _COLUMNS:
         value = given.get(flag, ())
-        columns = [value] if isinstance(value, str) else value
+        columns = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else value
         for column in columns:
             if column not in schema:
                 raise ColumnError.missing(column, flag, schema)

@@ -256,8 +256,8 @@ def _add_predictions(command: argparse.ArgumentParser) -> None:
     columns = _group(command, "columns")
     columns.add_argument("--estimate", metavar="COLUMN", help="column of the predicted labels, or numbers")
     scores = (
-        "column of scores, such as probabilities of the event, beside decisions; with more than two labels one for "
-        "each, in the order of the labels"
+        "column of scores, such as probabilities of the event, beside decisions; with more than two labels "
+        "LABEL=COLUMN, repeated for each"
     )
     columns.add_argument("--probs", action="append", metavar="COLUMN", help=scores)
     at = "make decisions of scores: those at or above it select the event"

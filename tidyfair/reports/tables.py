@@ -27,7 +27,7 @@ _DIGITS = 3
 _INTERVAL = re.compile(r"\((-?[\d.,]+) to (-?[\d.,]+)\)")
 _NAMES_IN_SVG = re.compile(r'(id="|="url\(#)((?:gradient|clip)_?\d+)')
 NOTHING = "\N{EN DASH}"
-EVERYBODY = "all rows"
+_EVERYBODY = "all rows"
 _KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
 """Internal columns, whose names no column of the user has."""
@@ -124,7 +124,7 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
         for metric, row in marked.select(".metric", _ROW).rows():
             if metric in columns:
                 notes.append((columns[metric], row, "worse than all rows together, however many groups are looked at"))
-    wide = wide.with_columns(pl.col(".by").fill_null(EVERYBODY), pl.col(".group").fill_null("all"))
+    wide = wide.with_columns(pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"))
     return wide.drop(_NTH), notes
 
 

@@ -140,10 +140,14 @@ def _partitions(files: Sequence[Path]) -> pl.DataFrame:
 
 def _as_read(texts: pl.Series) -> pl.Series:
     """The values of a partition column as whole numbers, numbers or dates, where all of them are."""
-    for dtype in (pl.Int64, pl.Float64, pl.Date):
-        values = texts.str.to_date(strict=False) if dtype == pl.Date else texts.cast(dtype, strict=False)
-        is_exact = dtype != pl.Int64 or (values.cast(pl.String) == texts).all()
-        if values.null_count() == texts.null_count() and is_exact:
+    if texts.str.contains("^-?0[0-9]").any():
+        return texts  # codes such as 007
+    for values in (
+        texts.cast(pl.Int64, strict=False),
+        texts.cast(pl.Float64, strict=False),
+        texts.str.to_date("%Y-%m-%d", strict=False),
+    ):
+        if values.null_count() == texts.null_count():
             return values
     return texts
 
