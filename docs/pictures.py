@@ -1,4 +1,7 @@
-"""The pictures of the pages: `python docs/pictures.py` draws them again. It needs altair and vl-convert-python."""
+"""The pictures of the pages: `python docs/pictures.py` draws them again, for light and for dark pages.
+
+It needs altair and vl-convert-python.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,12 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "pages" / "pictures"
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
-WIDTH = 520
+WIDTH = 620
+THEMES = {
+    "": {"ink": "#1b1f24", "muted": "#667080", "rule": "#dfe3e8"},
+    "-dark": {"ink": "#e8eaed", "muted": "#9aa4b2", "rule": "#343a42"},
+}
+"""The colours of text and lines by the end of the name of a file."""
 
 
 def ranges_by_chance() -> Any:
@@ -94,7 +102,24 @@ PICTURES: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
+def themed(chart: Any, ink: str, muted: str, rule: str) -> Any:
+    """A chart without a background, in the colours of a page."""
+    titles = {
+        "titleColor": ink,
+        "titleFontWeight": "normal",
+        "labelColor": muted,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+    }
+    return chart.configure(background="transparent", font="system-ui, sans-serif", padding=0).configure_axis(
+        **titles, labelOverlap=True, gridColor=rule, domainColor=rule, tickColor=rule
+    ).configure_title(
+        color=ink, subtitleColor=muted, anchor="start", fontSize=15, fontWeight=600, subtitleFontSize=13, offset=12
+    ).configure_view(stroke=None)  # fmt: skip
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, draw in PICTURES.items():
-        draw().save(FOLDER / f"{name}.svg")
+        for end, colours in THEMES.items():
+            themed(draw(), **colours).save(FOLDER / f"{name}{end}.svg")
