@@ -11,11 +11,13 @@ import polars as pl
 from tidyfair.audits.effect_sizes import standardized_differences
 from tidyfair.audits.named_audits import NOTE, AuditTable, ComparisonTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.pairwise_tests import stratified
-from tidyfair.metrics.classification import selection_rate
+from tidyfair.metrics.classification import base_rate, selection_rate
 from tidyfair.specs.columns import Column
 from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import TRUTH
 
 if TYPE_CHECKING:
     from tidyfair.audits.effect_sizes import Spread
@@ -80,22 +82,53 @@ class StandardizedTable(AuditTable):
 
 
 def _with_residuals(source: Source, call: AuditCall) -> pl.DataFrame:
-    """The rows with the truth, as 1 or 0 or a number, less the score."""
+    """The rows with the truth less the score: 1 less the score for the event, its negative for other labels."""
     truth, score = Column.of(call.truth, "truth"), Column.of(call.counting["probs"], "probs")
     rows = source.to_polars()
     read = open_frame(rows).read({"truth": ("truth", truth), "score": ("probs", score)})
-    event, actual = call.reading.get("pos_label"), read["truth"]
-    if event is not None:
-        actual = actual == event
-    elif not actual.dtype.is_numeric() and actual.dtype != pl.Boolean:
-        msg = f"audit(): {truth.name!r} holds labels; say which is the event, `pos_label=…`."
-        raise ArgumentError(msg)
-    return rows.with_columns((actual.cast(pl.Float64) - read["score"]).alias(_RESIDUAL))
+    actual, scores = read["truth"], read["score"]
+    if not scores.dtype.is_numeric():
+        msg = f"`probs`: the column {score.name!r} holds no numbers, which residuals are made of."
+        raise ColumnError(msg)
+    if not _is_measured(actual, call):
+        _check_probabilities(scores, score)
+        actual = _is_event(rows, actual, truth, call)
+    return rows.with_columns((actual.cast(pl.Float64) - scores).alias(_RESIDUAL))
+
+
+def _is_measured(truth: pl.Series, call: AuditCall) -> bool:
+    """True for fractions that no option calls labels."""
+    if not truth.dtype.is_float() or {"labels", "pos_label"} & call.reading.keys():
+        return False
+    return bool((truth != truth.round()).any())
+
+
+def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditCall) -> pl.Series:
+    """A mask of the rows whose truth is the event, null where it is missing."""
+    tally = base_rate.tally(rows, truth.source)
+    labels = read_labels(
+        tally, labels=call.reading.get("labels"), pos_label=call.reading.get("pos_label"), estimator="binary"
+    )
+    event = labels.values[labels.event or 0]
+    # Python compares labels by value, True with 1 and 1.0, and polars by dtype
+    same = [value for value in tally.seen[TRUTH] if value == event]
+    return actual.is_in(pl.Series(same, dtype=actual.dtype))
+
+
+def _check_probabilities(scores: pl.Series, score: Column) -> None:
+    """Refuse scores from which labels cannot be subtracted."""
+    low, high = cast("Any", scores.min()), cast("Any", scores.max())
+    if low is not None and not (low >= 0 and high <= 1):
+        msg = (
+            f"`probs`: {score.name!r} holds values from {low:g} to {high:g}, and residuals of labels need "
+            "probabilities, between 0 and 1. Without residuals the scores are compared all the same: leave `truth` out."
+        )
+        raise ColumnError(msg)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentedTable(AuditTable):
-    """A table of differences within segments, as `inference.stratified` has them.
+    """A table of differences and ratios within segments, as `inference.stratified` has them.
 
     Args:
         name: The name of the table in `.tables`.
@@ -122,7 +155,10 @@ class SegmentedTable(AuditTable):
 
     def specification(self) -> str:
         """The table in words."""
-        return f"{self.metric.name} by group within segments, Mantel and Haenszel's difference to a group that is named"
+        return (
+            f"{self.metric.name} by group within segments, Mantel and Haenszel's difference from a group that is named "
+            "and ratio to it, with tests of no difference and of segments that are alike"
+        )
 
 
 def _text(feature: tuple[Any, ...]) -> str:
@@ -209,7 +245,11 @@ lending_adverse_impact = NamedAudit(
                 PublishedColumn(column=".adjusted", heading="Within segments (points)", digits=2, percent=True),
                 PublishedColumn(column=".lower", heading="from", digits=2, percent=True),
                 PublishedColumn(column=".upper", heading="to", digits=2, percent=True),
+                PublishedColumn(column=".ratio", heading="AIR within segments", digits=3),
+                PublishedColumn(column=".ratio_lower", heading="AIR from", digits=3),
+                PublishedColumn(column=".ratio_upper", heading="AIR to", digits=3),
                 PublishedColumn(column=".p_value", heading="p (CMH)", significant=3),
+                PublishedColumn(column=".p_homogeneity", heading="p (homogeneity)", significant=3),
                 PublishedColumn(column=".p_equal_odds", heading="p (Breslow-Day)", significant=3),
             ),
         ),
