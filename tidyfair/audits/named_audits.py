@@ -14,12 +14,12 @@ from tidyfair.audits.reference_tables import compare_groups
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
-from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Unknown
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import columns_of, key_names
+from tidyfair.tallies.thresholds import Cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -235,19 +235,28 @@ class ValuesTable(AuditTable):
         """The tidy frame."""
         if not self.at_risk:
             return self._values(call, audit, self.metrics, without=_CUTS if "estimate" not in self.needs else ())
-        risks = call.counting["threshold"]
-        if isinstance(risks, Mapping):
-            msg = f"audit(): the table {self.name!r} acts at the same risks in all groups; give a number, or a list."
-            raise ArgumentError(msg)
         frames: list[pl.DataFrame] = []
-        for risk in risks if is_list(risks) else [risks]:
+        for risk in self._risks(call.counting["threshold"]):
             metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]
             metrics += [metric for metric in self.metrics if "at" not in metric.options]
             at_risk = replace(call, counting={**call.counting, "threshold": risk})
             values = self._values(at_risk, audit, metrics)
             position = values.columns.index(".estimate")
-            frames.append(values.insert_column(position, pl.lit(float(risk)).alias(".threshold")))
+            frames.append(values.insert_column(position, pl.lit(risk).alias(".threshold")))
         return pl.concat(frames, how="vertical_relaxed")
+
+    def _risks(self, threshold: object) -> tuple[float, ...]:
+        """The thresholds of a call, which are the risks at which one acts."""
+        if isinstance(threshold, Mapping):
+            msg = f"audit(): the table {self.name!r} acts at the same risks in all groups; give a number, or a list."
+            raise ArgumentError(msg)
+        cut = Cut.of({"threshold": threshold}, {"probs"})
+        risks = cut.values if cut else ()
+        for risk in risks:
+            if not 0 < risk < 1:
+                msg = f"`threshold`: the table {self.name!r} acts at risks between 0 and 1, not at {risk:g}."
+                raise ArgumentError(msg)
+        return risks
 
     def _values(
         self, call: AuditCall, audit: NamedAudit, metrics: Sequence[Metric], without: Sequence[str] = ()
