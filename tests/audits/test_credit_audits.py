@@ -273,5 +273,5 @@ def test_credit_audit_needs_a_reference_and_takes_no_weights_for_means() -> None
     loans = tdf.datasets.lending(200)
     with pytest.raises(tdf.ArgumentError, match="compares each group with one that you name"):
         tdf.audit("lending_adverse_impact", loans, estimate="approved", pos_label="yes", by="sex")
-    with pytest.raises(tdf.ArgumentError, match="takes no weights"):
+    with pytest.raises(tdf.ArgumentError, match="takes no `case_weights`"):
         tdf.audit("lending_adverse_impact", loans, probs="score", by="sex", to="male", case_weights="weight")

@@ -58,15 +58,19 @@ class StandardizedTable(AuditTable):
     of_residuals: bool = False
     spread: Spread = "all"
 
+    @property
+    def takes_reference(self) -> bool:
+        """Whether the caller names the group that others are compared with."""
+        return True
+
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
-        if call.counting.get("case_weights") is not None or call.counting.get("frequency_weights") is not None:
-            msg = f"audit(): the table {self.name!r} takes no weights; leave `probs` out, or the weights."
-            raise ArgumentError(msg)
+        call.refuse_weights(self.name, "probs")
         source = open_frame(call.data, call.counting.get("group_by"))
         data, values, group_by = call.data, call.counting["probs"], call.counting.get("group_by")
         if self.of_residuals:
             data, values, group_by = _with_residuals(source, call), _RESIDUAL, source.group_by or None
+        self._check_values(data, values, call)
         to = {_text(feature): reference_of(call, feature) for feature in call.features}
         result = standardized_differences(
             data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
@@ -74,6 +78,15 @@ class StandardizedTable(AuditTable):
             conf_level=call.reading.get("conf_level", 0.95),
         )  # fmt: skip
         return open_frame(result).to_polars().with_columns(note())
+
+    def _check_values(self, data: Any, values: Any, call: AuditCall) -> None:
+        """Refuse data without a single value to compare."""
+        read = open_frame(data).read({"value": ("probs", Column.of(values, "probs"))})["value"]
+        if len(read) == read.null_count():
+            names = [Column.of(call.counting["probs"], "probs").name]
+            names += [Column.of(call.truth, "truth").name] if self.of_residuals else []
+            msg = f"audit(): the table {self.name!r} has no row with {' and '.join(map(repr, names))}."
+            raise ArgumentError(msg)
 
     def specification(self) -> str:
         """The table in words."""
@@ -140,8 +153,14 @@ class SegmentedTable(AuditTable):
 
     metric: Metric
 
+    @property
+    def takes_reference(self) -> bool:
+        """Whether the caller names the group that others are compared with."""
+        return True
+
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
+        call.refuse_weights(self.name, "within")
         groups: Any = {
             "unknown": audit.unknown, "unknown_values": audit.unknown_values, "min_n": audit.min_n,
             "min_share": audit.min_share,

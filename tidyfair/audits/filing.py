@@ -14,6 +14,8 @@ from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
+from tidyfair.specs.columns import Column
+from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import CallOptions, CountOptions, refuse, show_keywords
 from tidyfair.tallies.source import open_frame
 
@@ -190,17 +192,13 @@ def audit(
             raise ArgumentError.unknown_keyword(
                 kind, keyword, ["truth", "estimate", "by", "to", *CallOptions.__annotations__]
             )
-    named = _named(name).with_groups(
-        unknown=unknown,
-        unknown_values=None if unknown_values is None else tuple(unknown_values),
-        min_n=min_n,
-        min_share=min_share,
-    )
+    named = _named(name).with_groups(unknown=unknown, unknown_values=unknown_values, min_n=min_n, min_share=min_share)
     call = AuditCall(
         data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,
         counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
         reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
     )  # fmt: skip
+    _refuse_unheeded(named, call)
     made = named.of(call)
     frames = {table.name: table.frame(call, named) for table in made}
     frames[_UNKNOWN] = unknown_rows(call, named)
@@ -222,14 +220,33 @@ def _named(name: str | NamedAudit) -> NamedAudit:
     return NAMED_AUDITS[name]
 
 
+def _refuse_unheeded(named: NamedAudit, call: AuditCall) -> None:
+    """Refuse arguments that no table of the audit takes."""
+    if call.to is not None and not any(table.takes_reference for table in named.tables):
+        msg = f"audit(): {named.name} leaves no reference to the caller, and takes no `to`."
+        raise ArgumentError(msg)
+    if call.within is not None and not any("within" in table.needs for table in named.tables):
+        msg = f"audit(): {named.name} compares nothing within segments, and takes no `within`."
+        raise ArgumentError(msg)
+
+
 def _features(by: Any) -> tuple[tuple[Any, ...], ...]:
     """The features, each as a tuple of columns."""
     features = cast("list[Any]", by if isinstance(by, list) else [by])
-    if not features:
-        msg = "audit() compares groups: name at least one feature as `by`."
-        raise ArgumentError(msg)
-    distinct: dict[tuple[Any, ...], None] = {}
+    distinct: dict[tuple[object, ...], tuple[Any, ...]] = {}
     for feature in features:
         columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
-        distinct[columns] = None
-    return tuple(distinct)
+        if not columns:
+            continue
+        # expressions are equal as columns, and have no hash of their own
+        parts = tuple(part if isinstance(part, Privileged) else Column.of(part, "by") for part in columns)
+        names = [part.name for part in parts if isinstance(part, Column)]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            msg = f"audit(): `by` crosses {twice[0]!r} with itself; name two different columns, or one without a tuple."
+            raise ArgumentError(msg)
+        distinct.setdefault(parts, columns)
+    if not distinct:
+        msg = "audit() compares groups: name at least one feature as `by`."
+        raise ArgumentError(msg)
+    return tuple(distinct.values())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from tidyfair.errors import ArgumentError, listed, nearest
 from tidyfair.escapes import as_html, markdown_row, renamed, visible_texts
 
 if TYPE_CHECKING:
@@ -46,16 +47,23 @@ class PublishedColumn:
     rounding: Literal["half_up", "up"] = "half_up"
 
     def __str__(self) -> str:
-        """The heading, and how values are rounded."""
+        """The heading, the column, and how its values are rounded."""
+        parts = [f"{self.heading}: {self.column}"]
+        if self.percent:
+            parts.append("in percent")
         if self.significant is not None:
-            return f"{self.heading} ({self.significant} significant digits)"
-        if self.digits is None:
-            return self.heading
-        up = ", up" if self.rounding == "up" else ""
-        return f"{self.heading} ({self.digits} decimals{up})"
+            parts.append(f"{self.significant} significant digits")
+        elif self.digits is not None:
+            parts.append(f"{self.digits} decimals")
+        if self.rounding == "up":
+            parts.append("up")
+        return ", ".join(parts)
 
     def values(self, column: pl.Series) -> pl.Series:
         """The values of a column as they are published."""
+        if not column.dtype.is_numeric() and (self.significant, self.digits) != (None, None):
+            msg = f"{self!r}: the column {self.column!r} holds no numbers that could be rounded; leave `digits` out."
+            raise ArgumentError(msg)
         if self.significant is not None:
             return column.round_sig_figs(self.significant).alias(self.heading)
         if self.digits is None:
@@ -112,6 +120,11 @@ class PublishedTable:
         cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: tuple[PublishedColumn, ...]
     ) -> PublishedTable:
         """The keys of a frame, by name and heading, and its columns as they are published."""
+        for column in columns:
+            if column.column not in frame.columns:
+                hint, known = nearest(column.column, frame.columns), listed(frame.columns, shown=40)
+                msg = f"The table {heading!r} has no column {column.column!r}.{hint} The columns: {known}."
+                raise ArgumentError(msg)
         series = [frame[name] for name, _ in keys] + [column.values(frame[column.column]) for column in columns]
         headings = renamed([*(heading for _, heading in keys), *(column.heading for column in columns)])
         return cls(heading, pl.DataFrame(dict(zip(headings, series, strict=True))), columns)
