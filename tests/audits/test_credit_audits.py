@@ -118,6 +118,18 @@ def test_segments_have_the_adverse_impact_ratio_of_like_with_like_and_tests_of_h
         assert published[group]["p (homogeneity)"] == pytest.approx(math.exp(-q / 2), rel=5e-3)
 
 
+def test_differences_have_the_same_sign_in_all_tables_of_an_audit() -> None:
+    filed = tdf.audit(
+        "lending_adverse_impact", segmented(), estimate="favorable", by="race", to="White", within="income"
+    )
+    of_all = dict(filed.published().select("Group", "Difference (points)").rows())
+    columns = ("Group", "Difference (points)", "Within segments (points)", "from", "to")
+    for group, crude, within, lower, upper in filed.published("segments").select(columns).rows():
+        assert crude == of_all[group]
+        assert within == pytest.approx(-100 * WITHIN[group][0], abs=5e-3)
+        assert lower < within < upper
+
+
 def test_ratios_of_single_shares_are_those_of_the_selected_best_scores() -> None:
     """Counted by hand: the k best of all rows, k the share of the rows, and the rates of both sexes among them."""
     loans = tdf.datasets.lending(2_000)

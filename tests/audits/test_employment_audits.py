@@ -176,7 +176,7 @@ def test_published_nyc_table_is_rounded_and_has_no_line(applicants: pl.DataFrame
     row = published.row(by_predicate=pl.col("Group") == "Black:Male", named=True)
     assert (row["Selection rate (%)"], row["Impact ratio"]) == (42.0, 0.806)
     assert "| race:sex | Black:Male | 226 | 95 | 42.0 | 0.806 |  |" in filed.markdown()
-    assert "<td>42.0</td><td>0.806</td>" in filed.html()
+    assert '<td class="number">42.0</td><td class="number">0.806</td>' in filed.html()
 
 
 def adverse(selected: int, rows: int, best: int, of: int) -> dict[str, Any]:

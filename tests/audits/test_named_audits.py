@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from command_line import called, written
+from conftest import CHROMIUM, in_a_browser
 from polars.testing import assert_frame_equal
+from report_data import Page
 
 import tidyfair as tdf
 from tidyfair.datasets import lending
@@ -466,3 +468,42 @@ def test_command_line_has_segments(loans: pl.DataFrame, tmp_path: Path, capsys: 
     assert own[".ratio"].to_list() == expected[".ratio"].to_list()
     code, _, err = called(capsys, "audit", file, "--within", "age_band")
     assert (code, "`--within` goes with `--as`" in err) == (2, True)
+
+
+def test_significant_digits_are_written_out() -> None:
+    column = tdf.PublishedColumn(column=".p_value", heading="p", significant=3)
+    assert [column.text(value) for value in (0.39, 1.0, 0.0, 8.27e-14, 123.0)] == [
+        "0.390",
+        "1.00",
+        "0.00",
+        "8.27e-14",
+        "123",
+    ]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_browser_opens_the_page_of_an_audit(width: int, loans: pl.DataFrame, tmp_path: Path) -> None:
+    bad = "<script>alert(1)</script>|{{x}}"
+    audited = filed("model_card", loans.with_columns(sex=pl.col("sex").replace("female", bad)))
+    page = tmp_path / "audit.html"
+    page.write_text(audited.page(), "utf-8")
+    read = Page(in_a_browser(page, tmp_path / "audit.png", width))
+    assert bad in read.text
+    assert not read.all("script")
+    tables = read.all("table")
+    assert len(tables) == 2
+
+
+def test_numbers_stand_right_in_tables_of_pages(loans: pl.DataFrame) -> None:
+    table = filed("eeoc_uniform_guidelines", loans).published_tables()["adverse_impact"]
+    assert '<th class="number" scope="col">Applicants</th>' in table.html()
+    assert '<th scope="col">Compared with</th>' in table.html()
+    assert '<th scope="col">Below 4/5</th>' in table.html()
+    rules = table.markdown().splitlines()[1].strip("| ").split(" | ")
+    are_right = [column for column, rule in zip(table.values.columns, rules, strict=True) if rule == "---:"]
+    numbers = [column for column, dtype in table.values.schema.items() if dtype.is_numeric()]
+    assert are_right == numbers
+    card = filed("model_card", loans).published_tables()["performance"].html()
+    assert '<th class="number" scope="col">Sensitivity</th>' in card
+    assert '<th scope="col">Note</th>' in card

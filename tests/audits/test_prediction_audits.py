@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -180,3 +181,58 @@ def test_treating_all_counts_the_rows_that_the_model_counts() -> None:
 def test_thresholds_of_net_benefit_are_checked(threshold: Any, message: str) -> None:
     with pytest.raises(tdf.ArgumentError, match=message):
         tdf.audit("clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group", threshold=threshold)
+
+
+# of KeyMetricType in version 0.2 of the schema of the Coalition for Health AI
+KEY_METRIC = ["MetricGoal", "Results", "Interpretation", "TestType", "TestingDataDescription"]
+
+
+def test_applied_model_card_of_chai_has_the_values_of_all_rows_and_of_groups() -> None:
+    loans = tdf.datasets.lending(1_000)
+    call: dict[str, Any] = {"pos_label": "yes", "conf_level": 0.9}
+    card = tdf.audit("model_card", loans, "repaid", "approved", probs="score", by=["sex", "race"], **call).chai()
+    assert json.loads(json.dumps(card)) == card
+    assert card["AppliedModelCard"]["@xmlns"] == "https://mc.chai.org/v0.2/schema.xsd"
+    metrics = card["AppliedModelCard"]["KeyMetrics"]
+    assert list(metrics) == ["UsefulnessUsabilityEfficacy", "FairnessEquity"]
+    for section in metrics.values():
+        assert list(section) == [field for field in KEY_METRIC if field in section]
+        assert set(section["Results"]) == {"MetricResult"}
+        assert all(list(item) == ["Label", "ValueJson"] for item in section["Results"]["MetricResult"])
+    of_all = {item["Label"]: json.loads(item["ValueJson"]) for item in first_results(metrics)}
+    expected = tdf.metric_set(tdf.sens, tdf.roc_auc)(
+        loans, "repaid", "approved", probs="score", interval="auto", **call
+    ).to_dicts()
+    for label, row in zip(("Sensitivity", "AUC"), expected, strict=True):
+        value = of_all[label]
+        assert (value["kind"], value["level"]) == ("estimate_ci", 90)
+        assert value["estimate"] == pytest.approx(row[".estimate"])
+        assert [value["lower"], value["upper"]] == pytest.approx([row[".lower"], row[".upper"]])
+    groups = {item["Label"] for item in metrics["FairnessEquity"]["Results"]["MetricResult"]}
+    assert {"Sensitivity, sex: female", "AUC, race: Black", "Precision, sex:race: female:White"} <= groups
+    described = metrics["FairnessEquity"]["TestingDataDescription"]
+    women = len(loans.filter(sex="female"))
+    assert f"{women:,} rows, sex: female" in described
+    assert "Of 1,000 rows, 0 are unknown by sex." in described
+
+
+def first_results(metrics: dict[str, Any]) -> list[dict[str, str]]:
+    results: list[dict[str, str]] = metrics["UsefulnessUsabilityEfficacy"]["Results"]["MetricResult"]
+    return results
+
+
+def test_applied_model_card_leaves_out_undefined_values_and_names_thresholds() -> None:
+    data = pl.DataFrame({"y": [1, 1, 0, 0, 1, 1], "p": [0.9, 0.8, 0.3, 0.2, 0.7, 0.6], "g": list("aaaabb")})
+    card = tdf.audit("clinical_tripod_ai", data, "y", probs="p", by="g", threshold=[0.25, 0.5]).chai()
+    results = card["AppliedModelCard"]["KeyMetrics"]["FairnessEquity"]["Results"]["MetricResult"]
+    labels = [item["Label"] for item in results]
+    assert "AUC, g: a" in labels
+    assert "AUC, g: b" not in labels
+    assert "Net benefit, g: b, Threshold: 0.25" in labels
+    assert len(set(labels)) == len(labels)
+
+
+def test_audits_without_values_of_groups_have_no_applied_model_card() -> None:
+    filed = tdf.audit("nyc_ll144", tdf.datasets.lending(100), estimate="approved", pos_label="yes", by="sex")
+    with pytest.raises(tdf.ArgumentError, match=r'take `audit\("model_card", …\)\.chai'):
+        filed.chai()

@@ -170,7 +170,7 @@ class SegmentedTable(AuditTable):
         reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none", conf_level=conf_level)
         result = test(call.data, call.truth, call.estimate, **call.counting, **reading)
-        return open_frame(result).to_polars()
+        return _with_marginal_effects(open_frame(result).to_polars())
 
     def specification(self) -> str:
         """The table in words."""
@@ -178,6 +178,16 @@ class SegmentedTable(AuditTable):
             f"{self.metric.name} by group within segments, Mantel and Haenszel's difference from a group that is named "
             "and ratio to it, with tests of no difference and of segments that are alike"
         )
+
+
+def _with_marginal_effects(segments: pl.DataFrame) -> pl.DataFrame:
+    """Differences within segments as those of the whole: reference less group, above 0 where they are adverse."""
+    return segments.with_columns(
+        (-pl.col(".crude")).alias(".marginal_effect"),
+        (-pl.col(".adjusted")).alias(".marginal_effect_within"),
+        (-pl.col(".upper")).alias(".marginal_effect_lower"),
+        (-pl.col(".lower")).alias(".marginal_effect_upper"),
+    )
 
 
 def _text(feature: tuple[Any, ...]) -> str:
@@ -215,7 +225,7 @@ lending_adverse_impact = NamedAudit(
     source="the documentation of solas-ai 0.6 (adverse impact ratio, SMD, segments); no regulation names these numbers",
     purpose=(
         "adverse impact ratios to groups that the caller names, differences in points, odds ratios, standardized mean "
-        "differences of scores and residuals, and differences within segments"
+        "differences of scores and residuals, and differences and ratios within segments"
     ),
     is_not=(
         "a rule: lines at 0.8, 0.9 or 30 are habits, and none is drawn here",
@@ -224,9 +234,10 @@ lending_adverse_impact = NamedAudit(
         "legal advice",
     ),
     readings=(
-        "The marginal effect is the rate of the reference less that of the group; above 0 it is adverse.",
+        "Differences are the rate of the reference less that of the group: above 0 they are adverse to the group.",
         "Standardized mean differences are group less reference, in standard deviations of all rows.",
         "With top_fraction there are ratios at each share of the best scores.",
+        "Within segments, like is compared with like: the ratio and the difference are those of Mantel and Haenszel.",
     ),
     tables=(
         ComparisonTable(
@@ -260,10 +271,12 @@ lending_adverse_impact = NamedAudit(
             columns=(
                 PublishedColumn(column=".other", heading="Compared with"),
                 PublishedColumn(column=".strata", heading="Segments"),
-                PublishedColumn(column=".crude", heading="Difference (points)", digits=2, percent=True),
-                PublishedColumn(column=".adjusted", heading="Within segments (points)", digits=2, percent=True),
-                PublishedColumn(column=".lower", heading="from", digits=2, percent=True),
-                PublishedColumn(column=".upper", heading="to", digits=2, percent=True),
+                PublishedColumn(column=".marginal_effect", heading="Difference (points)", digits=2, percent=True),
+                PublishedColumn(
+                    column=".marginal_effect_within", heading="Within segments (points)", digits=2, percent=True
+                ),
+                PublishedColumn(column=".marginal_effect_lower", heading="from", digits=2, percent=True),
+                PublishedColumn(column=".marginal_effect_upper", heading="to", digits=2, percent=True),
                 PublishedColumn(column=".ratio", heading="AIR within segments", digits=3),
                 PublishedColumn(column=".ratio_lower", heading="AIR from", digits=3),
                 PublishedColumn(column=".ratio_upper", heading="AIR to", digits=3),

@@ -27,8 +27,8 @@ nyc_ll144 = NamedAudit(
         "ethnicity, and by both"
     ),
     is_not=(
-        "a finding of discrimination, nor one that there is none: the rule has no line at 0.8, no test and no pass",
-        "the whole of the audit: an independent auditor, notices, dates and the source of the data are asked for too",
+        "a finding of discrimination, or of its absence: the rule sets no line at 0.8, no test and no passing mark",
+        "the whole audit: the rule also asks for an independent auditor, notices, dates and the source of the data",
         "legal advice",
     ),
     readings=(
@@ -113,7 +113,7 @@ eeoc_uniform_guidelines = NamedAudit(
     ),
     is_not=(
         "a finding of law: four fifths is a rule of thumb, and the guidelines prescribe no test",
-        "about age, which the guidelines do not cover",
+        "about age: the guidelines do not cover it",
         "legal advice",
     ),
     readings=(

@@ -339,7 +339,8 @@ class ValuesTable(AuditTable):
         wide = named.group_by(keys, maintain_order=True).agg(cells)
         headings = [(f"key {index}", heading) for index, (_, heading) in enumerate(shown)]
         as_texts = [replace(column, column=f"cell {index}", digits=None) for index, column in enumerate(self.columns)]
-        return PublishedTable.of(self.heading, wide, headings, tuple(as_texts))
+        numbers = [column.column for column, own in zip(as_texts, self.columns, strict=True) if own.column != NOTE]
+        return PublishedTable.of(self.heading, wide, headings, tuple(as_texts), texts_of_numbers=numbers)
 
     def specification(self) -> str:
         """The table in words."""

@@ -12,7 +12,7 @@ from tidyfair.errors import ArgumentError, listed, nearest
 from tidyfair.escapes import as_html, markdown_row, renamed, visible_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 __all__ = ["PublishedColumn"]
 
@@ -95,7 +95,7 @@ class PublishedColumn:
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, float) and self.significant is not None:
-            return f"{value:.{self.significant}g}"
+            return f"{value:#.{self.significant}g}".removesuffix(".")
         if isinstance(value, float) and self.digits is None:
             return f"{value:g}"
         if isinstance(value, float):
@@ -114,11 +114,14 @@ class PublishedTable:
     values: pl.DataFrame
     columns: tuple[PublishedColumn, ...]
     """The last columns of the values; those before are keys."""
+    numbers: frozenset[str]
+    """The headings of columns that hold numbers, or texts of them."""
 
     @classmethod
     def of(
-        cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: tuple[PublishedColumn, ...]
-    ) -> PublishedTable:
+        cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: tuple[PublishedColumn, ...],
+        *, texts_of_numbers: Collection[str] = (),
+    ) -> PublishedTable:  # fmt: skip
         """The keys of a frame, by name and heading, and its columns as they are published."""
         for column in columns:
             if column.column not in frame.columns:
@@ -127,7 +130,11 @@ class PublishedTable:
                 raise ArgumentError(msg)
         series = [frame[name] for name, _ in keys] + [column.values(frame[column.column]) for column in columns]
         headings = renamed([*(heading for _, heading in keys), *(column.heading for column in columns)])
-        return cls(heading, pl.DataFrame(dict(zip(headings, series, strict=True))), columns)
+        values = pl.DataFrame(dict(zip(headings, series, strict=True)))
+        of_values = zip(headings[len(keys) :], columns, strict=True)
+        are_texts = [name for name, column in of_values if column.column in texts_of_numbers]
+        are_numbers = [name for name, dtype in values.schema.items() if dtype.is_numeric()]
+        return cls(heading, values, columns, frozenset([*are_texts, *are_numbers]))
 
     @property
     def texts(self) -> pl.DataFrame:
@@ -142,15 +149,23 @@ class PublishedTable:
     def markdown(self) -> str:
         """As Markdown."""
         texts = self.texts
-        head = [markdown_row(texts.columns), markdown_row(["---"] * texts.width)]
+        rules = ["---:" if name in self.numbers else "---" for name in self.values.columns]
+        head = [markdown_row(texts.columns), f"| {' | '.join(rules)} |"]
         return "\n".join([*head, *(markdown_row(row) for row in texts.rows())])
 
     def html(self) -> str:
-        """As HTML."""
+        """As HTML, in a box of its own, in which a wide table scrolls."""
         texts = self.texts
-        body = "".join(_html_row(row, "td") for row in texts.rows())
-        return f"<table><thead>{_html_row(texts.columns, 'th')}</thead><tbody>{body}</tbody></table>"
+        classes = [' class="number"' if name in self.numbers else "" for name in self.values.columns]
+        head = _html_row(texts.columns, "th", [f'{own} scope="col"' for own in classes])
+        body = "".join(_html_row(row, "td", classes) for row in texts.rows())
+        label = as_html(self.heading)
+        return (
+            f'<div class="table" role="region" tabindex="0" aria-label="{label}">'
+            f"<table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
+        )
 
 
-def _html_row(cells: Sequence[Any], tag: str) -> str:
-    return "<tr>" + "".join(f"<{tag}>{as_html(cell)}</{tag}>" for cell in cells) + "</tr>"
+def _html_row(cells: Sequence[Any], tag: str, attributes: Sequence[str]) -> str:
+    row = "".join(f"<{tag}{own}>{as_html(cell)}</{tag}>" for cell, own in zip(cells, attributes, strict=True))
+    return f"<tr>{row}</tr>"
