@@ -243,3 +243,15 @@ def test_group_of_highest_rate_is_compared_with_nothing() -> None:
         None,
         False,
     )
+
+
+def test_four_fifths_and_flips_are_empty_where_nothing_can_be_compared() -> None:
+    nobody = pl.DataFrame({"sex": ["f"] * 10 + ["m"] * 20, "hired": [0] * 30})
+    table = tdf.audit("eeoc_uniform_guidelines", nobody, estimate="hired", by="sex").published()
+    assert table.select("Impact ratio", "Below 4/5", "Flips by one", "4/5 by one").null_count().row(0) == (2, 2, 2, 2)
+    people = pl.DataFrame(
+        {"sex": ["f"] * 10 + ["m"] * 20, "hired": [1] * 3 + [0] * 17 + [1] * 10, "w": [1.0, 2.0] * 15}
+    )
+    weighted = tdf.audit("eeoc_uniform_guidelines", people, estimate="hired", by="sex", case_weights="w").published()
+    assert weighted["Below 4/5"].null_count() == 0
+    assert weighted.select("Flips by one", "4/5 by one").null_count().row(0) == (2, 2)

@@ -76,7 +76,7 @@ clinical_tripod_ai = NamedAudit(
             metrics=(base_rate, roc_auc, _CALIBRATION_IN_LOGITS, calibration_slope, calibration_ratio, brier_class),
             columns=(
                 _ROWS,
-                _column("base_rate", "Events"),
+                _column("base_rate", "Event rate"),
                 _column("roc_auc", "AUC"),
                 _column("calibration_intercept_given_slope", "Calibration in the large"),
                 _column("calibration_slope", "Calibration slope"),
