@@ -125,7 +125,7 @@ def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditC
     event = labels.values[labels.event or 0]
     # Python compares labels by value, True with 1 and 1.0, and polars by dtype
     same = [value for value in tally.seen[TRUTH] if value == event]
-    return actual.is_in(pl.Series(same, dtype=actual.dtype))
+    return actual.is_in(pl.Series(same, dtype=actual.dtype).implode())
 
 
 def _check_probabilities(scores: pl.Series, score: Column) -> None:
