@@ -287,3 +287,16 @@ def test_credit_audit_needs_a_reference_and_takes_no_weights_for_means() -> None
         tdf.audit("lending_adverse_impact", loans, estimate="approved", pos_label="yes", by="sex")
     with pytest.raises(tdf.ArgumentError, match="takes no `case_weights`"):
         tdf.audit("lending_adverse_impact", loans, probs="score", by="sex", to="male", case_weights="weight")
+
+
+@pytest.mark.parametrize("cuts", [{"top_fraction": [0.2, 0.5]}, {"threshold": [0.4, 0.6]}, {"top_k": [50, 100]}])
+def test_segments_have_rows_for_each_of_several_cuts(cuts: dict[str, Any]) -> None:
+    loans = tdf.datasets.lending(400)
+    call: dict[str, Any] = {"probs": "score", "pos_label": "yes", "by": "sex", "to": "male", "within": "age_band"}
+    ((option, values),) = cuts.items()
+    together = tdf.audit("lending_adverse_impact", loans, "repaid", **call, **cuts).tables["segments"]
+    assert together[f".{option}"].to_list() == values
+    for value in values:
+        one: dict[str, Any] = {option: value}
+        alone = tdf.audit("lending_adverse_impact", loans, "repaid", **call, **one).tables["segments"]
+        assert together.filter(pl.col(f".{option}") == value).drop(f".{option}").equals(alone)

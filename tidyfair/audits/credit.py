@@ -169,8 +169,14 @@ class SegmentedTable(AuditTable):
         conf_level = call.reading.get("conf_level", 0.95)
         reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none", conf_level=conf_level)
-        result = test(call.data, call.truth, call.estimate, **call.counting, **reading)
-        return _with_marginal_effects(open_frame(result).to_polars())
+        frames: list[pl.DataFrame] = []
+        for one_cut, cut in call.cuts():
+            tested = test(one_cut.data, one_cut.truth, one_cut.estimate, **one_cut.counting, **reading)
+            frame = open_frame(tested).to_polars()
+            for name, value in cut.items():
+                frame = frame.insert_column(frame.columns.index(".strata"), pl.lit(value).alias(name))
+            frames.append(frame)
+        return _with_marginal_effects(pl.concat(frames, how="vertical_relaxed"))
 
     def specification(self) -> str:
         """The table in words."""

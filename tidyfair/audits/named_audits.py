@@ -15,6 +15,7 @@ from tidyfair.audits.usual_metrics import Groups
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
+from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Unknown
 from tidyfair.specs.options import Options
@@ -88,6 +89,17 @@ class AuditCall:
             given.add("threshold")
         is_cut = any(self.counting.get(cut) is not None for cut in _CUTS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
+
+    def cuts(self) -> list[tuple[AuditCall, dict[str, float]]]:
+        """The call for each threshold, or number or share of the best scores, and the column that names it."""
+        for option in _CUTS:
+            listed_cuts = self.counting.get(option)
+            if is_list(listed_cuts):
+                Cut.of({option: listed_cuts}, {"probs"})
+                return [
+                    (replace(self, counting={**self.counting, option: cut}), {f".{option}": cut}) for cut in listed_cuts
+                ]
+        return [(self, {})]
 
     def refuse_weights(self, table: str, argument: str) -> None:
         """Refuse weights and clusters, which a table made of an argument would not heed."""
