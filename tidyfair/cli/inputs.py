@@ -146,8 +146,8 @@ def _check_scores(given: Mapping[str, Any], *, scores_alone: bool) -> None:
     if "one" in given or scores_alone or "probs" not in given or cuts or "estimate" in given:
         return
     msg = (
-        "`probs` needs decisions beside it: `threshold`, at or above which the event is selected, `top_k` or "
-        "`top_fraction`, or the column of decisions as `estimate`."
+        "`probs` needs decisions: add `threshold` (scores at or above it select the event), `top_k` or "
+        "`top_fraction`, or name the column of decisions as `estimate`."
     )
     raise ArgumentError(msg)
 
