@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -86,7 +86,7 @@ def test_changes_are_judged_by_one_sided_bounds(tmp_path: Path, capsys: pytest.C
 def test_failing_changes_are_adjusted_for_their_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, call = _models(tmp_path)
     compared = tf.compare_models(tf.accuracy)
-    options = {"one": "approved", "other": "wrong", "pos_label": "yes"}
+    options: dict[str, Any] = {"one": "approved", "other": "wrong", "pos_label": "yes"}
     (alone,) = compared(data, "repaid", **options, conf_level=0.9)[".upper"]
     (of_two,) = compared(data, "repaid", **options, conf_level=0.95)[".upper"]
     limit = (alone + of_two) / 2

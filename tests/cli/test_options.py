@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 import pytest
@@ -15,6 +14,7 @@ from tidyfair.datasets import lending
 from tidyfair.specs.options import CallOptions, GroupCallOptions, GroupOptions
 
 if TYPE_CHECKING:
+    import argparse
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -29,8 +29,8 @@ DECIDED = {
 
 def _commands() -> dict[str, argparse.ArgumentParser]:
     every = parser()._actions  # noqa: SLF001 - argparse has no public list of its commands
-    (commands,) = [action.choices for action in every if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
-    return dict(commands)
+    (commands,) = [action.choices for action in every if action.dest == "command"]
+    return dict(cast("Any", commands))
 
 
 def test_audit_has_every_option_of_a_call() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
 import tidyfair as tf
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression

@@ -424,15 +424,13 @@ def _with_base(table: pl.DataFrame) -> pl.DataFrame:
 def _results_parts(audited: _Audited) -> list[Part]:
     """The tables of disparities, and of metrics of all rows where there are outer groups."""
     if not audited.has_outer_groups:
-        return [_disparities_part("Disparities", audited.results)]
+        return _disparity_parts(audited, "")
     results, together = audited.results, audited.pooled_results
     outer = ", ".join(column.name for column in audited.tally.outer_columns)
     if audited.options.full:
-        titles = (f"Metrics by {outer}", f"Disparities by {outer}")
-        return [
-            Part(titles[0], in_words(_of_metrics(results.filter(pl.col(".by").is_null()))), (), "metric"),
-            _disparities_part(titles[1], results),
-        ]
+        metrics = in_words(_of_metrics(results.filter(pl.col(".by").is_null())))
+        of_all_rows = Part(f"Metrics by {outer}", metrics, (), "metric" if "metric" in metrics.columns else "")
+        return [of_all_rows, *_disparity_parts(audited, f" by {outer}")]
     parts: list[Part] = []
     for by in (None, *(by.text for by in audited.metrics.bys)):
         of_feature = pl.col(".by").eq_missing(pl.lit(by))
@@ -452,11 +450,15 @@ def _of_metrics(results: pl.DataFrame) -> pl.DataFrame:
     return one_below_the_other(results.drop(*hidden, strict=False))
 
 
-def _disparities_part(title: str, results: pl.DataFrame) -> Part:
-    """The table of disparities."""
-    disparities = results.filter(pl.col(".by").is_not_null())
-    table = in_words(_with_base(one_below_the_other(disparities.drop(".n", ".method", strict=False))))
-    return Part(title, table, (), "by" if "by" in table.columns else "")
+def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
+    """The table of disparities of each feature."""
+    parts: list[Part] = []
+    for by in audited.metrics.bys:
+        disparities = audited.results.filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
+        table = in_words(_with_base(one_below_the_other(disparities)))
+        up_to = "metric" if "metric" in table.columns else ""
+        parts.append(Part(f"Disparities of {by.text}{by_outer}", table, (), up_to))
+    return parts
 
 
 def _group_parts(audited: _Audited) -> list[Part]:

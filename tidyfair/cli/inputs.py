@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -121,8 +121,7 @@ def _scores_of(texts: list[str], given: Mapping[str, Any], schema: pl.Schema) ->
     """
     pairs = [text.rpartition("=") for text in texts]
     if all(sign and text not in schema for text, (_, sign, _) in zip(texts, pairs, strict=True)):
-        truth = given.get("truth")
-        dtype = schema[truth] if truth in schema else pl.String()
+        dtype = schema.get(given.get("truth", ""), pl.String())
         return {as_value(label, dtype): column for label, _, column in pairs}
     return texts[0] if len(texts) == 1 else texts
 
@@ -130,8 +129,10 @@ def _scores_of(texts: list[str], given: Mapping[str, Any], schema: pl.Schema) ->
 def _check_columns(given: Mapping[str, Any], schema: pl.Schema) -> None:
     """Refuse columns that the file does not have."""
     for flag in _COLUMNS:
-        value = given.get(flag, ())
-        columns = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else value
+        value: Any = given.get(flag, ())
+        if isinstance(value, dict):
+            value = list(cast("dict[object, str]", value).values())
+        columns: list[str] = [value] if isinstance(value, str) else value
         for column in columns:
             if column not in schema:
                 raise ColumnError.missing(column, flag, schema)
@@ -146,8 +147,8 @@ def _check_scores(given: Mapping[str, Any], *, scores_alone: bool) -> None:
     if "one" in given or scores_alone or "probs" not in given or cuts or "estimate" in given:
         return
     msg = (
-        "`probs` needs decisions beside it: `threshold`, at or above which the event is selected, `top_k` or "
-        "`top_fraction`, or the column of decisions as `estimate`."
+        "`probs` needs decisions: add `threshold` (scores at or above it select the event), `top_k` or "
+        "`top_fraction`, or name the column of decisions as `estimate`."
     )
     raise ArgumentError(msg)
 
