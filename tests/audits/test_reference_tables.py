@@ -244,6 +244,20 @@ def test_weights_and_clusters_have_tests_by_their_intervals() -> None:
     assert weighted[".shortfall"].null_count() == len(weighted)
 
 
+@pytest.mark.parametrize("option", ["case_weights", "cluster"])
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_p_values_of_many_groups_are_the_levels_at_which_intervals_end_at_equality(
+    metric: tf.Metric, option: str
+) -> None:
+    people = LOANS.filter(pl.col("race") != "Native")
+    call = CALL | {"probs": "score", option: {"case_weights": "weight", "cluster": "fold"}[option]}
+    result = table(metric, data=people, call=call, by="race", to="Asian", adjust="none")
+    for group, p_value in result.drop_nulls(".p_value").select(".group", ".p_value").rows():
+        at_level = table(metric, data=people, call=call, by="race", to="Asian", conf_level=1 - p_value)
+        ends = row(at_level, group)
+        assert min(abs(ends[".lower"]), abs(ends[".upper"])) == pytest.approx(0, abs=1e-6)
+
+
 def test_counts_of_a_tally_are_enough(loans: pl.DataFrame) -> None:
     compared = compare(tf.accuracy, by=["sex", "race"], to="rest")
     metrics = tf.metric_set(tf.accuracy.difference("sex"), tf.accuracy.difference("race"))
