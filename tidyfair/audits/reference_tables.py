@@ -24,7 +24,17 @@ from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.dispatch import families
-from tidyfair.intervals.pairs import Scale, compare_values, method_of, p_value, pair_limits
+from tidyfair.intervals.pairs import (
+    SCALES,
+    Scale,
+    check_positive,
+    check_scale,
+    compare_values,
+    method_of,
+    p_value,
+    pair_limits,
+    scale_of,
+)
 from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
@@ -57,7 +67,6 @@ __all__ = ["GroupComparison", "compare_groups"]
 
 Test: TypeAlias = Literal["interval", "fisher", "mid_p", "z"]
 _TESTS = ("interval", "fisher", "mid_p", "z")
-_SCALES = ("difference", "ratio", "odds_ratio")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
 _REFUSED = {
@@ -278,7 +287,7 @@ class _Table:
 
         scale, rows = self._scale(family.spec), family.rows
         value, z = family.quantities.value[sides.group], z_value(self.settings.conf_level)
-        _check_positive(rows["name"][0], family.quantities.value, rows["text"], scale)
+        check_positive(family, scale)
         limits = _limits(sides.pairs, z, scale)
         if self._to(family.spec) == "overall":
             limits = self._overall(family, sides, limits)
@@ -412,18 +421,6 @@ def _selections(
             ".deviations": np.where(error > 0, (value - other_hits / other_rows) / error, 0.0),
             ".flip_flop": np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
         }
-
-
-def _check_positive(name: str, values: Array, texts: pl.Series, scale: Scale) -> None:
-    """Refuse ratios of values below 0."""
-    if scale == "difference" or not (values < 0).any():
-        return
-    index = int((values < 0).argmax())
-    msg = (
-        f"{name}: a ratio compares values above 0, and that of the group {texts[index]!r} is {values[index]:.4g}; "
-        'take differences, `scale="difference"`.'
-    )
-    raise ArgumentError(msg)
 
 
 @refuse_unknown_keywords
@@ -587,9 +584,8 @@ def _reference_of(metric: GroupwiseMetric) -> object:
 def _scale_of(metric: GroupwiseMetric, scale: object) -> Scale:
     """The scale that is asked for, or that of the aggregate of a metric."""
     if scale is not None:
-        return cast("Scale", one_of("scale", scale, _SCALES))
-    aggregate = metric.aggregate
-    return "ratio" if isinstance(aggregate, Contrast) and aggregate.is_relative else "difference"
+        return cast("Scale", one_of("scale", scale, SCALES))
+    return scale_of(metric.aggregate)
 
 
 def _check(metric: GroupwiseMetric, reference: object, scale: Scale) -> None:
@@ -603,10 +599,4 @@ def _check(metric: GroupwiseMetric, reference: object, scale: Scale) -> None:
         raise ArgumentError(msg)
     if reference == "best":
         check_best(metric)
-    low, _ = base.range
-    if scale == "ratio" and -math.inf < low < 0:
-        msg = f'{base.name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
-        raise ArgumentError(msg)
-    if scale == "odds_ratio" and share_of(base.definition) is None:
-        msg = f'{base.name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
-        raise ArgumentError(msg)
+    check_scale(base.name, base.definition, base.range, scale)
