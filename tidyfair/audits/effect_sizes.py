@@ -289,7 +289,8 @@ class _Groups:
 
     def _features(self) -> list[By]:
         """The features whose groups are compared."""
-        given = cast("list[Any]", self.by if isinstance(self.by, list) else [self.by])
+        by: Any = self.by
+        given = cast("list[Any]", by if isinstance(by, list) else [by])
         if not given or any(isinstance(feature, tuple) and not feature for feature in given):
             msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
             raise ArgumentError(msg)
@@ -300,11 +301,11 @@ class _Groups:
             if any(isinstance(column, Privileged) for column in columns):
                 msg = f"{self.function}(): `by` takes columns, and no privileged(…)."
                 raise ArgumentError(msg)
-            by = By.of(columns, self.function, treatment)
-            if by in features:
-                msg = f"{self.function}(): `by` names {by.text!r} twice."
+            compared = By.of(columns, self.function, treatment)
+            if compared in features:
+                msg = f"{self.function}(): `by` names {compared.text!r} twice."
                 raise ArgumentError(msg)
-            features.append(by)
+            features.append(compared)
         return features
 
     def _read(self, source: Source, values: Column, features: Sequence[By], *, is_relative: bool) -> pl.DataFrame:

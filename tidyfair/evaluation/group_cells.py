@@ -114,7 +114,7 @@ class GroupCells:
         texts = self.text[first : first + size]
         groups = self.keys[by].with_columns(texts.alias("\0text")).unique(maintain_order=True)
         values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
-        named = named_groups(groups, reference)
+        named = named_groups(groups, cast("object", reference))
         if len(named) == 1:
             keys = self.keys[by].with_row_index("\0index", offset=first)
             own = pl.DataFrame([named[0]], schema=self.keys[by].schema, orient="row")
