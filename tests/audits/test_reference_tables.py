@@ -339,6 +339,11 @@ def test_refused(case: str) -> None:
         call()
 
 
+def test_ratios_of_means_name_the_table_that_has_them() -> None:
+    with pytest.raises(tf.AggregateError, match=r'take `compare_groups\(mean_prediction, by=…, to=…, scale="ratio"\)`'):
+        tf.mean_prediction.ratio("g")
+
+
 def test_ratios_of_means_that_are_positive() -> None:
     people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "x": [1.0, 3.0] * 25 + [2.0, 6.0] * 25})
     result = row(table(tf.mean_prediction, data=people, call={"estimate": "x"}, by="g", to="b", scale="ratio"), "a")
