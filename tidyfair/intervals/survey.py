@@ -119,7 +119,7 @@ def _check_populations(tally: Tally, design: SurveyDesign, fpc: Column) -> None:
         )
         raise ColumnError(msg)
     strata = tally.names(design.strata)
-    distinct = tally.cells.select(dict.fromkeys([*strata, name])).unique(maintain_order=True)
+    distinct = tally.cells.select(list(dict.fromkeys([*strata, name]))).unique(maintain_order=True)
     several = distinct.select(strata).is_duplicated() if strata else distinct[name].is_null() | (len(distinct) > 1)
     if several.any():
         stratum = f" in the stratum {_in_words(distinct.select(strata).filter(several).row(0))}" if strata else ""
@@ -209,8 +209,8 @@ def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
     column = ", ".join(repr(own.name) for own in design.strata) or "the sample"
     return (
         f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:5])}{more} of {column}, which does not show how "
-        'far PSUs vary. Join strata, or write `survey_design(…, lonely="adjust")`, which takes its distance from the mean '
-        'of all, or `lonely="certainty"` if it was sure to be in the sample.'
+        'far PSUs vary. Join strata, or write `survey_design(…, lonely="adjust")`, which takes its distance from the '
+        'mean of all, or `lonely="certainty"` if it was sure to be in the sample.'
     )
 
 
