@@ -319,4 +319,6 @@ def _extreme(families: Sequence[Quantities], aggregate: Extreme, level: float) -
     (family,) = families
     level_of_group = level ** (1 / max(1, len(family)))
     low, high = family.limits(z_value(level_of_group))
+    least, most = family.bounds
+    low, high = low.clip(least, most), high.clip(least, most)
     return Interval(aggregate.extreme(low.tolist()), aggregate.extreme(high.tolist()), math.nan, "simultaneous")

@@ -233,6 +233,8 @@ class _Methods:
             if forms[number] is None and _is_paired(spec, rows, options):
                 paired.append(number)
                 forms[number] = _of_pairs(evaluated, spec, options)
+            if tally.design is not None and rows.is_empty():
+                continue
             if forms[number] is None or any(_is_drawn(spec, part) for part in parts):
                 _refuse_under_design(tally, spec)
                 drawn.append(number)

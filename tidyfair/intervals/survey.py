@@ -37,6 +37,8 @@ __all__: list[str] = []
 
 _STEP = 1e-5
 """The part of a sum by which it is moved for a derivative."""
+_SHOWN = 5
+"""The most strata or clusters that a message names."""
 _ROUNDED = 1e-9
 """The relative error of a value that does not vary is smaller."""
 
@@ -97,11 +99,11 @@ def _check_nested(tally: Tally, strata: Sequence[Column], clusters: Column) -> N
     (cluster,) = tally.names([clusters])
     own = list(dict.fromkeys([cluster, *tally.names(strata)]))
     pairs = tally.cells.select(own).unique(maintain_order=True)
-    repeated = pairs.filter(pairs[cluster].is_duplicated())[cluster].unique(maintain_order=True)
+    repeated = pairs.filter(pairs[cluster].is_duplicated())[cluster].unique().sort()
     if len(repeated):
         msg = (
-            f"`{ROLE}`: the clusters {listed(repeated, shown=5)} of {clusters.name!r} are in several strata. If they "
-            "are numbered anew in each stratum, write `survey_design(…, nested=True)`; else mend the data."
+            f"`{ROLE}`: the clusters {listed(repeated, shown=_SHOWN)} of {clusters.name!r} are in several strata. If "
+            "they are numbered anew in each stratum, write `survey_design(…, nested=True)`; else mend the data."
         )
         raise ColumnError(msg)
 
@@ -119,7 +121,7 @@ def _check_populations(tally: Tally, design: SurveyDesign, fpc: Column) -> None:
         )
         raise ColumnError(msg)
     strata = tally.names(design.strata)
-    distinct = tally.cells.select(list(dict.fromkeys([*strata, name]))).unique(maintain_order=True)
+    distinct = tally.cells.select(list(dict.fromkeys([*strata, name]))).unique().sort(*strata, name)
     several = distinct.select(strata).is_duplicated() if strata else distinct[name].is_null() | (len(distinct) > 1)
     if several.any():
         stratum = f" in the stratum {_in_words(distinct.select(strata).filter(several).row(0))}" if strata else ""
@@ -204,13 +206,15 @@ def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupInde
 
 def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
     """The message for strata with a single PSU."""
-    shown = [_in_words(row) if row else "all rows" for row in strata.keys.filter(lonely).rows()]
-    more = f", and {len(shown) - 5} more" if len(shown) > 5 else ""
-    column = ", ".join(repr(own.name) for own in design.strata) or "the sample"
+    if not design.strata:
+        return f"`{ROLE}`: the sample is a single PSU, which does not show how far PSUs vary."
+    shown = [_in_words(row) for row in strata.keys.filter(lonely).rows()]
+    more = f", and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    column = ", ".join(repr(own.name) for own in design.strata)
     return (
-        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:5])}{more} of {column}, which does not show how "
-        'far PSUs vary. Join strata, or write `survey_design(…, lonely="adjust")`, which takes its distance from the '
-        'mean of all, or `lonely="certainty"` if it was sure to be in the sample.'
+        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:_SHOWN])}{more} of {column}, which does not show "
+        'how far PSUs vary. Join strata, or write `survey_design(…, lonely="adjust")`, which takes its distance from '
+        'the mean of all, or `lonely="certainty"` if it was sure to be in the sample.'
     )
 
 

@@ -35,7 +35,7 @@ REST, UP_TO = "~", "<"
 
 _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
 _CENTRES = ("truth_centre", "estimate_centre")
-_OF_REPLICATE = "\0replicate "
+_OF_REPLICATE = " of replicate "
 """Before the number of a replicate, at the end of the names of sums with its weights."""
 KNOWN_REPLICATES = "known replicates"
 """The rows of a cell that have all replicate weights."""
