@@ -1,7 +1,6 @@
 """Ask svy every question of `svy.json.gz`, and write its answers; `--data` makes the data of these questions again.
 
-`python tests/references/scripts/ask_svy.py` needs svy 0.35.0, which tests do not. Its authors compare it with R's
-`survey`, Stata and SAS.
+`python tests/references/scripts/ask_svy.py` needs svy 0.35.0, which tests do not.
 """
 
 from __future__ import annotations
