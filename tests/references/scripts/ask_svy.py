@@ -45,7 +45,6 @@ def survey_data() -> pl.DataFrame:
     """The people of `a400_weighted` in 6 strata of 3 to 9 clusters, one of which has a single one in `lonely`."""
     random = np.random.default_rng(21)
     people = pl.read_parquet(REFERENCES / "data" / "a400_weighted.parquet")
-    people = people.select("sex", "race", "y_true", "y_pred", "score", "weight", "y_reg", "pred_reg")
     stratum = np.sort(random.integers(0, 6, len(people)))
     number = random.integers(0, np.array([3, 4, 5, 6, 8, 9])[stratum])
     lonely = np.where((stratum == 0) & (number == 0), 9, stratum)
