@@ -43,7 +43,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, Metr
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.options import CallOptions, ComputeOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import ComputeOptions, SurveyCallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.tally import BLOCK, HIDDEN, check_tally
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class GroupComparison(CalledOnData):
     """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
 
     subject: ClassVar[str] = "compare_groups()"
+    follows_designs: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
     metrics: tuple[GroupwiseMetric, ...]
@@ -110,10 +111,10 @@ class GroupComparison(CalledOnData):
     standardization: Standardization
     """The way in which differences are standardized, where they are."""
 
-    @show_keywords(CallOptions, without=_REFUSED)
+    @show_keywords(SurveyCallOptions, without=_REFUSED)
     def __call__(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Compare groups on a dataframe; it takes what a metric takes."""
         return self._on_data(data, truth, estimate, options)
@@ -139,7 +140,8 @@ class GroupComparison(CalledOnData):
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
-        return replace(options, parts=self.seed) if options.cluster is None else options
+        is_known = options.cluster is not None or options.design is not None
+        return options if is_known else replace(options, parts=self.seed)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The tables of all metrics, with p-values adjusted for their number."""
@@ -150,7 +152,8 @@ class GroupComparison(CalledOnData):
             options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
             seed=self.seed,
         )  # fmt: skip
-        plain = tally.weights is None and all(key.column.name == BLOCK for key in tally.clusters)
+        plain = tally.weights is None and tally.design is None
+        plain = plain and all(key.column.name == BLOCK for key in tally.clusters)
         if "standardized" in self.scale and not plain:
             msg = (
                 'compare_groups(): `scale="standardized"` takes no weights and no clusters, because its intervals '
