@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 # `import tidyfair` costs nothing but this list.
 _NAMES = {
     "audits.credit": "SegmentedTable StandardizedTable",
-    "audits.effect_sizes": "standardized_differences",
+    "audits.effect_sizes": "quantile_ratios standardized_differences",
     "audits.filing": "audit FiledAudit NAMED_AUDITS",
     "audits.named_audits": "ComparisonTable NamedAudit ValuesTable",
     "audits.published": "PublishedColumn",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
@@ -280,10 +281,15 @@ def check_features(spec: MetricSpec, outer: Sequence[Column]) -> None:
             msg = f"{spec.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
             raise ArgumentError(msg)
         return
-    for column in spec.by.columns:
+    refuse_outer(spec.name, spec.by, outer)
+
+
+def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:
+    """Refuse groups that the data are grouped by."""
+    for column in by.columns:
         if column in outer:
             msg = (
-                f"{spec.name}: the data are grouped by {column.name!r}, so that each part holds a single group of "
+                f"{name}: the data are grouped by {column.name!r}, so that each part holds a single group of "
                 "it; group by another column, or compare another one."
             )
             raise ColumnError(msg)

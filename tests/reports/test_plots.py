@@ -90,7 +90,7 @@ def test_chart_specifications_are_unchanged(name: str) -> None:
 
 VALUES = {
     "results": ".estimate", "intervals": ".estimate", "verdicts": ".estimate", "tests": ".estimate",
-    "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".difference",
+    "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".disparity",
     "worst groups": ".estimate", "probability": ".probability", "monitor": ".estimate",
     "monitor by period": ".estimate",
 }  # fmt: skip

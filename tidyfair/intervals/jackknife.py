@@ -102,6 +102,15 @@ class Correlations:
     """-1 where products are subtracted; None where none are."""
     _with: dict[int, Floats] = field(default_factory=dict[int, "Floats"], repr=False)
 
+    def at(self, values: Integers) -> Correlations:
+        """The correlations of some values with each other."""
+        import numpy as np
+
+        chosen = [np.flatnonzero(self.row == value) for value in values.tolist()]
+        row = np.repeat(np.arange(len(chosen)), [len(own) for own in chosen])
+        influences = np.concatenate(chosen)
+        return Correlations(self.influence[influences], row, self.cluster[influences], len(chosen))
+
     def between(self, one: Integers, other: Integers) -> Floats:
         """The correlations of pairs of values."""
         import numpy as np

@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from tidyfair.errors import ArgumentError
 from tidyfair.intervals.proportions import difference_limits
+from tidyfair.intervals.shares import share_of
+from tidyfair.specs.contrasts import Contrast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.quantities import Quantities
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.formulas import Formula
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -23,6 +28,7 @@ __all__: list[str] = []
 
 Scale: TypeAlias = Literal["difference", "ratio", "odds_ratio"]
 """Ways to compare two values."""
+SCALES = ("difference", "ratio", "odds_ratio")
 EQUALITY = {"difference": 0.0, "ratio": 1.0, "odds_ratio": 1.0}
 """The value of equal groups."""
 _FARTHEST = 40.0
@@ -41,6 +47,36 @@ class Family:
     level: int
     rows: pl.DataFrame
     quantities: Quantities
+
+
+def scale_of(aggregate: Aggregate | None) -> Scale:
+    """The scale on which an aggregate compares two groups; differences where it has none."""
+    return "ratio" if isinstance(aggregate, Contrast) and aggregate.is_relative else "difference"
+
+
+def check_scale(name: str, formula: Formula, ends: tuple[float, float], scale: Scale) -> None:
+    """Refuse scales that the values of a metric do not have."""
+    low, _ = ends
+    if scale == "ratio" and -math.inf < low < 0:
+        msg = f'{name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
+        raise ArgumentError(msg)
+    if scale == "odds_ratio" and share_of(formula) is None:
+        msg = f'{name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
+        raise ArgumentError(msg)
+
+
+def check_positive(family: Family, scale: Scale) -> None:
+    """Refuse ratios of values below 0."""
+    values = family.quantities.value
+    if scale == "difference" or not (values < 0).any():
+        return
+    index = int((values < 0).argmax())
+    name, group = family.rows["name"][0], family.rows["text"][index]
+    msg = (
+        f"{name}: a ratio compares values above 0, and that of the group {group!r} is {values[index]:.4g}; "
+        'take differences, `scale="difference"`.'
+    )
+    raise ArgumentError(msg)
 
 
 def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:

@@ -188,8 +188,8 @@ def _of_groups(value: object, groups: Array) -> Any:
     """The part of a field of quantities that is about some groups."""
     import numpy as np
 
-    if isinstance(value, Quantities):
-        return value.at(groups)
+    if hasattr(value, "at"):
+        return cast("Any", value).at(groups)
     if isinstance(value, tuple):
         return tuple(_of_groups(part, groups) for part in cast("tuple[object, ...]", value))
     if not isinstance(value, np.ndarray):
@@ -204,6 +204,10 @@ class Weighted:
 
     rows: Floats
     even: Floats
+
+    def at(self, groups: Array) -> Weighted:
+        """The rows of some groups."""
+        return Weighted(self.rows[groups], self.even[groups])
 
     def left_of(self, effective: Floats, z: float) -> Floats:
         """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.

@@ -270,16 +270,23 @@ def _group_dots(frame: pl.DataFrame, grouped: pl.DataFrame) -> Picture:
 
 
 def _pairs(plot: PlotInput) -> Picture:
-    """Differences between two groups, with intervals: overlapping intervals of groups are no test."""
+    """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
     frame = plot.frame.with_columns(_panel_of_groups(plot.frame))
+    is_difference = pl.col(".scale") == "difference"
+    what = (
+        pl.when(is_difference)
+        .then(pl.format("{} - {}", ".group", ".other"))
+        .otherwise(pl.format("{} / {}", ".group", ".other"))
+    )
     table = frame.select(
         "panel",
-        pl.format("{} - {}", ".group", ".other").alias("what"),
-        pl.col(".difference").alias("estimate"),
+        what.alias("what"),
+        pl.col(".disparity").alias("estimate"),
         *_plain(frame, ".lower", ".upper"),
-        pl.lit(0.0).alias("limit"),
+        pl.when(is_difference).then(0.0).otherwise(1.0).alias("limit"),
     )
-    return dots(table, f"differences of {named(table['panel'])}", [(True, "grey line: no difference")])
+    scales = " and ".join(f"{scale}s".replace("_", " ") for scale in frame[".scale"].unique(maintain_order=True))
+    return dots(table, f"{scales} of {named(table['panel'])}", [(True, "grey line: no difference")])
 
 
 def _strata(plot: PlotInput) -> Picture:
@@ -403,7 +410,7 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".error", ".group", ".becomes", ".share"}, _sensitivity),
     ({".one", ".other", ".change"}, _models),
     ({".group", ".other", ".crude", ".adjusted"}, _strata),
-    ({".group", ".other", ".difference"}, _pairs),
+    ({".group", ".other", ".disparity"}, _pairs),
     ({".before", ".period", ".change", ".expected_lower"}, _periods),
     ({".metric", ".by", ".period", ".look", ".verdict"}, _looks),
     ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, _tests),
