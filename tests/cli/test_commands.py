@@ -632,7 +632,7 @@ def test_compare_with_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert result.row(by_predicate=pl.col(".metric") == "sens", named=True)[path] == pytest.approx(expected)
     code, out, err = called(capsys, *call, "--pos-label", "yes", "--by", "sex")
     assert (code, err) == (0, text)
-    assert out.startswith("score and again at 0.5, compared on ")
+    assert out.startswith("score and again at 0.5, compared on")
     assert "demographic_parity" in out
     assert "write `--pos-label 'yes'` or" in called(capsys, *call)[2]
     assert "`--other`: the column 'sex'" in called(capsys, *call[:6], "--other", "sex", *call[8:])[2]

@@ -56,7 +56,7 @@ def test_folds_are_a_row_for_each_metric(tmp_path: Path, capsys: pytest.CaptureF
     code, out, _ = called(capsys, "audit", file, *CALL, "--group-by", "fold")
     # three features and five folds were 580 lines
     assert code == 0
-    assert len(out.splitlines()) < 130
+    assert len(out.splitlines()) < 150
     for title, metric in (
         ("Metrics over fold", tf.accuracy),
         ("Disparities of age_band over fold", tf.demographic_parity("age_band", min_n=30)),

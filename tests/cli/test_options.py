@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 DECIDED = {
+    "design": "designs of surveys are made of many columns, in Python",
     "parts": "intervals are computed by parts wherever they need to be",
     "keep_rows": "a tally is not kept",
     "on_undefined": "values are undefined in tables, and a note says which",

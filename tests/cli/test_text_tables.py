@@ -39,6 +39,13 @@ def test_long_names_are_wrapped_and_never_cut(width: int) -> None:
     assert sum("0.198 (0.063 to 0.267)" in line for line in lines) == 2
 
 
+def test_values_with_notes_stay_on_a_line() -> None:
+    cells = ["0.198 (0.063 to 0.267)", "- [1]", "-", "inf", "< 0.001", "0.5 [1] [2]", "1,234"]
+    table = pl.DataFrame({"group": cells, **{f"metric {number}": cells for number in range(4)}})
+    lines = lines_of(table, width=80, repeated=1)
+    assert all(f" {cell} " in line for cell, line in zip(cells, lines[3:10], strict=True))
+
+
 def test_wide_tables_are_parts_that_repeat_the_first_columns() -> None:
     values = {f"metric {number}": ["0.198 (0.063 to 0.267)"] * 2 for number in range(6)}
     lines = lines_of(pl.DataFrame({"group": ["a", "b"], **values}), width=80, repeated=1)

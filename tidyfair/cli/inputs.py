@@ -33,6 +33,7 @@ _EXAMPLE: dict[str, Any] = {
 }
 _COLUMNS = (
     "truth", "estimate", "one", "other", "probs", "case_weights", "frequency_weights", "cluster", "group_by",
+    "within",
 )  # fmt: skip
 """The options that name columns."""
 COUNTING = (
