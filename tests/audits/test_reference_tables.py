@@ -98,6 +98,45 @@ def test_p_values_are_below_5_percent_where_95_percent_intervals_exclude_equalit
     assert (excludes == (tested[".p_value"] < 0.05)).all()
 
 
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("rows", [{}, {"case_weights": "weight"}, {"cluster": "household"}], ids=str)
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_limits_at_the_level_of_a_p_value_touch_equality(metric: tf.Metric, rows: dict[str, str], scale: str) -> None:
+    people = lending(900).with_columns(
+        weight=1 + pl.int_range(pl.len()) % 7 / 3, household=pl.int_range(pl.len()) * 7 % 60
+    )
+    call = CALL | {"probs": "score"} | rows
+    tested = table(metric, data=people, call=call, by="race", scale=scale).drop_nulls(".lower")
+    equality = 1.0 if scale == "ratio" else 0.0
+    assert len(tested) > 2
+    for group, p_value in tested.select(".group", ".p_value").rows():
+        at_level = table(metric, data=people, call=call, by="race", scale=scale, conf_level=1 - p_value)
+        limits = row(at_level, group)
+        nearer = min((limits[".lower"], limits[".upper"]), key=lambda end: abs(end - equality))
+        assert nearer == pytest.approx(equality, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_a_single_group_has_no_rest(metric: tf.Metric) -> None:
+    call = CALL | {"probs": "score"}
+    alone = table(metric, data=LOANS.filter(sex="male"), call=call, by="sex", to="rest")
+    assert alone.select(".status", ".disparity", ".p_value").rows() == [("no_reference", None, None)]
+
+
+def test_replicates_for_the_rest_are_those_of_each_group() -> None:
+    people, call = lending(500), {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+    of_rest = table(tf.pr_auc, data=people, call=call, by="race", to="rest", times=400)
+    for race in ("White", "Hispanic"):
+        sides = people.with_columns(
+            side=pl.when(pl.col("race") == race).then(pl.lit("own")).otherwise(pl.lit("others"))
+        )
+        alone = row(table(tf.pr_auc, data=sides, call=call, by="side", to="others", times=400), "own")
+        own = row(of_rest, race)
+        assert own[".disparity"] == pytest.approx(alone[".disparity"])
+        width = alone[".upper"] - alone[".lower"]
+        assert own[".upper"] - own[".lower"] == pytest.approx(width, rel=0.1)
+
+
 def test_p_values_of_means_are_nearly_those_of_welch() -> None:
     random = np.random.default_rng(1)
     people = pl.DataFrame({"g": ["a"] * 400 + ["b"] * 300, "pay": random.normal(10, 2, 700)})

@@ -187,10 +187,7 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
     if tally.rows is None:
         msg = "The tally has kept no rows; count again with the metrics that are to be computed."
         raise ArgumentError(msg)
-    frame = tally.rows
-    if by and by.sides:
-        # sides are read from all rows: a value that occurs only in incomplete rows is no slip
-        frame = frame.with_columns(by.sides.side(frame[tally.names(by.columns)]).alias(_SIDE))
+    frame = _with_side(tally, tally.rows, by)
     needed = _needed(tally, reads)
     if any(frame[name].null_count() for name in needed):
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
@@ -205,6 +202,22 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
         excluded=group_cells.excluded[span],
         clusters=frame.select(clusters) if clusters else None,
     )
+
+
+def group_cell_of_kept_rows(tally: Tally, group_cells: GroupCells, by: By) -> np.ndarray[Any, Any]:
+    """The index of the group cell of each of the rows that a tally has kept, among those of a `by`."""
+    if tally.rows is None:
+        msg = "The tally has kept no rows."
+        raise ArgumentError(msg)
+    return _group_cell_of_data(tally, _with_side(tally, tally.rows, by), group_cells, by)
+
+
+def _with_side(tally: Tally, rows: pl.DataFrame, by: By | None) -> pl.DataFrame:
+    """The rows with their side, if a `by` has two."""
+    if by is None or by.sides is None:
+        return rows
+    # sides are read from all rows: a value that occurs only in incomplete rows is no slip
+    return rows.with_columns(by.sides.side(rows[tally.names(by.columns)]).alias(_SIDE))
 
 
 def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:

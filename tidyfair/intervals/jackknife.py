@@ -75,13 +75,20 @@ class SharedClusters:
         """The correlations of the values of some groups, and labels of these."""
         import numpy as np
 
-        first, last = (np.searchsorted(self.group, groups, side=side) for side in ("left", "right"))
-        sizes = last - first
-        row = np.repeat(np.arange(len(groups)), sizes)
-        unit = np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        row, unit = _runs_of(self.group, groups)
         label = labels[row] if self.influence.shape[1] > 1 else 0
         _, cluster = np.unique(self.cluster[unit], return_inverse=True)
         return Correlations(np.nan_to_num(self.influence[unit, label]), row, cluster, len(groups))
+
+
+def _runs_of(ordered: Integers, values: Integers) -> tuple[Integers, Integers]:
+    """The indices at which each of some values is in an array in order, after the index of the value."""
+    import numpy as np
+
+    first, last = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
+    sizes = last - first
+    row = np.repeat(np.arange(len(values)), sizes)
+    return row, np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +101,11 @@ class Correlations:
     cluster: Integers
     rows: int
     _with: dict[int, Floats] = field(default_factory=dict[int, "Floats"], repr=False)
+
+    def at(self, values: Integers) -> Correlations:
+        """The correlations of some of the values, by their indices."""
+        row, unit = _runs_of(self.row, values)
+        return Correlations(self.influence[unit], row, self.cluster[unit], len(values))
 
     def between(self, one: Integers, other: Integers) -> Floats:
         """The correlations of pairs of values."""
