@@ -390,3 +390,29 @@ def test_groupwise_metrics_leave_out_the_same_groups() -> None:
     assert set(groupwise.filter(pl.col(".n") == 3)[".status"]) == {"unknown"}
     with pytest.raises(tf.ArgumentError, match="has a feature of its own, 'race'; leave out `by`"):
         compare(tf.demographic_parity("race"), by="sex")
+
+
+@pytest.mark.parametrize("unknown", ["apart", "drop"])
+def test_shares_are_those_of_all_rows_as_min_share_reads_them(unknown: str) -> None:
+    result = table(tf.selection_rate, by="race", unknown=unknown, min_share=0.4)
+    assert row(result, "A")[".share"] == pytest.approx(70 / 120)
+    assert (row(result, "B")[".share"], row(result, "B")[".status"]) == (pytest.approx(44 / 120), "below_min_share")
+
+
+def test_shares_of_no_rows_are_null() -> None:
+    without_truth = APPLICANTS.with_columns(truth=pl.lit(None, pl.Int64))
+    call = {"truth": "truth", "estimate": "hired", "labels": [0, 1]}
+    result = table(tf.sens, data=without_truth, call=call, by="sex")
+    assert result[".share"].to_list() == [None, None]
+    assert set(result[".status"]) == {"zero_denominator"}
+
+
+def test_values_for_unknown_groups_fit_some_feature() -> None:
+    people = APPLICANTS.with_columns(code=pl.int_range(pl.len()) % 3)
+    call: dict[str, Any] = {"estimate": "hired"}
+    with pytest.raises(tf.TidyfairError, match=r"`unknown_values`: '2' is text, and the column 'code' is Int64"):
+        table(tf.selection_rate, data=people, call=call, by="code", unknown_values=["2"])
+    with pytest.raises(tf.TidyfairError, match=r"`unknown_values`: 9 is no text, and the column 'race' is String"):
+        table(tf.selection_rate, data=people, call=call, by="race", unknown_values=[9])
+    both = table(tf.selection_rate, data=people, call=call, by=["code", "race"], unknown_values=[2, "B"])
+    assert both.filter(pl.col(".status") == "unknown")[".group"].to_list() == ["2", "B", "null"]

@@ -144,7 +144,7 @@ def audit(
     truth: ColumnLike | None = None,
     estimate: ColumnLike | None = None,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]] | None = None,
     to: object = None,
     within: ColumnLike | list[ColumnLike] | None = None,
     unknown: Treatment | None = None,
@@ -190,6 +190,9 @@ def audit(
             raise ArgumentError.unknown_keyword(
                 kind, keyword, ["truth", "estimate", "by", "to", *CallOptions.__annotations__]
             )
+    if by is None:
+        msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
+        raise ArgumentError(msg)
     named = _named(name).with_groups(
         unknown=unknown,
         unknown_values=None if unknown_values is None else tuple(unknown_values),

@@ -137,16 +137,16 @@ class GroupComparison(CalledOnData):
         return table if options.explain else table.drop(_DETAILS)
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all comparisons of a family."""
+        """The table with p-values adjusted for all comparisons that are adjusted together."""
         p_values = table[".p_value"]
-        family = pl.Series([0]).new_from_index(0, len(table))
+        together = pl.Series([0]).new_from_index(0, len(table))
         if self.family != "all":
-            family = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
+            together = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
         values: list[float | None] = [None] * len(table)
-        for number in family.unique():
-            index = ((family == number) & p_values.is_not_null()).arg_true()
-            of_family = adjusted(p_values.gather(index).to_numpy(), self.adjust)
-            for row, value in zip(index, of_family, strict=True):
+        for number in together.unique():
+            index = ((together == number) & p_values.is_not_null()).arg_true()
+            adjusted_together = adjusted(p_values.gather(index).to_numpy(), self.adjust)
+            for row, value in zip(index, adjusted_together, strict=True):
                 values[row] = float(value)
         after = table.columns.index(".p_value") + 1
         return table.insert_column(after, pl.Series(".p_adjusted", values, dtype=pl.Float64))
@@ -345,10 +345,9 @@ class _Table:
         rows = evaluated.rows
         columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
         last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
-        share = rows.select(pl.col("n") / pl.col("n").sum().over("spec", "outer", LEVEL)).to_series()
         columns |= evaluated.group_cells.features[rows[GROUP_CELL]].to_dict()
         columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
-        columns |= {".n": rows["n"], ".share": share, ".estimate": rows["rate"]}
+        columns |= {".n": rows["n"], ".share": rows["share"], ".estimate": rows["rate"]}
         scales = [self._scale(spec) for spec in range(len(evaluated.specs))]
         shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
         shown |= {name: pl.Series(values, dtype=pl.String) for name, values in self.texts.items()}
@@ -430,7 +429,8 @@ def compare_groups(
         adjust: The adjustment of p-values for their number.
         family: The comparisons that are adjusted together: `"all"`, those of one `"metric"`, or of one feature, `"by"`.
         min_n: Groups whose denominator has fewer rows are listed, but not compared, nor a reference.
-        min_share: The same for groups with a smaller share of the rows.
+        min_share: The same for groups with a smaller share of the rows: that of `.share`, among all rows, those of
+            unknown groups included, whether they are listed or not.
         unknown: Rows whose group is missing or unknown are listed `"apart"`, never compared and part of no reference;
             or they are a `"group"` like all others; or they are not listed, `"drop"`.
         unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.

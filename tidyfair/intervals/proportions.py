@@ -334,7 +334,7 @@ def _students_of_whole(z: Floats, freedom: Floats) -> Floats:
     for _ in range(_MOST_STEPS):
         angle = np.arctan(t / np.sqrt(freedom))
         sine, square = np.sin(angle), np.cos(angle) ** 2
-        total = sine * np.einsum("ij,ij->i", coefficients, square[:, None] ** powers)
+        total: Any = sine * np.einsum("ij,ij->i", coefficients, square[:, None] ** powers)
         within = np.where(is_odd, 2 / math.pi * (angle + np.cos(angle) * total), total)
         beyond = (1 - within).clip(_LEAST_TAIL / 2)
         step = np.log(beyond / tail) * beyond / (t * factor * square ** ((freedom + 1) / 2))
