@@ -688,7 +688,7 @@ def people(draw: st.DrawFn) -> pl.DataFrame:
 
 
 def reference_table(data: pl.DataFrame, to: str, call: dict[str, Any] | None = None, **options: Any) -> pl.DataFrame:
-    given = {"labels": [0, 1], "pos_label": 1, **TABLE_CALL, **(call or {})}
+    given: dict[str, Any] = {"labels": [0, 1], "pos_label": 1, **TABLE_CALL, **(call or {})}
     made = tf.compare_groups(TABLE_METRICS, by="group", to=to, **options)(data, **given)
     return made.sort(".metric", "group", nulls_last=True)
 

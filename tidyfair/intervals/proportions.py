@@ -335,8 +335,8 @@ def _students_of_whole(z: Floats, freedom: Floats) -> Floats:
         angle = np.arctan(t / np.sqrt(freedom))
         sine, square = np.sin(angle), np.cos(angle) ** 2
         total: Any = sine * np.einsum("ij,ij->i", coefficients, square[:, None] ** powers)
-        within = np.where(is_odd, 2 / math.pi * (angle + np.cos(angle) * total), total)
-        beyond = (1 - within).clip(_LEAST_TAIL / 2)
+        within: Any = np.where(is_odd, 2 / math.pi * (angle + np.cos(angle) * total), total)
+        beyond: Any = (1 - within).clip(_LEAST_TAIL / 2)
         step = np.log(beyond / tail) * beyond / (t * factor * square ** ((freedom + 1) / 2))
         t = np.minimum(t * np.exp(step.clip(-1, _LONGEST_STEP)), _WIDEST_STUDENT)
         if np.abs(step).max(initial=0) < _SHORT_STEP:
