@@ -31,7 +31,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, Metr
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.options import CallOptions, ComputeOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import ComputeOptions, SurveyCallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.tally import BLOCK, HIDDEN, check_tally
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class GroupComparison(CalledOnData):
     """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
 
     subject: ClassVar[str] = "compare_groups()"
+    follows_designs: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed")
     metrics: tuple[GroupwiseMetric, ...]
@@ -94,10 +95,10 @@ class GroupComparison(CalledOnData):
     times: int
     seed: int
 
-    @show_keywords(CallOptions, without=_REFUSED)
+    @show_keywords(SurveyCallOptions, without=_REFUSED)
     def __call__(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Compare groups on a dataframe; it takes what a metric takes."""
         return self._on_data(data, truth, estimate, options)
@@ -118,7 +119,8 @@ class GroupComparison(CalledOnData):
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
-        return replace(options, parts=self.seed) if options.cluster is None else options
+        is_known = options.cluster is not None or options.design is not None
+        return options if is_known else replace(options, parts=self.seed)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The tables of all metrics, with p-values adjusted for their number."""
@@ -130,7 +132,8 @@ class GroupComparison(CalledOnData):
             seed=self.seed,
         )  # fmt: skip
         evaluated = self._run.evaluate(tally, options)
-        plain = tally.weights is None and all(key.column.name == BLOCK for key in tally.clusters)
+        plain = tally.weights is None and tally.design is None
+        plain = plain and all(key.column.name == BLOCK for key in tally.clusters)
         tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
         table = pl.concat(tables, how="diagonal_relaxed")
         table = self._adjusted(table)

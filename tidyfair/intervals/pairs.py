@@ -83,21 +83,10 @@ def _on_scale(family: Quantities, z: float | Floats, scale: Scale) -> tuple[Floa
     if scale == "difference":
         return family.value, family.limits(z)
     if scale == "odds_ratio":
-        return _logits(family, z)
+        return family.logits(z)
     value, (low, high) = family.logarithms(z)
     # a limit below 0 is one of 0: the quotient has no bound on its side
     return value, (np.where(np.isnan(low), -np.inf, low), high)
-
-
-def _logits(family: Quantities, z: float | Floats) -> tuple[Floats, Limits]:
-    """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
-    import numpy as np
-
-    low, high = family.limits(z)
-    share = np.where(family.value <= 0, high / 2, np.where(family.value >= 1, (1 + low) / 2, family.value))
-    with np.errstate(divide="ignore"):
-        value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
-    return value, (np.minimum(lower, value), np.maximum(upper, value))
 
 
 def p_values(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:
@@ -162,5 +151,5 @@ def _roots(distance: Callable[[Floats], Floats], count: int) -> Floats:
 def method_of(family: Quantities, scale: Scale) -> str:
     """The name of the method of the limits of pairs."""
     if scale == "odds_ratio":
-        return "mover"
+        return family.odds_ratio_method
     return family.difference_method if scale == "difference" else family.ratio_method
