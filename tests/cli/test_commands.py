@@ -178,6 +178,20 @@ def test_multiclass_audit_uses_one_vs_rest(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().out == ""
 
 
+def test_averages_over_labels_that_cannot_vary_are_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    path = tmp_path / "three.parquet"
+    data = lending(300).select("sex", truth="age_band", estimate="age_band")
+    data.write_parquet(path)
+    _, out, _ = called(capsys, "audit", str(path), "--truth", "truth", "--estimate", "estimate", "--by", "sex")
+    # label, rows, base rate, selection rate, accuracy …
+    label, rows, base_rate, selection_rate, accuracy, *_ = _cells(out, "all rows")
+    assert (label, rows, base_rate, selection_rate) == ("-", "300", "-", "-")
+    assert accuracy.startswith("1.000 (")
+
+
 def test_audit_of_a_file_needs_by(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", file, "--truth", "repaid", "--estimate", "approved"]) == 2
     assert "--by" in capsys.readouterr().err

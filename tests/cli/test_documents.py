@@ -128,3 +128,6 @@ def test_named_audit_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert code == 0
     assert document["statement"] == list(filed.statement)
     assert set(document["tables"]) == set(filed.tables)
+    code, _, err = called(capsys, *call, "--by", "race=White")
+    assert code == 2
+    assert "compares all groups of a column: give `--by` columns, and the reference as `--to`" in err

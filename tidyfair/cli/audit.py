@@ -75,10 +75,13 @@ def _usual_audit(options: Namespace) -> int:
     inputs = read_inputs(options)
     audited = _Audited.of(options, inputs)
     code = exit_code_of(audited.verdicts)
-    notes = audited.notes()
+    needs_results = bool(outputs.files.keys() - {*pages}) or not pages
+    # a page has notes of its own on what is undefined
+    notes = audited.remarks_on_results() if needs_results else []
+    notes += audited.remarks_on_rows()
     if pages:
         _write_pages(pages, outputs, options, audited)
-    if outputs.files.keys() - {*pages} or not pages:
+    if needs_results:
         _write(outputs, options, audited, notes, code)
     if pages and not outputs.takes_stdout and audited.gate:
         # a page shows its verdicts, and so does the terminal beside it
@@ -152,12 +155,15 @@ class _Audited:
         more: dict[str, Any] = {"simultaneous": True} if self.options.simultaneous else {}
         return self.metrics.groups.compute_by_group(tally, on_undefined="ignore", **self.inputs.reading, **more)
 
-    def notes(self) -> list[str]:
-        """What is to be known beside the results."""
+    def remarks_on_results(self) -> list[str]:
+        """Sentences on features with very many groups, and on undefined values."""
+        remarks, many = _remarks_on_many_groups(self.pooled_groups)
+        return remarks + self._undefined(many)
+
+    def remarks_on_rows(self) -> list[str]:
+        """Sentences on rows that are left out, and on decisions that are all the same."""
         inputs = self.inputs
-        notes, many = _remarks_on_many_groups(self.pooled_groups)
-        notes += self._undefined(many)
-        notes += remarks_on_missing(missing_of(self.tally).select("column", "missing").rows())
+        notes = remarks_on_missing(missing_of(self.tally).select("column", "missing").rows())
         # the range of the scores matters only where all decisions are the same
         threshold = inputs.counting.get("threshold")
         if threshold is not None and self.tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
@@ -465,7 +471,7 @@ def _group_parts(audited: _Audited) -> list[Part]:
     """A table of groups for each feature, below the values of all rows."""
     shows_all = audited.options.full and audited.has_outer_groups
     groups = audited.groups if shows_all else audited.pooled_groups
-    overall = groups.filter(pl.col(".by").is_null())
+    overall = _without_constants(groups.filter(pl.col(".by").is_null()), audited.metrics.groups)
     parts: list[Part] = []
     for by in audited.metrics.bys:
         of_feature = groups.filter(pl.col(".by") == by.text)
@@ -479,6 +485,17 @@ def _group_parts(audited: _Audited) -> list[Part]:
         title = f"Groups of {by.text}"
         parts.append(Part(title, table, tuple(notes), "rows", (*remarks, *hint)))
     return parts
+
+
+def _without_constants(overall: pl.DataFrame, metrics: Iterable[Metric | GroupwiseMetric]) -> pl.DataFrame:
+    """The values of all rows without averages over labels that are the same whatever the data."""
+    constant = pl.lit(value=False)
+    for metric in metrics:
+        if isinstance(metric, Metric) and metric.constant_averages:
+            is_average = pl.col(".estimator").is_in(metric.constant_averages)
+            constant |= (pl.col(".metric") == metric.name) & is_average
+    hidden = [name for name in (".estimate", ".lower", ".upper", ".status") if name in overall.columns]
+    return overall.with_columns(pl.when(~constant).then(name).alias(name) for name in hidden)
 
 
 def _largest(groups: pl.DataFrame, *, is_full: bool) -> tuple[pl.DataFrame, list[str]]:

@@ -12,6 +12,7 @@ from tidyfair.cli.inputs import GROUPS, read_inputs, set_defaults
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import say, show
 from tidyfair.errors import ArgumentError
+from tidyfair.specs.groups import Privileged
 from tidyfair.tallies.files import write
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ def _filed(name: str, options: Namespace) -> tuple[FiledAudit, Inputs]:
     groups = {flag: getattr(options, flag) for flag in GROUPS}
     set_defaults(options)
     inputs = read_inputs(options, scores_alone=True)
+    if any(isinstance(feature, Privileged) for feature in inputs.features):
+        msg = f"`as={name}` compares all groups of a column: give `by` columns, and the reference as `to`."
+        raise ArgumentError(msg)
     decided = {"interval"} if options.estimator else {"interval", "estimator"}
     reading = {key: value for key, value in inputs.reading.items() if key not in decided}
     settings: Any = {"by": inputs.features, "to": _references(options.to), "within": options.within, **groups}
