@@ -71,6 +71,13 @@ def script(name: str) -> Any:
     return module
 
 
+@pytest.fixture(autouse=True)
+def wide_terminal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal in which no table of tests of the command line wraps; some of them choose another width."""
+    if request.path.parent.name == "cli":
+        monkeypatch.setenv("COLUMNS", "160")
+
+
 def records(library: str) -> list[dict[str, Any]]:
     with gzip.open(REFERENCES / f"{library}.json.gz", "rt") as file:
         return json.load(file)
