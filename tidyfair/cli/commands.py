@@ -24,8 +24,10 @@ from tidyfair.inference.model_comparison import compare_models
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import catalogue, definition_of
 from tidyfair.metrics.classification import base_rate
+from tidyfair.reports.findings import percent
 from tidyfair.reports.page import report
-from tidyfair.reports.sections import how_to_repeat, missing_of, percent
+from tidyfair.reports.reproduction import how_to_repeat
+from tidyfair.reports.sections import missing_of
 from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.specs.columns import telling
 from tidyfair.specs.options import Options
