@@ -393,7 +393,7 @@ class Figure:
 
     def _chart(self, width: int) -> Any:
         """The picture in a width."""
-        return autoplot(self.result, title=self.title, **self.options)  # TODO width=width
+        return autoplot(self.result, title=self.title, **self.options, width=width)
 
     @property
     def _nothing(self) -> str:

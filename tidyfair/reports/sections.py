@@ -57,9 +57,11 @@ _MOST_PANELS = 9
 """The number of metrics that are drawn beside each other."""
 _MOST_LABELS = 6
 """The number of labels that are columns of a table."""
+_FEW_DISPARITIES = 8
+"""The number of disparities above which their table is folded, beside the picture of them."""
 _FEW_ROWS = 12
 """The number of groups above which their sizes are folded."""
-_MOST_ROWS = 40
+_MOST_ROWS = 24
 """The number of rows above which a table is folded."""
 
 
@@ -135,7 +137,8 @@ def of_disparities(results: pl.DataFrame, tested: pl.DataFrame | None, audit: Us
             "group is small. p is the probability of a disparity at least as large if groups are equal, in standard "
             "errors; adjusted is the same for all tests of this table together (Holm)."
         )
-    blocks = (figure, table, Folded("How to read this", tuple(explained)))
+    shown = Folded(f"All {len(table.table)} disparities", (table,)) if len(table.table) > _FEW_DISPARITIES else table
+    blocks = (figure, shown, Folded("How to read this", tuple(explained)))
     return Section("Disparities", blocks, _significant(disparities, tested, differences))
 
 
