@@ -24,6 +24,10 @@ __all__: list[str] = []
 
 _WIDE, _NARROW = 896, 350
 """The widths of a picture on a desk, and on a telephone."""
+_ON_A_PAGE = 15
+"""The number of rows of a table that is printed on one page."""
+_LONG_WORD = 24
+"""The letters of a word above which it may be broken anywhere."""
 _INTERVAL = re.compile(r"(.+) \(((?:from |up to )?-?[\d.,]+(?: to -?[\d.,]+)?)\)")
 _NUMBER = re.compile(r"(?:< )?-?(?:[\d.,]+|inf)(?: %)?(?: \(.*\)| to -?[\d.,]+)?")
 _UNIT = re.compile(r"(?<=\d) (?=%|points\b)|(?<=<) (?=\d)|(?<=%) (?=CI\b)")
@@ -274,9 +278,10 @@ class Table:
         below = [f"<sup>{number}</sup> {prose(text)}." for text, number in marks.items()]
         if self.remark:
             below.append(prose(self.remark))
+        short = " short" if len(rows) <= _ON_A_PAGE else ""
         notes = f'\n<p class="note">{"<br>".join(below)}</p>' if below else ""
         return (
-            f'<div class="table" id="{name}">\n<table>\n{caption}<thead><tr>{"".join(heads)}</tr></thead>\n'
+            f'<div class="table{short}" id="{name}">\n<table>\n{caption}<thead><tr>{"".join(heads)}</tr></thead>\n'
             f"<tbody>\n{in_lines(rows)}\n</tbody>\n</table>{notes}\n</div>"
         )
 
@@ -305,7 +310,7 @@ class Table:
         """The head of a column."""
         words, code = self._words(column)
         kind = ' class="number"' if column in numeric else ""
-        below = f" <code>{as_html(code)}</code>" if code else ""
+        below = f" <code>{_breakable(code)}</code>" if code else ""
         return f'<th scope="col"{kind}>{as_html(words)}{below}</th>'
 
     def _row(
@@ -317,15 +322,15 @@ class Table:
         for column, value in zip(self.table.columns, values, strict=True):
             label = as_html(self._words(column)[0])
             note = marked.get((column, number))
-            worse = " worse" if note == WORSE else ""
+            worse = "worse" if note == WORSE else ""
+            long = "long" if max(map(len, _text_of(value).split()), default=0) > _LONG_WORD else ""
             text = _in_cell(_text_of(value), f"<sup>{marks[note]}</sup>" if note else "")
             if not cells:
                 code = self.codes[number] if self.codes else None
-                below = f" <code>{as_html(code)}</code>" if code else ""
-                cells.append(f'<th scope="row">{text}{below}</th>')
+                below = f" <code>{_breakable(code)}</code>" if code else ""
+                cells.append(f'<th scope="row"{_class(long)}>{text}{below}</th>')
                 continue
-            kind = f"number{worse}" if column in numeric else worse.strip()
-            named = f' class="{kind}"' if kind else ""
+            named = _class("number" if column in numeric else "", worse, long)
             cells.append(f'<td{named} data-label="{label}"><span>{text}</span></td>')
         return f"<tr>{''.join(cells)}</tr>"
 
@@ -352,6 +357,17 @@ class Table:
             below.append(self.remark)
         above = [f"*{as_text(self.caption)}*"] if self.caption else []
         return "\n\n".join([*above, "\n".join(lines), *map(as_text, below)])
+
+
+def _class(*names: str) -> str:
+    """The attribute of an element with classes, some of which are empty."""
+    given = " ".join(filter(None, names))
+    return f' class="{given}"' if given else ""
+
+
+def _breakable(code: str) -> str:
+    """A name in code as HTML, which may go on in a new line after an underscore."""
+    return as_html(code).replace("_", "_<wbr>")
 
 
 def _text_of(value: object) -> str:

@@ -78,7 +78,9 @@ class DotStyle:
     """All panels have the same axis."""
 
 
-def dots(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str] = (), style: DotStyle | None = None) -> Picture:
+def dots(
+    table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str] = (), style: DotStyle | None = None
+) -> Picture:
     """A dot for each row, with its interval, a dashed limit, and what is expected behind it.
 
     Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, either of which can be missing, `limit`,

@@ -57,7 +57,10 @@ def tests_plot(plot: PlotInput) -> Picture:
         verb = "is" if sure == 1 else "are"
         titles = [f"{sure or 'None'} of {len(frame)} disparities {verb} larger than chance explains", name]
     studentized = ".method" in frame.columns and frame[".method"].str.contains("studentized", literal=True).any()
-    notes = ["grey: 95 % of what groups that are equal show", "p: of distances in standard errors" if studentized else ""]
+    notes = [
+        "grey: 95 % of what groups that are equal show",
+        "p: of distances in standard errors" if studentized else "",
+    ]
     return dots(table, titles, notes, DotStyle(spans=spans))
 
 
@@ -94,7 +97,9 @@ def looks_plot(plot: PlotInput) -> Picture:
     titles = [f"{name}: {last} after {len(frame)} looks", title] if table["panel"].n_unique() == 1 else [title]
     spans = {
         panel: Span(0, None) if (low is not None and low >= 0) else Span()
-        for panel, low in table.group_by("panel").agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min())).rows()
+        for panel, low in table.group_by("panel")
+        .agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min()))
+        .rows()
     }
     style = LineStyle("all data up to and including the period", spans=spans)
     return over_time(table, titles, ["lines hold at all looks at once"], style, "limit")

@@ -120,9 +120,7 @@ def _column_names(alt: Any, columns: list[str], plane: Plane) -> list[Any]:
     """The names of columns above them, cut off where they are wider."""
     table = pl.DataFrame({"column": columns, "x": [number + 0.5 for number in range(len(columns))]})
     table = table.with_columns(plane.y_at(pl.lit(-9.0)).alias("y"))
-    mark = alt.Chart(table).mark_text(
-        color=INK, fontSize=TEXT, baseline="middle", limit=plane.width / len(columns) - 4
-    )
+    mark = alt.Chart(table).mark_text(color=INK, fontSize=TEXT, baseline="middle", limit=plane.width / len(columns) - 4)
     return [mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text="column:N")]
 
 

@@ -87,9 +87,7 @@ class Span:
     reference: float | None = None
 
 
-def axis_of(
-    values: Iterable[float | None], length: float, span: Span | None = None, *, down: bool = False
-) -> Axis:
+def axis_of(values: Iterable[float | None], length: float, span: Span | None = None, *, down: bool = False) -> Axis:
     """The axis that shows all values, and the value of equality, on so many pixels.
 
     It is a little longer than its values, but does not leave their range.

@@ -179,7 +179,9 @@ def _name_of_mark(alt: Any, plane: Plane, at: float) -> Any:
     pixels = (at - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
     text = number_text(at) if at % 1 else f"{at:g}"
     right = pixels > plane.width - text_width(text, SMALL) - 8
-    return written(alt, text, pixels - 5 if right else pixels + 5, 9, limit=80, colour=INK, align="right" if right else "left")
+    return written(
+        alt, text, pixels - 5 if right else pixels + 5, 9, limit=80, colour=INK, align="right" if right else "left"
+    )
 
 
 def _ranges(alt: Any, data: pl.DataFrame, plane: Plane, y: Axis, style: LineStyle) -> list[Any]:
@@ -214,7 +216,9 @@ def _colours(table: pl.DataFrame) -> tuple[dict[str, tuple[str, bool]], list[Key
     return colours, keys
 
 
-def over_time(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], style: LineStyle, limit: str) -> Picture:
+def over_time(
+    table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], style: LineStyle, limit: str
+) -> Picture:
     """Values in the order of periods, with intervals, a limit, and what is expected.
 
     Columns: `panel`, `at` (the text of the period), `y`; optional are `lower` and `upper`, `limit`, `expected_lower`
@@ -333,9 +337,7 @@ def _draw_scatter(table: pl.DataFrame, x: str, y: str, width: float) -> Any:
     left = max(text_width(f"{tick:{_python(down.format)}}", SMALL) for tick in down.ticks) + 8
     across = axis_of(table["x"], width - left)
     plane = Plane(across, down.high, down.low, width - left - 4, min(320, max(220, width * 0.45)), x, down)
-    colour = (
-        pl.when("base").then(pl.lit(LIGHT["series-2"])).when("front").then(pl.lit(ACCENT)).otherwise(pl.lit(MUTED))
-    )
+    colour = pl.when("base").then(pl.lit(LIGHT["series-2"])).when("front").then(pl.lit(ACCENT)).otherwise(pl.lit(MUTED))
     middle = (across.low + across.high) / 2
     data = table.with_columns(
         colour.alias("colour"),

@@ -226,8 +226,9 @@ def report(
     ]  # fmt: skip
     opening: list[Content] = [facts_of(audit, tally, reading, given)]
     if gate and computed.verdicts is not None:
-        opening.append(of_gate(gate, computed.verdicts, features_in_words(audit.bys)))
-        opening.append(of_verdicts(computed.verdicts, gate.confidence))
+        words = features_in_words(audit.bys)
+        opening.append(of_gate(gate, computed.verdicts, words))
+        opening.append(of_verdicts(computed.verdicts, words, gate.confidence))
     opening.append(Findings(tuple(one.finding for one in findings)))
     opening += _main_figure(values, findings)
     return Report(title, tuple(opening), tuple(sections))

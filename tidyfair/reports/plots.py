@@ -23,6 +23,7 @@ __all__ = ["autoplot"]
 
 _MODELS = ("first model", "second model")
 
+
 def autoplot(
     result: Any,
     *,

@@ -23,7 +23,6 @@ from tidyfair.reports.tables import (
     WORSE,
     as_p_value,
     groups_side_by_side,
-    one_below_the_other,
     rounded,
     too_few,
     with_interval,
@@ -86,7 +85,7 @@ def _predictions(tally: Tally, options: Mapping[str, Any]) -> str:
     if tally.estimate is not None:
         columns.append(tally.estimate.name)
     if tally.scores is not None:
-        columns += [f"scores {column.name}" for column in tally.scores.columns]
+        columns += [f"{column.name} (scores)" for column in tally.scores.columns]
     text = ", ".join(columns)
     if tally.truth is not None:
         text += f", against {tally.truth.name}"
@@ -95,24 +94,28 @@ def _predictions(tally: Tally, options: Mapping[str, Any]) -> str:
     return text
 
 
-def of_verdicts(verdicts: pl.DataFrame, confidence: float) -> Folded:
+def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
     """The numbers behind the verdicts of a gate."""
     rule = (
         "A metric passes where all of its interval keeps the limit, and fails where all of it is beyond; otherwise the "
         f"rows do not decide. Each end of these intervals is right {percent(confidence)} of the time."
     )
     figure = Figure(verdicts, "Metrics and their limits")
-    hidden = [name for name in (".n", ".method") if name in verdicts.columns]
-    return Folded(
-        "How the verdicts are reached", (rule, figure, _with_titles(one_below_the_other(verdicts.drop(hidden))))
-    )
+    return Folded("How the verdicts are reached", (rule, figure, _verdicts(verdicts, features)))
 
 
-def _with_titles(table: pl.DataFrame) -> Table:
-    """A table of results whose metrics have titles."""
-    codes = tuple(table[".metric"])
-    titles = pl.Series(".metric", list(map(title_of, codes)), dtype=pl.String)
-    return Table(table.with_columns(titles), codes=codes)
+def _verdicts(verdicts: pl.DataFrame, features: Mapping[str, str]) -> Table:
+    """The table of verdicts."""
+    rows = verdicts.to_dicts()
+    columns = {
+        "metric": [_with_detail(row) for row in rows],
+        "feature": [features.get(row[".by"], "all rows") for row in rows],
+        "value": list(with_interval(verdicts)),
+        "limit": [f"{row['.limit']:g}" for row in rows],
+        "verdict": [row[".verdict"] for row in rows],
+    }
+    table = pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
+    return Table(table, codes=tuple(row[".metric"] for row in rows))
 
 
 def of_disparities(results: pl.DataFrame, tested: pl.DataFrame | None, audit: UsualMetrics, level: float) -> Section:
@@ -499,10 +502,12 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
             options = {} if at is None else {"at": at}
             blocks.append(Figure(largest, f"Rates along the threshold, by {words}", options, table))
         # a calibration curve is of the groups of columns, and of rows that lack nothing
+        fit = ""
         if not by.sides and call.get("na_rm") is not False:
-            blocks.append(_calibration(by, data, call, columns, min_n))
-        parts.append(Part(f"By {words}", tuple(blocks)))
-    finding = "How rates move with the threshold, and whether events occur as often as scores say."
+            figure, fit = _calibration(by, data, call, columns, min_n)
+            blocks.append(figure)
+        parts.append(Part(f"By {words}", tuple(blocks), fit))
+    finding = "Rates of groups at every threshold, and how well the scores fit the events."
     if has_more_groups:
         finding += f" Of features with more groups, the {_MOST_LINES} largest are shown."
     return [Section("Thresholds and calibration", tuple(parts), finding)]
@@ -520,22 +525,36 @@ def _curves(
     return open_frame(values).to_polars()
 
 
-def _calibration(by: By, data: Any, call: Mapping[str, Any], columns: Mapping[str, Any], min_n: int) -> Content:
-    """The figure of calibration in each group of a feature, or why it is not drawn."""
+def _calibration(
+    by: By, data: Any, call: Mapping[str, Any], columns: Mapping[str, Any], min_n: int
+) -> tuple[Content, str]:
+    """The figure of calibration in each group of a feature, or why it is not drawn; and its finding."""
     features: Any = list(by.features)
     title = f"Calibration, by {feature_in_words(by)}"
     try:
         bins = open_frame(calibration_curve(data, **columns, group_by=features, binning="count")).to_polars()
     except ColumnError as error:
-        return f"{title}, is not drawn: {error}"
+        return f"{title}, is not drawn: {error}", ""
     if "frequency_weights" in call:
         # a row stands for as many rows as its weight
         bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n"))
     names = names_of(by.columns)
     bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
     if bins.is_empty():
-        return f"{title}: there is nothing to draw."
-    return Figure(bins, title, instead=_in_bins(bins, names))
+        return f"{title}: there is nothing to draw.", ""
+    return Figure(bins, title, instead=_in_bins(bins, names)), _fit(bins, names)
+
+
+def _fit(bins: pl.DataFrame, names: list[str]) -> str:
+    """The group whose scores are farthest from its rate of events."""
+    share = pl.col(".n") / pl.col(".n").sum()
+    groups = bins.group_by(names, maintain_order=True).agg(
+        (pl.col(".mean_score") * share).sum().alias(".score"), (pl.col(".event_rate") * share).sum().alias(".rate")
+    )
+    farthest = groups.sort((pl.col(".score") - pl.col(".rate")).abs(), descending=True, maintain_order=True).head(1)
+    group = ", ".join("null" if value is None else str(value) for value in farthest.select(names).row(0))
+    score, rate = rounded(farthest[".score"])[0], rounded(farthest[".rate"])[0]
+    return f"Scores are farthest from the events for {group}: the mean score is {score}, the rate of events {rate}."
 
 
 def _thresholds(tally: Tally) -> list[float]:

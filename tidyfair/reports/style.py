@@ -43,7 +43,7 @@ code { font: 0.8125em ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace
   font-size: 1.125rem; line-height: 1.5; }
 .findings .clear { border-left-color: var(--accent); }
 .contents { margin-top: 3rem; }
-.contents ol { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: 0.35rem 1.75rem; }
+.contents ol { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: 0.35rem 1.5rem; font-size: 0.9375rem; }
 figure { margin: 1.75rem 0; }
 figure svg { display: block; width: 100%; height: auto; }
 .narrow { display: none; }
@@ -55,7 +55,8 @@ th, td { padding: 0.5rem 0.75rem; text-align: left; vertical-align: top; border-
 th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 thead th { vertical-align: bottom; font-weight: 600; border-bottom: 1px solid var(--muted); }
-thead code, tbody th code { display: block; font-weight: 400; overflow-wrap: anywhere; }
+thead code, tbody th code { display: block; font-weight: 400; overflow-wrap: normal; }
+.long { overflow-wrap: anywhere; min-width: 9rem; }
 tbody th { font-weight: 500; }
 .number { text-align: right; white-space: nowrap; }
 thead .number { white-space: normal; }
@@ -88,17 +89,17 @@ pre code { color: inherit; }
 }
 @media print {
   @page { size: A4; margin: 16mm 15mm 18mm; }
-  body { font-size: 9.5pt; }
+  :root { font-size: 9.5pt; }
   main { max-width: none; padding: 0; }
-  h1 { font-size: 20pt; }
   h2, h3, summary, .finding, .headline, caption { break-after: avoid; }
   section { margin-top: 1.5rem; padding-top: 0.75rem; }
-  figure, tr, .facts, .verdicts li, .findings li { break-inside: avoid; }
+  figure, tr, .verdicts li, .findings li { break-inside: avoid; }
   figure svg { max-height: 235mm; }
   thead { display: table-header-group; }
   .table { overflow: visible; }
   table { font-size: 7.5pt; }
   th, td { padding: 3pt 4pt; }
+  .short, p, pre, dl, .headline { break-inside: avoid; }
   .contents { display: none; }
   details { border: 0; }
   details::details-content { content-visibility: visible; display: block; height: auto; opacity: 1; }

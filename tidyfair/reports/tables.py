@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["as_table"]
 
 _DIGITS = 3
+_HUNDRED, _THOUSAND = 100, 1_000
+"""Numbers from which on there is one decimal, and none."""
 NOTHING = "\N{EN DASH}"
 WORSE = "significantly worse than all rows together, adjusted for the number of groups"
 _EVERYBODY = "all rows"
@@ -210,13 +212,17 @@ def _between(text: str | None, low: str | None, high: str | None) -> str | None:
 
 
 def rounded(numbers: pl.Series) -> pl.Series:
-    """Numbers as text, with three decimals."""
-    # z: what is rounded to 0 has no sign
-    texts: list[str | None] = []
-    for number in numbers:
-        text = None if number is None else f"{number:z,.{_DIGITS}f}"
-        texts.append(text)
+    """Numbers as text, with three decimals, or fewer where they are large."""
+    texts = [None if number is None else _rounded(number) for number in numbers]
     return pl.Series(numbers.name, texts, dtype=pl.String)
+
+
+def _rounded(number: float) -> str:
+    """A number as text."""
+    size = abs(number)
+    digits = 0 if size >= _THOUSAND else 1 if size >= _HUNDRED else _DIGITS
+    # z: what is rounded to 0 has no sign
+    return f"{number:z,.{digits}f}"
 
 
 def as_p_value(numbers: pl.Series) -> pl.Series:

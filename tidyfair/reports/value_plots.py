@@ -252,7 +252,9 @@ def cut_of(frame: pl.DataFrame) -> str | None:
 def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str) -> Picture:
     """Lines over the cuts: a panel for each metric, and a colour for each group."""
     values = frame.filter(pl.col(cut).is_not_null())
-    without = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True).to_list()
+    without = (
+        frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True).to_list()
+    )
     words = CUTS[cut]
     if values.is_empty():
         msg = f"autoplot() draws values over the {words}, and no metric of the result has any."
@@ -292,4 +294,3 @@ def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str) -> P
         notes.append("bands are confidence intervals")
     style = LineStyle(words, at=plot.at, spans=spans)
     return lines(table, [title], notes, style)
-
