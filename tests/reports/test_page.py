@@ -239,8 +239,8 @@ def test_findings_name_size_and_certainty_in_words() -> None:
     low, high = result[".group_min"], result[".group_max"]
     ends = f"{result['.lower'] * 100:.1f} to {result['.upper'] * 100:.1f}"
     assert (
-        f"- **Selection rates differ by race:** {rates[low] * 100:.1f} % of {low} and {rates[high] * 100:.1f} % of {high} "
-        f"rows are selected, {result['.estimate'] * 100:.1f} points apart (95 % CI {ends}). 2 of the other 3 disparities "
+        f"- **Selection rates differ by race:** {rates[low] * 100:.1f} % of {low} and {rates[high] * 100:.1f} % "
+        f"of {high} rows are selected, {result['.estimate'] * 100:.1f} points apart (95 % CI {ends}). 2 of the other 3 disparities "
         "are also significant."
     ) in text
     assert (

@@ -31,6 +31,7 @@ from tidyfair.inference.studentized import Families, rate_distances
 from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import Share, share_of
+from tidyfair.progress import in_progress
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.columns import names_of
@@ -291,7 +292,7 @@ def compared_draws(
     observed = rows.with_columns(pl.lit(0, pl.Int32).alias("spec"), pl.lit(0, pl.Int32).alias("outer"))
     step = max(1, _MOST_VALUES // max(1, len(rows)))
     parts: list[pl.Series] = []
-    for first in range(0, times, step):
+    for first in in_progress(range(0, times, step), "shuffling"):
         of_step = [numerators[first : first + step] for numerators in drawn]
         parts.append(compared(_as_drawn(observed, counts, of_step)))
     values = pl.concat([*parts, compared(observed)])

@@ -192,7 +192,8 @@ class Verdicts:
         rows = [self._row(verdict) for verdict in self.verdicts]
         return (
             f'<div class="verdicts {_CLASSES[self.verdict]}" id="{name}">\n'
-            f'<p class="headline">{_mark(self.verdict)} {prose(self.headline)}</p>\n<ul>\n{in_lines(rows)}\n</ul>\n</div>'
+            f'<p class="headline">{_mark(self.verdict)} {prose(self.headline)}</p>\n'
+            f"<ul>\n{in_lines(rows)}\n</ul>\n</div>"
         )
 
     @staticmethod

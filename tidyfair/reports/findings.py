@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-SAYINGS = {
+_REASONS: dict[str, str] = {
     Status.ZERO_DENOMINATOR: "no row of the group counts for this metric",
     Status.ONE_CLASS: "all rows of the group have the same label",
     Status.NO_EVENTS: "no row of the group has the event",
@@ -58,10 +58,7 @@ def group_in_words(by: By, group: str) -> str:
 
 def reason(status: str) -> str:
     """The words for a reason why there is no value."""
-    for known, words in SAYINGS.items():
-        if known == status:
-            return words
-    return Status.text_of(status)
+    return _REASONS.get(status) or Status.text_of(status)
 
 
 def of_percents(metric: Metric) -> bool:
@@ -237,7 +234,7 @@ def _of_other_disparities(by: By, results: pl.DataFrame, level: float) -> Featur
 
 def of_gate(gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str]) -> Verdicts:
     """The verdict of a gate as a whole, and each of its verdicts."""
-    sides = {}
+    sides: dict[tuple[str, str | None], str] = {}
     for metric, (side, _) in zip(gate.metrics, gate.limits, strict=True):
         by = metric.by.text if isinstance(metric, GroupwiseMetric) else None
         sides[metric.name, by] = side

@@ -21,6 +21,7 @@ from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
 from tidyfair.inference.permutation_test import DisparityTest, disparity_test
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.progress import in_progress
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
 from tidyfair.reports.findings import features_in_words, of_feature, of_gate
 from tidyfair.reports.reproduction import call_of, how_to_repeat
@@ -72,7 +73,7 @@ class Report:
 
     def html(self) -> str:
         """One page that needs nothing else: no scripts, no network."""
-        sections = "".join(part.html() for part in self.parts)
+        sections = "".join(part.html() for part in in_progress(self.parts, "drawing the report"))
         title = as_html(self.title)
         links = [f'<li><a href="#{part.anchor}">{as_html(part.heading)}</a></li>' for part in self.parts]
         return (

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from tidyfair.audits.usual_metrics import UsualMetrics
     from tidyfair.reports.findings import FeatureFinding
+    from tidyfair.reports.tables import Note
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
@@ -50,6 +51,8 @@ _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
 MANY_GROUPS = 20
 """The number of groups above which only the lowest and the highest are drawn."""
+_USUAL_LEVEL = 0.05
+"""The level of tests."""
 _EXTREMES = 6
 """The number of lowest, and of highest groups that are drawn of many."""
 _MOST_PANELS = 9
@@ -130,10 +133,11 @@ def of_disparities(results: pl.DataFrame, tested: pl.DataFrame | None, audit: Us
     table = _disparities(disparities, tested, features)
     options = {} if tested is None else {"beside": tested}
     figure = Figure(disparities, "Disparities between groups", options)
-    explained = [
+    rule = (
         f"Intervals are {percent(level)} confidence intervals. Whether groups differ shows in the interval of their "
-        "disparity, which is significant if it leaves out 0, and not in whether the intervals of the groups overlap.",
-    ]
+        "disparity, which is significant if it leaves out 0, and not in whether the intervals of the groups overlap."
+    )
+    explained = [rule]
     if tested is not None:
         explained.append(
             "Expected if equal is the range in which 95 % of disparities fall if groups are equal; it is wide where a "
@@ -149,7 +153,7 @@ def _significant(disparities: pl.DataFrame, tested: pl.DataFrame | None, differe
     """The finding on all disparities together."""
     if tested is not None:
         defined = tested.drop_nulls(".p_adjusted")
-        number, total = int((defined[".p_adjusted"] < 0.05).sum()), len(defined)
+        number, total = int((defined[".p_adjusted"] < _USUAL_LEVEL).sum()), len(defined)
         how = "at the 5 % level, adjusted for the number of tests"
         verb = "is" if number == 1 else "are"
         return f"{number} of {total} tested disparities {verb} significant {how}."
@@ -157,11 +161,11 @@ def _significant(disparities: pl.DataFrame, tested: pl.DataFrame | None, differe
     total = int(disparities[".metric"].is_in(differences).sum())
     if not total:
         return f"{len(disparities)} disparities." if len(disparities) > 1 else "One disparity."
-    if total == 1:
-        return f"The difference is {'' if len(clear) else 'not '}significant: its interval {'leaves out' if len(clear) else 'includes'} 0."
     if clear.is_empty():
-        return f"None of {total} differences is significant: the interval of each includes 0."
-    return f"{len(clear)} of {total} differences {'is' if len(clear) == 1 else 'are'} significant: the interval leaves out 0."
+        which = "The difference is not" if total == 1 else f"None of {total} differences is"
+        return f"{which} significant: {'its interval' if total == 1 else 'the interval of each'} includes 0."
+    which = f"{len(clear)} of {total} differences {'is' if len(clear) == 1 else 'are'}"
+    return f"{'The difference is' if total == 1 else which} significant: the interval leaves out 0."
 
 
 def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, features: Mapping[str, By]) -> Table:
@@ -194,7 +198,7 @@ def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, feature
         table = table.hstack(joined.drop(".metric", ".by"))
         if joined["p"].has_nulls():
             remark = f"{NOTHING}: no rate of labels, which alone are tested here, or no value."
-    notes = []
+    notes: list[Note] = []
     for index, row in enumerate(rows):
         if row[".status"] not in {None, Status.OK}:
             notes.append(("value", index, reason(row[".status"])))
@@ -271,7 +275,7 @@ class GroupValues:
     def _spread(self, by: By, values: pl.DataFrame, metric: str) -> str:
         """The lowest and the highest value of a metric."""
         ranked = _ranked(values.filter(pl.col(".n") >= self.min_n), metric)
-        if len(ranked) < 2:  # noqa: PLR2004 - two ends
+        if len(ranked) < 2:
             return ""
         texts = rounded(ranked[".estimate"])
         ends = [f"{texts[end]} ({group_in_words(by, ranked['.group'][end])})" for end in (0, -1)]

@@ -43,7 +43,8 @@ code { font: 0.8125em ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace
   font-size: 1.125rem; line-height: 1.5; }
 .findings .clear { border-left-color: var(--accent); }
 .contents { margin-top: 3rem; }
-.contents ol { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: 0.35rem 1.5rem; font-size: 0.9375rem; }
+.contents ol { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
+  gap: 0.35rem 1.5rem; font-size: 0.9375rem; }
 figure { margin: 1.75rem 0; }
 figure svg { display: block; width: 100%; height: auto; }
 .narrow { display: none; }
