@@ -240,8 +240,8 @@ def test_findings_name_size_and_certainty_in_words() -> None:
     ends = f"{result['.lower'] * 100:.1f} to {result['.upper'] * 100:.1f}"
     assert (
         f"- **Selection rates differ by race:** {rates[low] * 100:.1f} % of {low} and {rates[high] * 100:.1f} % "
-        f"of {high} rows are selected, {result['.estimate'] * 100:.1f} points apart (95 % CI {ends}). 2 of the other 3 disparities "
-        "are also significant."
+        f"of {high} rows are selected, {result['.estimate'] * 100:.1f} points apart (95 % CI {ends}). "
+        "2 of the other 3 disparities are also significant."
     ) in text
     assert (
         "- **No clear difference by sex:** the largest difference is 3.1 points, in specificity (95 % CI 0.0 to 6.9)."
