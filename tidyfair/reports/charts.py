@@ -35,7 +35,7 @@ _LETTERS = 200
 _LEGEND_ROW = 20
 _BOLD = 1.12
 """Letters in bold are so much wider."""
-_MARGIN = 6
+_MARGIN = 9
 """Pixels at the right of a picture, for letters that are wider than they were taken for."""
 
 
@@ -54,10 +54,9 @@ class Picture:
         """The chart with its title, and its description for those who do not see it."""
         texts = [short(without_tags(text)) for text in (self.titles if title is None else [title])]
         inner = width - _MARGIN
-        # a title in medium weight is wider than its letters
-        shown = fitting(texts, inner / _BOLD, TITLE) if title is None else wrapped(texts[0], inner / _BOLD, TITLE)
+        lines = fitting(texts, inner / _BOLD, TITLE) if title is None else wrapped(texts[0], inner / _BOLD, TITLE)
         notes = "; ".join(short(without_tags(note)) for note in self.notes if note)
-        heading = {"text": shown if isinstance(shown, str) or len(shown) > 1 else shown[0]}
+        heading: dict[str, Any] = {"text": lines if len(lines) > 1 else lines[0]}
         if notes:
             heading["subtitle"] = wrapped(notes, inner, TEXT)
         chart = self.draw(inner).properties(
@@ -134,16 +133,26 @@ def written(
     size: int = SMALL,
     bold: bool = False,
     align: str = "left",
-) -> Any:
+) -> list[Any]:
     """A text at a point of a panel, in pixels."""
     table = pl.DataFrame({"text": [shortened(text, limit, size)]})
     mark = alt.Chart(table).mark_text(
         align=align, baseline="alphabetic", color=colour, fontSize=size, fontWeight=600 if bold else "normal"
     )
-    return mark.encode(x=alt.value(x), y=alt.value(y), text="text:N")
+    texts = mark.encode(x=alt.XValue(x), y=alt.YValue(y), text=alt.Text("text:N"))
+    # headings stand where there are no lines
+    return [texts] if bold else on_border(texts)
 
 
-def heading(alt: Any, text: str, x: float, y: float, limit: float) -> Any:
+def on_border(texts: Any) -> list[Any]:
+    """Texts on a border in the colour of the page, so that lines behind them do not cross them."""
+    behind = texts.copy(deep=False)
+    behind.mark = behind.mark.copy(deep=False)
+    behind.mark.stroke, behind.mark.strokeWidth, behind.mark.strokeJoin = BACKGROUND, 4, "round"
+    return [behind, texts]
+
+
+def heading(alt: Any, text: str, x: float, y: float, limit: float) -> list[Any]:
     """The heading of a panel."""
     return written(alt, text, x, y, limit=limit / _BOLD, colour=INK, size=HEADING, bold=True)
 
@@ -200,13 +209,8 @@ def legend(alt: Any, keys: Sequence[Key], plane: Plane, x: float, y: float, widt
         )
         layers.append(encoded)
     texts = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT)
-    layers.append(texts.encode(x=plane.across(alt, "end"), y=plane.down(alt, "y"), text="series:N"))
+    layers.append(texts.encode(x=plane.across(alt, "end"), y=plane.down(alt, "y"), text=alt.Text("series:N")))
     return layers
-
-
-def legend_height(keys: Sequence[Key], width: float) -> float:
-    """The height of a legend, with the space below it."""
-    return legend_of(keys, width)[1] + 8 if keys else 0
 
 
 def check_size(table: pl.DataFrame) -> None:
@@ -270,8 +274,10 @@ def number_text(value: float | None) -> str:
         return ""
     if value in (float("inf"), float("-inf")):
         return "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
-    large = 1_000
-    return f"{value:,.0f}" if abs(value) >= large else f"{value:z.3g}" if abs(value) >= 1 else f"{value:z.3f}"
+    for least, decimals in ((1_000, 0), (10, 1)):
+        if abs(value) >= least:
+            return f"{value:z,.{decimals}f}"
+    return f"{value:z.3f}"
 
 
 def described(table: pl.DataFrame, value: str, *keys: str) -> str:

@@ -19,6 +19,8 @@ __all__: list[str] = []
 _PIXELS, _FEWEST_PIXELS = 300, 40
 """Points of a curve that fall on the same of so many pixels of an axis look like one."""
 _LEVEL = 0.95
+_MOST_IN_ONE = 2
+"""The number of calibration curves in a panel."""
 
 
 def roc_plot(plot: PlotInput) -> Picture:
@@ -63,6 +65,11 @@ def calibration_plot(plot: PlotInput) -> Picture:
         lower, upper = wilson(np.asarray(shares), np.asarray(rows), z_value(_LEVEL))
         table = table.with_columns(pl.Series("lower", lower), pl.Series("upper", upper))
         notes.append("lines are 95 % confidence intervals of each bin (Wilson)")
+    if table["series"].n_unique() > _MOST_IN_ONE:
+        # intervals of many curves would hide each other
+        level = pl.col("panel")
+        panel = pl.when(level == "").then("series").otherwise(pl.format("{}, {}", "series", level))
+        table = table.with_columns(panel.alias("panel"), pl.lit("events").alias("series"))
     style = LineStyle("Mean score", "Rate of events", square=True, diagonal="as scores say", points=True)
     return lines(table, _titles(plot, "Calibration curve"), notes, style)
 

@@ -31,8 +31,8 @@ from tidyfair.reports.charts import (
     heading,
     in_grid,
     legend,
-    legend_height,
     number_text,
+    on_border,
     tooltip,
     unique_names,
     written,
@@ -78,9 +78,7 @@ class DotStyle:
     """All panels have the same axis."""
 
 
-def dots(
-    table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str] = (), style: DotStyle | None = None
-) -> Picture:
+def dots(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str] = (), style: DotStyle | None = None) -> Picture:
     """A dot for each row, with its interval, a dashed limit, and what is expected behind it.
 
     Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, either of which can be missing, `limit`,
@@ -102,6 +100,7 @@ class Rows:
     columns: int
     panel: float
     values: float
+    whole: float
 
     @classmethod
     def of(cls, table: pl.DataFrame, width: float, *, parts: int = 1) -> Rows:
@@ -117,12 +116,17 @@ class Rows:
         if columns == parts == 1 and width >= _WITH_VALUES and "outer" not in table.columns:
             values = max(text_width(text, SMALL) for text in _values_of(table)) + GAP
         panel = (inner - values - COLUMN_GAP * (columns * parts - 1)) / (columns * parts)
-        return cls(labels, above, columns, panel, values)
+        return cls(labels, above, columns * parts, panel, values, width)
 
     @property
     def row(self) -> int:
         """The height of a row."""
         return _TALL_ROW if self.above else _ROW
+
+    @property
+    def column(self) -> float:
+        """The width of a column of panels, with labels: what is wider would push the next one aside."""
+        return self.whole if self.columns == 1 else self.labels + GAP + self.panel
 
     @property
     def left(self) -> float:
@@ -157,7 +161,6 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
     alt = altair()
     rows = Rows.of(table, width)
     keys = [*style.keys, *keys_of_verdicts(table)]
-    above_panels = legend_height(keys, width)
     panels: list[Any] = []
     named = table["panel"].n_unique() > 1
     same_limit = _limits(table)
@@ -171,20 +174,20 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
         overhang = 4.0
         limit = same_limit.get(name)
         if limit is not None:
-            layers.append(_limit_name(alt, plane, f"{style.limit} {number_text(limit)}", limit))
+            layers += _limit_name(alt, plane, f"{style.limit} {limit:.3g}", limit)
             overhang += 14
         if rows.labels or rows.above:
             is_first = index % rows.columns == 0
             layers += _labels(alt, numbered, plane, rows) if is_first else []
         if rows.values:
             layers.append(_values_beside(alt, numbered, plane, rows))
-        if named and name:
+        if named and name and name != part["what"][0]:
             at = rows.left if rows.columns == 1 else 0
             limit_width = width if rows.columns == 1 else rows.panel
-            layers.append(heading(alt, name, at, -overhang - 2, limit_width))
+            layers += heading(alt, name, at, -overhang - 2, limit_width)
             overhang += HEADING + 8
         if not index:
-            layers += legend(alt, keys, plane, rows.left, -overhang - (above_panels and 4), width)
+            layers += legend(alt, keys, plane, rows.left, -overhang - 4, rows.column)
         panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
     return in_grid(alt, panels, rows.columns, 20)
 
@@ -227,8 +230,8 @@ def _dot_layers(alt: Any, part: pl.DataFrame, plane: Plane, reference: float | N
     if reference is not None:
         layers.append(_line_at(alt, plane, reference, colour=MUTED))
     if "expected_lower" in part.columns:
-        band = base.mark_bar(color=MUTED, opacity=0.28, height=14)
-        layers.append(band.encode(x=plane.across(alt, "expected_lower"), x2="expected_upper:Q"))
+        band = base.mark_rule(color=MUTED, opacity=0.28, strokeWidth=14)
+        layers.append(band.encode(x=plane.across(alt, "expected_lower"), x2=alt.X2("expected_upper")))
     if "limit" in part.columns:
         limits = part["limit"].drop_nulls().unique()
         if len(limits) == 1 and not part["limit"].has_nulls():
@@ -246,11 +249,7 @@ def _dot_layers(alt: Any, part: pl.DataFrame, plane: Plane, reference: float | N
     shown = tooltip(alt, part, _COLUMNS_SHOWN)
     layers.append(points.encode(x=plane.across(alt, "estimate"), color=colour, shape=shape, tooltip=shown))
     if "why" in part.columns and part["why"].str.len_chars().sum():
-        reason = base.mark_text(
-            align="left", dx=0 if reference is None else 8, color=MUTED, fontStyle="italic", fontSize=SMALL
-        )
-        x = alt.value(4) if reference is None else alt.datum(reference)
-        layers += _twice(alt, reason.encode(x=x, text="why:N"))
+        layers += _reasons(alt, part, plane, reference)
     return layers
 
 
@@ -265,7 +264,7 @@ def _intervals(alt: Any, part: pl.DataFrame, plane: Plane, colour: Any) -> list[
     if known.is_empty():
         return []
     base = alt.Chart(known).encode(y=plane.down(alt, "y"), color=colour)
-    layers = [base.mark_rule(strokeWidth=2, opacity=0.75).encode(x=plane.across(alt, "from"), x2="to:Q")]
+    layers = [base.mark_rule(strokeWidth=2, opacity=0.75).encode(x=plane.across(alt, "from"), x2=alt.X2("to"))]
     for name, end, shape in (("lower", "from", "triangle-left"), ("upper", "to", "triangle-right")):
         is_open = ~pl.col(name).is_finite().fill_null(value=False)
         unbounded = known.filter(is_open)
@@ -273,6 +272,19 @@ def _intervals(alt: Any, part: pl.DataFrame, plane: Plane, colour: Any) -> list[
             arrow = alt.Chart(unbounded).mark_point(filled=True, size=70, shape=shape, opacity=1)
             layers.append(arrow.encode(x=plane.across(alt, end), y=plane.down(alt, "y"), color=colour))
     return layers
+
+
+def _reasons(alt: Any, part: pl.DataFrame, plane: Plane, reference: float | None) -> list[Any]:
+    """Why rows have no value: beside the line of equality, on the side that has room, or at the left."""
+    table = part.filter(pl.col("why") != "")
+    at = plane.width if reference is None else (reference - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
+    widest = max(text_width(text, SMALL) for text in table["why"])
+    is_left = reference is not None and at + 8 + widest > plane.width
+    mark = alt.Chart(table).mark_text(
+        align="right" if is_left else "left", dx=-8 if is_left else 8, color=MUTED, fontStyle="italic", fontSize=SMALL
+    )
+    x = alt.XValue(0 if reference is None else at)
+    return on_border(mark.encode(x=x, y=plane.down(alt, "y"), text=alt.Text("why:N")))
 
 
 def _guides(alt: Any, part: pl.DataFrame, plane: Plane) -> Any:
@@ -288,7 +300,7 @@ def _line_at(alt: Any, plane: Plane, value: float, *, colour: str, dashed: bool 
     return mark.encode(x=plane.across(alt, "at"))
 
 
-def _limit_name(alt: Any, plane: Plane, text: str, value: float) -> Any:
+def _limit_name(alt: Any, plane: Plane, text: str, value: float) -> list[Any]:
     """The name of a limit above its line, inside the panel."""
     at = (value - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
     half = text_width(text, SMALL) / 2
@@ -302,17 +314,10 @@ def _labels(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> list[Any]
     y = pl.col("row") + (0.28 if rows.above else 0.5)
     table = names.select("what", y.alias("y"), pl.lit(plane.x.low).alias("x"))
     table = table.with_columns(plane.x_at(pl.lit(rows.left)).alias("x"))
-    room = plane.width + rows.values if rows.above else rows.labels
+    room = rows.whole if rows.above else rows.labels
     mark = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT, limit=room)
-    labels = mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text="what:N")
-    return _twice(alt, labels) if rows.above else [labels]
-
-
-def _twice(alt: Any, texts: Any) -> list[Any]:
-    """Texts on a border in the colour of the page, so that lines behind them do not cross them."""
-    behind = texts.copy(deep=True)
-    behind.mark.stroke, behind.mark.strokeWidth, behind.mark.strokeJoin = BACKGROUND, 4, "round"
-    return [behind, texts]
+    labels = mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("what:N"))
+    return on_border(labels) if rows.above else [labels]
 
 
 def _values_beside(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> Any:
@@ -320,13 +325,13 @@ def _values_beside(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> An
     table = part.select("y", pl.Series("text", _values_of(part)))
     table = table.with_columns(plane.x_at(pl.lit(plane.width + rows.values)).alias("x"))
     mark = alt.Chart(table).mark_text(align="right", baseline="middle", color=MUTED, fontSize=SMALL)
-    return mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text="text:N")
+    return mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("text:N"))
 
 
 def colour_of_verdicts(alt: Any, table: pl.DataFrame) -> tuple[Any, Any]:
     """The colour and the shape of dots, by their verdicts where there are any."""
     if "verdict" not in table.columns:
-        return alt.value(ACCENT), alt.value("circle")
+        return alt.ColorValue(ACCENT), alt.ShapeValue("circle")
     colours, shapes = zip(*_VERDICTS.values(), strict=True)
     return (
         alt.Color("verdict:N", legend=None, scale=alt.Scale(domain=list(_VERDICTS), range=list(colours))),
@@ -377,7 +382,7 @@ def _draw_strips(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
             layers.append(mean.encode(x=plane.across(alt, "mean"), y=plane.down(alt, "y")))
         layers += _labels(alt, numbered, plane, rows) if index % rows.columns == 0 else []
         if several and name:
-            layers.append(heading(alt, name, rows.left if rows.columns == 1 else 0, -6, rows.panel))
+            layers += heading(alt, name, rows.left if rows.columns == 1 else 0, -6, rows.panel)
         panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
     return in_grid(alt, panels, rows.columns, 20)
 
@@ -412,12 +417,12 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
         layers = _values_of_models(alt, numbered, left, names) + _labels(alt, numbered, left, rows)
         overhang = 6
         if named:
-            layers.append(heading(alt, name, rows.left, -overhang, rows.panel + rows.labels))
+            layers += heading(alt, name, rows.left, -overhang, rows.panel + rows.labels)
             overhang += HEADING + 6
         if not index:
-            layers += legend(alt, keys, left, rows.left, -overhang - 4, width)
+            layers += legend(alt, keys, left, rows.left, -overhang - 4, rows.column)
         right_layers = _changes(alt, numbered, right)
-        right_layers.append(heading(alt, "Change" if named else "Change", 0, -6, rows.panel))
+        right_layers += heading(alt, "Change" if named else "Change", 0, -6, rows.panel)
         panels.append(alt.layer(*layers).properties(width=left.width, height=left.height))
         panels.append(alt.layer(*right_layers).properties(width=right.width, height=right.height))
     return in_grid(alt, panels, 2, 20)
@@ -427,7 +432,7 @@ def _values_of_models(alt: Any, part: pl.DataFrame, plane: Plane, names: tuple[s
     """The values of two models as points joined by a line."""
     y = plane.down(alt, "y")
     line = alt.Chart(part).mark_rule(color=MUTED, strokeWidth=2, opacity=0.5).encode(
-        x=plane.across(alt, "one"), x2="other:Q", y=y
+        x=plane.across(alt, "one"), x2=alt.X2("other"), y=y
     )  # fmt: skip
     models = part.unpivot(["one", "other"], index=["what", "y"], variable_name="model", value_name="estimate")
     models = models.with_columns(pl.col("model").replace_strict({"one": names[0], "other": names[1]}))
@@ -442,7 +447,7 @@ def _values_of_models(alt: Any, part: pl.DataFrame, plane: Plane, names: tuple[s
 def _changes(alt: Any, part: pl.DataFrame, plane: Plane) -> list[Any]:
     """Changes between two models with their intervals, and a line at no change."""
     changes = part.rename({"change": "estimate"})
-    colour = alt.value(INK)
+    colour = alt.ColorValue(INK)
     points = alt.Chart(changes).mark_point(filled=True, size=70, opacity=1, color=INK)
     return [
         _line_at(alt, plane, 0, colour=MUTED),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
 
 import polars as pl
 
@@ -18,7 +18,6 @@ from tidyfair.reports.plot_input import (
     listed_names,
     plain,
     span_of_metric,
-    with_group_text,
     with_scales,
 )
 from tidyfair.reports.tables import as_p_value
@@ -28,8 +27,7 @@ __all__: list[str] = []
 _SURE = 0.05
 """Below this p-value a sentence calls a difference larger than chance explains."""
 _NO_DIFFERENCE = Span(reference=0)
-_SHARE = Span(0, 1)
-_INTERVALS = "lines are confidence intervals"
+_LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def _spans(table: pl.DataFrame, span: Span) -> dict[str, Span]:
@@ -41,9 +39,10 @@ def tests_plot(plot: PlotInput) -> Picture:
     """Disparities beside the range that is expected if groups are equal."""
     frame, spans = with_scales(plot, plot.frame)
     p_value = as_p_value(frame[".p_value"]).fill_null("unknown")
+    p_value = pl.when(p_value.str.starts_with("0")).then("= " + p_value).otherwise(p_value)
     table = frame.select(
         "panel",
-        pl.format("{} (p {})", plot.label(), p_value).str.replace("(p < ", "(p < ", literal=True).alias("what"),
+        pl.format("{} (p {})", plot.label(), p_value).alias("what"),
         pl.col(".estimate").alias("estimate"),
         *plain(frame, ".expected_lower", ".expected_upper"),
     )
@@ -55,12 +54,10 @@ def tests_plot(plot: PlotInput) -> Picture:
         titles = [f"{name} {finding}", name]
     else:
         verb = "is" if sure == 1 else "are"
-        titles = [f"{sure or 'None'} of {len(frame)} disparities {verb} larger than chance explains", name]
+        many = f"{sure or 'None'} of {len(frame)} disparities {verb}"
+        titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
     studentized = ".method" in frame.columns and frame[".method"].str.contains("studentized", literal=True).any()
-    notes = [
-        "grey: 95 % of what groups that are equal show",
-        "p: of distances in standard errors" if studentized else "",
-    ]
+    notes = ["grey: 95 % of disparities between equal groups", "p-values are of distances in standard errors" if studentized else ""]
     return dots(table, titles, notes, DotStyle(spans=spans))
 
 
@@ -73,11 +70,11 @@ def periods_plot(plot: PlotInput) -> Picture:
         pl.col(".change").alias("y"),
         *plain(frame, ".expected_lower", ".expected_upper"),
     )
-    name = listed_names(in_sentence(table["panel"]))
+    name = _prose(listed_names(in_sentence(table["panel"])))
     outside = (frame[".change"] < frame[".expected_lower"]) | (frame[".change"] > frame[".expected_upper"])
     many = int(outside.sum())
     changes = "change" if len(frame) == 1 else "changes"
-    titles = [f"Change of {name}: {many or 'none'} of {len(frame)} {changes} beyond chance", f"Change of {name}"]
+    titles = [f"Change in {name}: {many or 'none'} of {len(frame)} {changes} beyond chance", f"Change in {name}"]
     style = LineStyle("from one period to the next", y="Change", spans=_spans(table, _NO_DIFFERENCE))
     return over_time(table, titles, ["grey: 95 % of changes where nothing has changed"], style, "limit")
 
@@ -91,15 +88,14 @@ def looks_plot(plot: PlotInput) -> Picture:
         pl.col(".estimate").alias("y"),
         *plain(frame, ".lower", ".upper", ".limit", ".verdict"),
     )
-    name = listed_names(in_sentence(table["panel"]))
+    name = listed_names(in_sentence(frame.select(plot.compared()).to_series()))
     last = frame[".verdict"][-1]
-    title = f"{name} so far"
-    titles = [f"{name}: {last} after {len(frame)} looks", title] if table["panel"].n_unique() == 1 else [title]
+    titles = [f"{name} after each period", f"{name} so far"]
+    if table["panel"].n_unique() == 1:
+        titles = [f"{name} is {last} after {len(frame)} looks", f"{name}: {last}"]
     spans = {
         panel: Span(0, None) if (low is not None and low >= 0) else Span()
-        for panel, low in table.group_by("panel")
-        .agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min()))
-        .rows()
+        for panel, low in table.group_by("panel").agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min())).rows()
     }
     style = LineStyle("all data up to and including the period", spans=spans)
     return over_time(table, titles, ["lines hold at all looks at once"], style, "limit")
@@ -160,11 +156,11 @@ def subgroups_plot(plot: PlotInput) -> Picture:
         epsilon = first[".epsilon"][0]
         titles = [
             f"No subgroup is more than {epsilon:.3f} from the others in {_prose(name)}",
-            f"Most that {_prose(name)} of a subgroup can differ",
+            f"{name}: at most {epsilon:.3f} apart",
         ]
         notes = ["dot: the subgroup that differs most", "line: how far any subgroup may differ"]
     else:
-        titles = [f"Subgroups that differ most from the rest in {_prose(name)}", f"{name} of subgroups, less the rest"]
+        titles = [f"Subgroups that differ most from the rest in {_prose(name)}", f"{name} of subgroups"]
         notes = ["value of the subgroup less that of the rest", "in brackets: rows"]
         if len(frame) > len(first):
             notes.append(f"{len(first)} of {len(frame)}")
@@ -180,9 +176,10 @@ def halves_plot(plot: PlotInput) -> Picture:
     """The two halves that a linear threshold makes, around the rate of all."""
     frame = plot.frame
     panel = pl.format("{}, {}", plot.metric(), OUTER) if plot.outer else plot.metric()
+    conditions = [_LONG_NUMBER.sub(_rounded, text or "no condition") for text in frame[".subgroup"]]
     table = frame.select(
         panel.alias("panel"),
-        pl.format("{} ({})", pl.col(".subgroup").fill_null("no condition"), pl.col(".denominator")).alias("what"),
+        pl.format("{} ({})", pl.Series(conditions, dtype=pl.String), pl.col(".denominator")).alias("what"),
         pl.col(".estimate").alias("estimate"),
         pl.col(".overall").alias("limit"),
     )
@@ -192,11 +189,16 @@ def halves_plot(plot: PlotInput) -> Picture:
     return dots(table, titles, ["in brackets: rows"], DotStyle("all rows", spans))
 
 
+def _rounded(match: re.Match[str]) -> str:
+    """A number with three digits."""
+    return f"{float(match[0]):.3g}"
+
+
 def sensitivity_plot(plot: PlotInput) -> Picture:
     """The shares of errors that turn the verdict of a gate."""
     frame = plot.frame.filter(pl.col(".group").is_not_null())
     table = frame.select(
-        pl.col(".error").str.to_titlecase().alias("panel") if False else _capital(pl.col(".error")).alias("panel"),  # noqa: SIM210
+        _capital(pl.col(".error")).alias("panel"),
         pl.format("{}: {} ({})", plot.label(), ".group", ".n").alias("what"),
         pl.col(".share").alias("estimate"),
         pl.when(pl.col(".share").is_null()).then(pl.lit("does not turn it")).otherwise(pl.lit("")).alias("why"),
@@ -214,9 +216,8 @@ def probabilities_plot(plot: PlotInput) -> Picture:
     """Posterior probabilities that disparities keep their limits."""
     probability = pl.col(".probability").alias("estimate")
     table = plot.frame.select(pl.lit("").alias("panel"), plot.label().alias("what"), probability)
-    span = Span(0, 1, 0)
-    full = pl.concat([table, table.head(0)])
-    return dots(full, ["Probability that the limit is kept"], ["0: never, 1: for sure"], DotStyle(spans={"": span}))
+    span = Span(0, 1, is_whole=True)
+    return dots(table, ["Probability that the limit is kept"], ["0: never, 1: for sure"], DotStyle(spans={"": span}))
 
 
 def summaries_plot(plot: PlotInput) -> Picture:
@@ -241,9 +242,5 @@ def smallest_differences_plot(plot: PlotInput) -> Picture:
         pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit("")).alias("why"),
     )  # fmt: skip
     power = frame[".power"][0] if ".power" in frame.columns else 0.8
-    titles = [f"The smallest differences that are seen {power:.0%} of the time", "The smallest differences seen"]
+    titles = [f"The smallest differences that are seen {power * 100:g} % of the time", "The smallest differences seen"]
     return dots(table, titles, ["in brackets: the smallest group and its rows"], DotStyle(spans={"": Span(0, 1, 0)}))
-
-
-__all__ += []
-_ = (OUTER, _SHARE, _INTERVALS, with_group_text)

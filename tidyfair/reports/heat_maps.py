@@ -59,7 +59,8 @@ def _draw(table: pl.DataFrame, row: str, column: str, width: float) -> Any:
     alt = altair()
     rows = table["row"].unique(maintain_order=True).to_list()
     columns = table["column"].unique(maintain_order=True).to_list()
-    labels = min(max(text_width(text, TEXT) for text in rows) + 2, 0.3 * width)
+    widest = max(text_width(row, SMALL), *(text_width(text, TEXT) for text in rows)) + 2
+    labels = min(widest, 0.3 * width)
     panels_of_table = table.partition_by("panel", maintain_order=True)
     beside = columns_of(len(panels_of_table), width - labels, max(_LEAST_CELL * len(columns), 150))
     room = (width - labels - GAP - COLUMN_GAP * (beside - 1)) / beside
@@ -72,12 +73,12 @@ def _draw(table: pl.DataFrame, row: str, column: str, width: float) -> Any:
         layers += _column_names(alt, columns, plane)
         if index % beside == 0:
             layers.append(_row_names(alt, rows, plane, labels))
-        layers.append(written(alt, column, 0, -26, limit=inner, colour=MUTED))
+        layers += written(alt, column, 0, -26, limit=inner, colour=MUTED)
         if index % beside == 0:
-            layers.append(written(alt, row, -labels - GAP, -26, limit=labels, colour=MUTED))
+            layers += written(alt, row, -labels - GAP, -26, limit=labels, colour=MUTED)
         if len(panels_of_table) > 1:
             left = 0 if beside > 1 else -labels - GAP
-            layers.append(heading(alt, part["panel"][0], left, -32 - HEADING, room))
+            layers += heading(alt, part["panel"][0], left, -32 - HEADING, room)
         panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
     return in_grid(alt, panels, beside, 20)
 
@@ -101,18 +102,18 @@ def _cells(alt: Any, cells: pl.DataFrame, plane: Plane) -> list[Any]:
     scale_x = plane.across(alt, "x")
     base = alt.Chart(cells)
     fill = base.mark_rect(color=ACCENT, xOffset=1, yOffset=1, cornerRadius=2).encode(
-        x=scale_x, x2="x2:Q", y=plane.down(alt, "y"), y2="y2:Q",
+        x=scale_x, x2=alt.X2("x2"), y=plane.down(alt, "y"), y2=alt.Y2("y2"),
         opacity=alt.Opacity("strength:Q", scale=None, legend=None), tooltip=tooltip(alt, cells, _COLUMNS_SHOWN),
     )  # fmt: skip
     centred = cells.with_columns((pl.col("x") + 0.5).alias("x"), (pl.col("y") + 0.5).alias("y"))
     has_second = "below" in cells.columns
     text = alt.Chart(centred).mark_text(
         color=INK, fontSize=TEXT, baseline="middle", dy=-6 if has_second else 0
-    ).encode(x=scale_x, y=plane.down(alt, "y"), text="text:N")  # fmt: skip
+    ).encode(x=scale_x, y=plane.down(alt, "y"), text=alt.Text("text:N"))  # fmt: skip
     layers = [fill, text]
     if has_second:
         below = alt.Chart(centred).mark_text(color=INK, opacity=0.75, fontSize=SMALL - 1, baseline="middle", dy=8)
-        layers.append(below.encode(x=scale_x, y=plane.down(alt, "y"), text="below:N"))
+        layers.append(below.encode(x=scale_x, y=plane.down(alt, "y"), text=alt.Text("below:N")))
     return layers
 
 
@@ -120,8 +121,10 @@ def _column_names(alt: Any, columns: list[str], plane: Plane) -> list[Any]:
     """The names of columns above them, cut off where they are wider."""
     table = pl.DataFrame({"column": columns, "x": [number + 0.5 for number in range(len(columns))]})
     table = table.with_columns(plane.y_at(pl.lit(-9.0)).alias("y"))
-    mark = alt.Chart(table).mark_text(color=INK, fontSize=TEXT, baseline="middle", limit=plane.width / len(columns) - 4)
-    return [mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text="column:N")]
+    mark = alt.Chart(table).mark_text(
+        color=INK, fontSize=TEXT, baseline="middle", limit=plane.width / len(columns) - 4
+    )
+    return [mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("column:N"))]
 
 
 def _row_names(alt: Any, rows: list[str], plane: Plane, labels: float) -> Any:
@@ -129,4 +132,4 @@ def _row_names(alt: Any, rows: list[str], plane: Plane, labels: float) -> Any:
     table = pl.DataFrame({"row": rows, "y": [number + 0.5 for number in range(len(rows))]})
     table = table.with_columns(plane.x_at(pl.lit(-labels - GAP)).alias("x"))
     mark = alt.Chart(table).mark_text(align="left", color=INK, fontSize=TEXT, baseline="middle", limit=labels)
-    return mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text="row:N")
+    return mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("row:N"))

@@ -49,12 +49,13 @@ def shortened(text: str, width: float, size: float = 12) -> str:
     return text.rstrip() + _ELLIPSIS
 
 
-def fitting(texts: Sequence[str], width: float, size: float) -> str:
-    """The first of several texts that fits, else the last, cut off."""
+def fitting(texts: Sequence[str], width: float, size: float) -> list[str]:
+    """The first of several texts that fits, as one line; else the last, in two."""
     for text in texts:
         if text_width(text, size) <= width:
-            return text
-    return shortened(texts[-1], width, size)
+            return [text]
+    first, *others = wrapped(texts[-1], width, size)
+    return [first, shortened(" ".join(others), width, size)] if others else [first]
 
 
 def wrapped(text: str, width: float, size: float) -> list[str]:
@@ -85,9 +86,13 @@ class Span:
     low: float | None = None
     high: float | None = None
     reference: float | None = None
+    is_whole: bool = False
+    """The axis shows all of the range, whatever the values."""
 
 
-def axis_of(values: Iterable[float | None], length: float, span: Span | None = None, *, down: bool = False) -> Axis:
+def axis_of(
+    values: Iterable[float | None], length: float, span: Span | None = None, *, down: bool = False
+) -> Axis:
     """The axis that shows all values, and the value of equality, on so many pixels.
 
     It is a little longer than its values, but does not leave their range.
@@ -95,6 +100,8 @@ def axis_of(values: Iterable[float | None], length: float, span: Span | None = N
     span = span or Span()
     finite = [value for value in values if value is not None and math.isfinite(value)]
     anchors = [] if span.reference is None else [span.reference]
+    if span.is_whole:
+        anchors += [end for end in (span.low, span.high) if end is not None]
     low, high = min([*finite, *anchors], default=0.0), max([*finite, *anchors], default=1.0)
     if (span.low, span.high) == (0, 1) and 0 <= low <= high <= 1 and high - low < _SHORTEST:
         middle = min(max((low + high) / 2, _SHORTEST / 2), 1 - _SHORTEST / 2)
@@ -114,6 +121,7 @@ def axis_of(values: Iterable[float | None], length: float, span: Span | None = N
 
 def _ticks(low: float, high: float, length: float, *, down: bool) -> tuple[list[float], float]:
     """As many ticks at round numbers as have room, and the step between them."""
+    finer = [low, high], high - low
     exponent = math.floor(math.log10((high - low) / 20))
     for power in range(exponent, exponent + 5):
         for digit in (1, 2, 5):
@@ -123,9 +131,22 @@ def _ticks(low: float, high: float, length: float, *, down: bool) -> tuple[list[
             ticks = [float(f"{index * step:.12g}") for index in range(first, last + 1)]
             label = f"{high:.{_decimals(step)}f}" if abs(high) < _LARGE else "000k"
             room = _LINES_A_TICK if down else max(text_width(label, 11) + 26, _PIXELS_A_TICK)
-            if len(ticks) <= min(max(2, length / room), _MOST_TICKS):
-                return ticks, step
+            most = int(min(max(2, length / room), _MOST_TICKS))
+            if len(ticks) <= most:
+                return (ticks, step) if len(ticks) > 1 else _thinned(finer, most)
+            finer = ticks, step
     return [low, high], high - low
+
+
+def _thinned(finer: tuple[list[float], float], most: int) -> tuple[list[float], float]:
+    """Every n-th of ticks that are too many, with 0 among them if there is one."""
+    ticks, step = finer
+    for stride in range(2, len(ticks)):
+        start = ticks.index(0) % stride if 0 in ticks else 0
+        kept = ticks[start::stride]
+        if 1 < len(kept) <= most:
+            return kept, step
+    return [ticks[0], ticks[-1]], step
 
 
 def _decimals(step: float) -> int:

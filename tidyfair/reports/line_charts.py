@@ -26,8 +26,8 @@ from tidyfair.reports.charts import (
     heading,
     in_grid,
     legend,
-    legend_height,
     number_text,
+    on_border,
     tooltip,
     written,
 )
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _LEAST_PANEL = 250
-_LARGEST_SQUARE = 400
+_LEAST_SQUARE, _LARGEST_SQUARE = 155, 420
 _SHARE_OF_HEIGHT, _LEAST_HEIGHT, _LARGEST_HEIGHT = 0.55, 170, 260
 _COLUMNS_SHOWN = {
     "panel": "of", "series": "series", "at": "at", "x": "x", "y": "value", "lower": "lower end", "upper": "upper end",
@@ -94,7 +94,7 @@ def _draw_lines(table: pl.DataFrame, style: LineStyle, width: float) -> Any:
         pl.col("series").replace_strict({name: front for name, (_, front) in colours.items()}).alias("front"),
     )
     parts = table.partition_by("panel", maintain_order=True)
-    columns = columns_of(len(parts), width, _LEAST_PANEL)
+    columns = columns_of(len(parts), width, _LEAST_SQUARE if style.square else _LEAST_PANEL)
     room = (width - 28 * (columns - 1)) / columns
     panels: list[Any] = []
     for index, part in enumerate(parts):
@@ -106,15 +106,16 @@ def _draw_lines(table: pl.DataFrame, style: LineStyle, width: float) -> Any:
         height = inner if style.square else min(max(room * _SHARE_OF_HEIGHT, _LEAST_HEIGHT), _LARGEST_HEIGHT)
         plane = Plane(x, y.high, y.low, inner, height, style.x, y)
         layers = _line_layers(alt, part, plane, y, style, name)
-        overhang = 8.0
-        if style.y:
-            layers.append(written(alt, f"\N{UPWARDS ARROW} {style.y}", -left, -overhang, limit=room))
+        overhang = 12.0
+        if style.y and index % columns == 0:
+            layers += written(alt, f"\N{UPWARDS ARROW} {style.y}", -left, -overhang, limit=room)
             overhang += SMALL + 8
         if name and len(parts) > 1:
-            layers.append(heading(alt, name, -left, -overhang, room))
+            layers += heading(alt, name, -left, -overhang, room)
             overhang += HEADING + 8
         if not index:
-            layers += legend(alt, keys if len(keys) > 1 else [], plane, -left, -overhang, width)
+            # what is wider than its column would push the others aside
+            layers += legend(alt, keys if len(keys) > 1 else [], plane, -left, -overhang, room if columns > 1 else width)
         panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
     return in_grid(alt, panels, columns, 20)
 
@@ -145,7 +146,7 @@ def _line_layers(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, style: Lin
     data = part.with_row_index("order")
     x_encoded, y_encoded = plane.across(alt, "x"), plane.down(alt, "y")
     colour = alt.Color("colour:N", scale=None, legend=None)
-    base = alt.Chart(data).encode(x=x_encoded, y=y_encoded, color=colour, detail="series:N")
+    base = alt.Chart(data).encode(x=x_encoded, y=y_encoded, color=colour, detail=alt.Detail("series:N"))
     layers: list[Any] = []
     if style.diagonal:
         corners = pl.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
@@ -158,30 +159,28 @@ def _line_layers(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, style: Lin
     if style.at is not None:
         mark = alt.Chart(pl.DataFrame({"x": [style.at]})).mark_rule(color=INK, strokeDash=[4, 3], strokeWidth=1.25)
         layers.append(mark.encode(x=x_encoded))
-        layers.append(_name_of_mark(alt, plane, style.at))
+        layers += _name_of_mark(alt, plane, style.at)
     if "lower" in part.columns:
         layers += _ranges(alt, data, plane, y, style)
     front = data.filter(pl.col("front"))
     if len(front) < len(data):
         behind = alt.Chart(data.filter(~pl.col("front"))).mark_line(strokeWidth=1, opacity=0.5, color=MUTED)
-        layers.append(behind.encode(x=x_encoded, y=y_encoded, detail="series:N", order="order:Q"))
+        layers.append(behind.encode(x=x_encoded, y=y_encoded, detail=alt.Detail("series:N"), order=alt.Order("order:Q")))
     shown = tooltip(alt, part, _COLUMNS_SHOWN)
     line = alt.Chart(front).mark_line(strokeWidth=2, strokeJoin="round")
-    encoded = {"x": x_encoded, "y": y_encoded, "color": colour, "detail": "series:N"}
-    layers.append(line.encode(**encoded, order="order:Q", tooltip=shown))
+    encoded = {"x": x_encoded, "y": y_encoded, "color": colour, "detail": alt.Detail("series:N")}
+    layers.append(line.encode(**encoded, order=alt.Order("order:Q"), tooltip=shown))
     if style.points:
         layers.append(base.mark_point(filled=True, size=40, opacity=1).encode(tooltip=shown))
     return layers
 
 
-def _name_of_mark(alt: Any, plane: Plane, at: float) -> Any:
+def _name_of_mark(alt: Any, plane: Plane, at: float) -> list[Any]:
     """The value that is marked, beside its line."""
     pixels = (at - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
     text = number_text(at) if at % 1 else f"{at:g}"
     right = pixels > plane.width - text_width(text, SMALL) - 8
-    return written(
-        alt, text, pixels - 5 if right else pixels + 5, 9, limit=80, colour=INK, align="right" if right else "left"
-    )
+    return written(alt, text, pixels - 5 if right else pixels + 5, 9, limit=80, colour=INK, align="right" if right else "left")
 
 
 def _ranges(alt: Any, data: pl.DataFrame, plane: Plane, y: Axis, style: LineStyle) -> list[Any]:
@@ -190,9 +189,9 @@ def _ranges(alt: Any, data: pl.DataFrame, plane: Plane, y: Axis, style: LineStyl
     if known.is_empty():
         return []
     clipped = known.with_columns(pl.col("lower", "upper").clip(y.low, y.high))
-    x, low, high = plane.across(alt, "x"), plane.down(alt, "lower"), alt.Y2("upper:Q")
+    x, low, high = plane.across(alt, "x"), plane.down(alt, "lower"), alt.Y2("upper")
     colour = alt.Color("colour:N", scale=None, legend=None)
-    base = alt.Chart(clipped).encode(x=x, y=low, y2=high, color=colour, detail="series:N")
+    base = alt.Chart(clipped).encode(x=x, y=low, y2=high, color=colour, detail=alt.Detail("series:N"))
     if style.points:
         return [base.mark_rule(strokeWidth=1.5, opacity=0.6)]
     return [base.mark_area(opacity=0.14, line=False)]
@@ -216,9 +215,7 @@ def _colours(table: pl.DataFrame) -> tuple[dict[str, tuple[str, bool]], list[Key
     return colours, keys
 
 
-def over_time(
-    table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], style: LineStyle, limit: str
-) -> Picture:
+def over_time(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], style: LineStyle, limit: str) -> Picture:
     """Values in the order of periods, with intervals, a limit, and what is expected.
 
     Columns: `panel`, `at` (the text of the period), `y`; optional are `lower` and `upper`, `limit`, `expected_lower`
@@ -235,8 +232,9 @@ def _draw_over_time(table: pl.DataFrame, style: LineStyle, limit: str, width: fl
     alt = altair()
     keys = keys_of_verdicts(table)
     panels: list[Any] = []
-    several = table["panel"].n_unique() > 1
-    for index, part in enumerate(table.partition_by("panel", maintain_order=True)):
+    parts = table.partition_by("panel", maintain_order=True)
+    several = len(parts) > 1
+    for index, part in enumerate(parts):
         name = part["panel"][0]
         span = style.spans.get(name, Span())
         values: list[float | None] = []
@@ -250,12 +248,13 @@ def _draw_over_time(table: pl.DataFrame, style: LineStyle, limit: str, width: fl
         x = Axis(-0.5, len(part) - 0.5, (), "d")
         plane = Plane(x, y.high, y.low, inner, min(max(inner * 0.4, _LEAST_HEIGHT), 220), y=y)
         layers = _time_layers(alt, placed, plane, y, span.reference)
-        layers += _names_of_periods(alt, placed, plane, style.x)
+        is_last = index == len(parts) - 1
+        layers += _names_of_periods(alt, placed, plane, style.x if is_last else "")
         if "limit" in part.columns:
             layers += _limit_over_time(alt, placed, plane, y, limit)
         overhang = 10.0
         if several or style.y:
-            layers.append(heading(alt, name if several else style.y, -left, -overhang, width))
+            layers += heading(alt, name if several else style.y, -left, -overhang, width)
             overhang += HEADING + 8
         if not index:
             layers += legend(alt, keys, plane, -left, -overhang, width)
@@ -273,15 +272,15 @@ def _time_layers(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, reference:
     base = alt.Chart(part).encode(x=across)
     if "expected_lower" in part.columns:
         size = min(18, plane.width / len(part) * 0.6)
-        band = base.mark_bar(color=MUTED, opacity=0.28, width=size)
-        layers.append(band.encode(y=plane.down(alt, "expected_lower"), y2="expected_upper:Q"))
+        band = base.mark_rule(color=MUTED, opacity=0.28, strokeWidth=size)
+        layers.append(band.encode(y=plane.down(alt, "expected_lower"), y2=alt.Y2("expected_upper")))
     colour, shape = colour_of_verdicts(alt, part)
     if "lower" in part.columns:
         known = part.filter(pl.col("lower").is_not_null() | pl.col("upper").is_not_null()).with_columns(
             pl.col("lower").fill_null(y.low).clip(y.low, y.high), pl.col("upper").fill_null(y.high).clip(y.low, y.high)
         )
         rule = alt.Chart(known).mark_rule(strokeWidth=2, opacity=0.75)
-        layers.append(rule.encode(x=across, y=plane.down(alt, "lower"), y2="upper:Q", color=colour))
+        layers.append(rule.encode(x=across, y=plane.down(alt, "lower"), y2=alt.Y2("upper"), color=colour))
     line = base.mark_line(color=MUTED, strokeWidth=1, opacity=0.6).encode(y=plane.down(alt, "y"))
     points = base.mark_point(filled=True, size=80, opacity=1).encode(
         y=plane.down(alt, "y"), color=colour, shape=shape, tooltip=tooltip(alt, part, _COLUMNS_SHOWN)
@@ -296,10 +295,10 @@ def _names_of_periods(alt: Any, part: pl.DataFrame, plane: Plane, title: str) ->
     table = part.gather_every(every).select("x", "at", pl.lit(plane.bottom).alias("y"))
     table = table.with_columns(plane.y_at(pl.lit(plane.height + 14)).alias("y"))
     mark = alt.Chart(table).mark_text(baseline="middle", color=MUTED, fontSize=SMALL, limit=plane.width)
-    names = mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text="at:N")
+    names = mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("at:N"))
     if not title:
         return [names]
-    return [names, written(alt, title, plane.width / 2, plane.height + 36, limit=plane.width, align="center")]
+    return [names, *written(alt, title, plane.width / 2, plane.height + 36, limit=plane.width, align="center")]
 
 
 def _limit_over_time(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, name: str) -> list[Any]:
@@ -312,9 +311,9 @@ def _limit_over_time(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, name: 
     rule = alt.Chart(pl.DataFrame({"limit": values})).mark_rule(color=INK, strokeDash=[4, 3], strokeWidth=1.25)
     pixels = (y.high - values[0]) / (y.high - y.low) * plane.height
     text = written(
-        alt, f"{name} {number_text(values[0])}", plane.width, pixels - 4, limit=plane.width, colour=INK, align="right"
+        alt, f"{name} {values[0]:.3g}", plane.width, pixels - 4, limit=plane.width, colour=INK, align="right"
     )
-    return [rule.encode(y=plane.down(alt, "limit")), text]
+    return [rule.encode(y=plane.down(alt, "limit")), *text]
 
 
 def scatter(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], x: str, y: str) -> Picture:
@@ -337,7 +336,9 @@ def _draw_scatter(table: pl.DataFrame, x: str, y: str, width: float) -> Any:
     left = max(text_width(f"{tick:{_python(down.format)}}", SMALL) for tick in down.ticks) + 8
     across = axis_of(table["x"], width - left)
     plane = Plane(across, down.high, down.low, width - left - 4, min(320, max(220, width * 0.45)), x, down)
-    colour = pl.when("base").then(pl.lit(LIGHT["series-2"])).when("front").then(pl.lit(ACCENT)).otherwise(pl.lit(MUTED))
+    colour = (
+        pl.when("base").then(pl.lit(LIGHT["series-2"])).when("front").then(pl.lit(ACCENT)).otherwise(pl.lit(MUTED))
+    )
     middle = (across.low + across.high) / 2
     data = table.with_columns(
         colour.alias("colour"),
@@ -361,7 +362,7 @@ def _draw_scatter(table: pl.DataFrame, x: str, y: str, width: float) -> Any:
             mark = alt.Chart(part).mark_text(
                 align=align, dx=shift, dy=-8, baseline="middle", color=INK, fontSize=TEXT, limit=plane.width / 2
             )
-            layers.append(mark.encode(x=x_encoded, y=y_encoded, text="series:N"))
-    layers.append(written(alt, f"\N{UPWARDS ARROW} {y}", -left, -8, limit=width))
+            layers += on_border(mark.encode(x=x_encoded, y=y_encoded, text=alt.Text("series:N")))
+    layers += written(alt, f"\N{UPWARDS ARROW} {y}", -left, -8, limit=width)
     layers += legend(alt, keys, plane, -left, -30, width)
     return alt.layer(*layers).properties(width=plane.width, height=plane.height)

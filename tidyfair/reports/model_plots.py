@@ -8,7 +8,7 @@ from tidyfair.reports.charts import Picture
 from tidyfair.reports.dot_charts import DotStyle, dots, side_by_side
 from tidyfair.reports.layout import Span
 from tidyfair.reports.line_charts import scatter
-from tidyfair.reports.plot_input import PlotInput, in_sentence, listed_names, plain, with_scales
+from tidyfair.reports.plot_input import PlotInput, listed_names, plain, with_scales
 
 __all__: list[str] = []
 
@@ -58,7 +58,5 @@ def frontier_plot(plot: PlotInput) -> Picture:
     names = listed_names(better[".model"].cast(pl.String))
     titles = [f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory"] if len(better) else []
     titles.append("Performance and disparity of models")
-    return scatter(table, titles, ["the baseline is the first row"], "Performance", "Disparity")
+    return scatter(table, titles, ["the lower, the fairer"], "Performance", "Disparity")
 
-
-_ = in_sentence

@@ -23,6 +23,9 @@ CUTS = {".threshold": "threshold", ".top_k": "number selected", ".top_fraction":
 """The columns of lists of cuts, over which values are lines, in words."""
 METRICS, DIFFERENCES, RATIOS, DISPARITIES = "Metrics", "Differences", "Ratios", "Disparities"
 """The panels of results."""
+_REFERENCES = {
+    "mean_prediction": None, "mean_truth": None, "net_benefit": 0.0, "standardized_net_benefit": 0.0, "lift": 1.0
+}  # fmt: skip
 _NAMED = 2
 """The number of metrics or features that a title names."""
 
@@ -234,9 +237,8 @@ def span_of_metric(name: str) -> Span:
         return Span()
     low, high = (end if abs(end) < float("inf") else None for end in metric.range)
     reference = {"zero": 0.0, "one": 1.0}.get(metric.direction)
-    if name in {"mean_prediction", "mean_truth"}:
-        # numbers that have no best value
-        reference = None
+    # means of numbers have no best value, and benefits and lifts one that a model without use has
+    reference = _REFERENCES.get(name, reference)
     return Span(low, high, reference)
 
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["autoplot"]
 
-_MODELS = ("first model", "second model")
-
+_MODELS = ("Model 1", "Model 2")
 
 def autoplot(
     result: Any,
@@ -140,8 +139,8 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".mean_score", ".event_rate"}, curve_plots.calibration_plot),
     ({".truth", ".predicted", ".n"}, table_plots.confusion_plot),
     ({".missing_if_positive", ".missing_if_negative"}, table_plots.missing_truth_plot),
-    ({".group", ".reference", ".disparity", ".status"}, table_plots.comparison_plot),
     ({".metric", ".group", ".lower_bound", ".upper_bound"}, table_plots.bounds_plot),
+    ({".group", ".reference", ".disparity", ".status"}, table_plots.comparison_plot),
     ({".model", ".performance", ".disparity", ".on_frontier"}, model_plots.frontier_plot),
     ({".metric", ".subgroup", ".overall", ".violation"}, evidence_plots.halves_plot),
     ({".metric", ".subgroup", ".difference"}, evidence_plots.subgroups_plot),

@@ -22,7 +22,6 @@ __all__: list[str] = []
 
 _OF_SCALES = {"ratio": 1.0, "odds_ratio": 1.0, "difference": 0.0}
 """The value of equality on each scale."""
-_IN_WORDS = {"ratio": "ratio to", "odds_ratio": "odds ratio to", "difference": "less"}
 _INTERVALS = "lines are confidence intervals"
 
 
@@ -41,11 +40,11 @@ def confusion_plot(plot: PlotInput) -> Picture:
     share = pl.col("rows") / pl.col("rows").sum().over(keys)
     table = table.with_columns(share.fill_nan(None).alias("estimate"))
     texts = [f"{rows:,.0f}" if rows == int(rows) else f"{rows:,.1f}" for rows in table["rows"]]
-    shares = ["" if value is None else f"{value:.1%}" for value in table["estimate"]]
+    shares = ["" if value is None else f"{value * 100:.1f} %" for value in table["estimate"]]
     table = table.with_columns(pl.Series("text", texts), pl.Series("below", shares))
     right = table.filter(pl.col("row") == pl.col("column"))["rows"].sum()
     total = table["rows"].sum()
-    titles = [f"{right / total:.1%} of {total:,.0f} predictions are right"] if total else []
+    titles = [f"{right / total * 100:.1f} % of {total:,.0f} predictions are right"] if total else []
     titles.append("Confusion matrix")
     if plot.outer:
         titles = [f"Confusion matrices{plot.by_outer()}", "Confusion matrices"]
@@ -90,7 +89,7 @@ def bounds_plot(plot: PlotInput) -> Picture:
     """Rates of groups that are known by probability, with all values that the data allow."""
     frame = plot.frame
     table = frame.select(
-        plot.label().alias("panel") if ".by" in frame.columns else plot.metric().alias("panel"),
+        plot.metric().alias("panel"),
         pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64)).alias("what"),
         pl.col(".estimate").alias("estimate"),
         pl.col(".lower_bound").alias("expected_lower"),
@@ -118,5 +117,3 @@ def missing_truth_plot(plot: PlotInput) -> Picture:
     ]  # fmt: skip
     return dots(table, titles, ["in brackets: rows", _INTERVALS], DotStyle(spans={"": Span(-1, 1, 0)}))
 
-
-_ = _IN_WORDS

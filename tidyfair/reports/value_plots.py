@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _INTERVALS = "lines are confidence intervals"
+_VERBS = {
+    "pass": ("passes", "pass"), "fail": ("fails", "fail"),
+    "not enough evidence": ("needs more evidence", "need more evidence"), "within": ("is kept", "are kept"),
+    "above the limit": ("is exceeded", "are exceeded"), "below the limit": ("is missed", "are missed"),
+    "undecided": ("is undecided", "are undecided"),
+}  # fmt: skip
+"""Verdicts of one limit, and of several, in words."""
 _LARGEST_CROSSING = 400
 """The number of cells of a heat map that can still be read."""
 
@@ -77,18 +84,14 @@ def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
     number = dict(counts.rows())
     total = len(frame)
     if total == 1:
-        name, verdict = frame["what"][0], frame[".verdict"][0]
-        words = {"pass": "passes", "fail": "fails", "not enough evidence": "needs more evidence"}
-        return [f"{name} {words.get(verdict, verdict)}"]
+        one, _ = _VERBS.get(frame[".verdict"][0], (f"is {frame['.verdict'][0]}", ""))
+        return [f"{frame['what'][0]} {one}"]
     parts: list[str] = []
-    for verdict, one, several in (
-        ("pass", "passes", "pass"), ("fail", "fails", "fail"),
-        ("not enough evidence", "needs more evidence", "need more evidence"),
-    ):  # fmt: skip
+    for verdict, (one, several) in _VERBS.items():
         many = number.get(verdict, 0)
         if many:
             parts.append(f"{many} {one if many == 1 else several}")
-    return [f"Of {total} limits, {' and '.join(parts) if len(parts) < 3 else ', '.join(parts)}"]  # noqa: PLR2004 - a list
+    return [f"Of {total} limits, {' and '.join(parts) if len(parts) < 3 else ', '.join(parts)}", ", ".join(parts)]  # noqa: PLR2004 - a list
 
 
 def _with_expected(frame: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
@@ -252,9 +255,7 @@ def cut_of(frame: pl.DataFrame) -> str | None:
 def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str) -> Picture:
     """Lines over the cuts: a panel for each metric, and a colour for each group."""
     values = frame.filter(pl.col(cut).is_not_null())
-    without = (
-        frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True).to_list()
-    )
+    without = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True).to_list()
     words = CUTS[cut]
     if values.is_empty():
         msg = f"autoplot() draws values over the {words}, and no metric of the result has any."
@@ -286,11 +287,13 @@ def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str) -> P
     table = unique_names(table, "series", "panel", "x")
     if series == ".group":
         by = listed_names(by_words(text) for text in values[".by"])
-        title = f"{listed_names(in_sentence(values.select(plot.metric()).to_series()))} by {by} over the {words}"
+        name = f"{listed_names(in_sentence(values.select(plot.metric()).to_series()))} by {by}"
     else:
-        title = f"{listed_names(in_sentence(values['what']))} over the {words}"
+        name = listed_names(in_sentence(values["what"]))
+    title, shorter = f"{name} over the {words}", [name]
     notes = [f"of scores, so the same for each: {', '.join(without)}"] if without else []
     if ".lower" in values.columns:
         notes.append("bands are confidence intervals")
-    style = LineStyle(words, at=plot.at, spans=spans)
-    return lines(table, [title], notes, style)
+    style = LineStyle(words.capitalize(), at=plot.at, spans=spans)
+    return lines(table, [title, *shorter], notes, style)
+
