@@ -209,9 +209,12 @@ def _no_difference(
     size = scale.difference(abs(row[".estimate"]))
     interval = scale.interval(*_ends(row), level)
     several = f" Of {len(results)} disparities, none is significant." if len(results) > 1 else ""
+    lead = f"No clear difference by {words}:"
+    if not interval:
+        lead, several = f"Difference by {words}:", " It has no confidence interval."
     verb = "the largest difference is" if len(results) > 1 else "the difference is"
     text = f"{verb} {size}, in {in_prose(metric.name)}{interval}.{several}"
-    return FeatureFinding(by, Finding(f"No clear difference by {words}:", text, is_clear=False), metric.name, -1)
+    return FeatureFinding(by, Finding(lead, text, is_clear=False), metric.name, -1)
 
 
 def _of_other_disparities(by: By, results: pl.DataFrame, level: float) -> FeatureFinding:

@@ -157,10 +157,14 @@ def _significant(disparities: pl.DataFrame, tested: pl.DataFrame | None, differe
         how = "at the 5 % level, adjusted for the number of tests"
         verb = "is" if number == 1 else "are"
         return f"{number} of {total} tested disparities {verb} significant {how}."
-    clear = disparities.filter(pl.col(".metric").is_in(differences) & (nearest_end() > 0) & nearest_end().is_finite())
-    total = int(disparities[".metric"].is_in(differences).sum())
-    if not total:
+    of_differences = disparities.filter(pl.col(".metric").is_in(differences))
+    if of_differences.is_empty():
         return f"{len(disparities)} disparities." if len(disparities) > 1 else "One disparity."
+    bounded = of_differences.filter(pl.col(".lower").is_not_null() | pl.col(".upper").is_not_null())
+    total = len(bounded)
+    if not total:
+        return "No difference has a confidence interval."
+    clear = bounded.filter((nearest_end() > 0) & nearest_end().is_finite())
     if clear.is_empty():
         which = "The difference is not" if total == 1 else f"None of {total} differences is"
         return f"{which} significant: {'its interval' if total == 1 else 'the interval of each'} includes 0."
@@ -541,7 +545,7 @@ def _calibration(
         return f"{title}, is not drawn: {error}", ""
     if "frequency_weights" in call:
         # a row stands for as many rows as its weight
-        bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n"))
+        bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n")).drop(".weight")
     names = names_of(by.columns)
     bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
     if bins.is_empty():
