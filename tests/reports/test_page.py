@@ -403,6 +403,24 @@ def test_group_names_are_escaped(audited: tf.Report, audit_page: str) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.strip().split("\n")}) == 1
 
 
+def test_names_with_characters_that_xml_forbids_are_escaped() -> None:
+    odd = "{{x}} \x0b\ufffe <b>"
+    people = LOANS.rename({"sex": odd}).with_columns(
+        pl.col(odd).cast(pl.String).replace({"male": "m\x00\x1b[31m{{y}}"})
+    )
+    rate = tf.accuracy.alias("hit\x0brate")
+    asked = tf.metric_set(rate, rate.difference(odd), tf.demographic_parity(odd))
+    gate = tf.check(tf.demographic_parity(odd), below=0.1)
+    named: dict[str, Any] = {"title": odd, "model": odd, "dataset": odd, "date": odd}
+    made = tf.report(people, **LABELS, by=odd, metrics=asked, gate=gate, **named)
+    for text in (made.html(), made.markdown()):
+        assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe]", text)
+        assert "<b>" not in text
+        assert "hit\\x0brate" in text.replace("\\\\", "\\").replace("<wbr>", "")
+    assert "{{x}} \\x0b\\ufffe &lt;b&gt;" in made.html()
+    assert "m\\x00\\x1b[31m{{y}}" in made.html()
+
+
 def test_report_reads_rows_once() -> None:
     times = 0
 
