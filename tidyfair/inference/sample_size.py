@@ -206,7 +206,7 @@ class _Study:
         step = 1 + int(np.ptp(totals)) // min(_TOTALS, 1 + self.times // _DRAWS_OF_TOTAL)
         more = min(max(_NUMBERS // len(rows), _LEAST_MORE), _MOST_MORE)
         rejected = 0
-        for part in in_progress(np.unique(totals // step), "simulating"):
+        for part in in_progress(np.unique(totals // step).tolist(), "simulating"):
             is_of_part = totals // step == part
             tested = distances[is_of_part]
             total = int(np.median(totals[is_of_part]))

@@ -180,10 +180,9 @@ def report(
     options = {name: value for name, value in options.items() if value is not None}
     compared = Groups.read("report", min_n, min_share, unknown, unknown_values)
     string("title", title)
-    given = {"Model": model, "Data": dataset, "Date": date}
-    for label, text in given.items():
+    for name, text in (("model", model), ("dataset", dataset), ("date", date)):
         if text is not None:
-            string({"Data": "dataset"}.get(label, label.lower()), text)
+            string(name, text)
     need_packages()
     source = open_frame(data, options.get("group_by"))
     if source.group_by:
@@ -192,8 +191,7 @@ def report(
     chosen = None if metrics is None else metric_set(metrics)
     judges = _limited(gate, compared)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
-    features = by if isinstance(by, list) else [by]
-    audit = UsualMetrics.of(features, kind, metrics=chosen, groups=compared)
+    audit = UsualMetrics.of(by if isinstance(by, list) else [by], kind, metrics=chosen, groups=compared)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
@@ -210,29 +208,32 @@ def report(
     own |= {"model": model, "dataset": dataset, "date": date}
     values = GroupValues(computed.groups, computed.worst, min_n)
     level = reading.get("conf_level", 0.95)
-    findings = [
-        of_feature(by_feature, audit.parities, computed.results, computed.groups, level) for by_feature in audit.bys
-    ]
+    findings = [of_feature(one, audit.parities, computed.results, computed.groups, level) for one in audit.bys]
+    clearest = _clearest(findings)
+    features = {one.text: one for one in audit.bys}
     sections = [
         of_disparities(computed.results, computed.tested, audit, level),
-        of_groups(values, findings),
+        of_groups(values, findings, clearest.by if clearest.metric else None),
         *of_scores(audit, tally, data, call, min_n),
         of_data(audit, tally, min_n),
-        left_out(
-            tally, computed.results, computed.groups, {by.text: by for by in audit.bys}, min_n,
-            na_rm=reading.get("na_rm", True),
-        ),
+        left_out(tally, computed.results, computed.groups, features, min_n, na_rm=reading.get("na_rm", True)),
         definitions(audit),
         how_to_repeat(call_of({"truth": truth, "estimate": estimate, **own, **options})),
-    ]  # fmt: skip
-    opening: list[Content] = [facts_of(audit, tally, reading, given)]
-    if gate and computed.verdicts is not None:
-        words = features_in_words(audit.bys)
-        opening.append(of_gate(gate, computed.verdicts, words))
-        opening.append(of_verdicts(computed.verdicts, words, gate.confidence))
+    ]
+    opening: list[Content] = [facts_of(audit, tally, reading, {"Model": model, "Data": dataset, "Date": date})]
+    opening += _verdicts_of(gate, computed.verdicts, audit)
     opening.append(Findings(tuple(one.finding for one in findings)))
-    opening += _main_figure(values, findings)
+    opening += _main_figure(values, clearest)
     return Report(title, tuple(opening), tuple(sections))
+
+
+def _verdicts_of(gate: Gate | None, verdicts: pl.DataFrame | None, audit: UsualMetrics) -> list[Content]:
+    """The verdicts of a gate, and the numbers behind them."""
+    if gate is None or verdicts is None:
+        return []
+    judged = [metric.by for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
+    words = features_in_words([*audit.bys, *judged])
+    return [of_gate(gate, verdicts, words), of_verdicts(verdicts, words, gate.confidence)]
 
 
 @dataclass(frozen=True)
@@ -264,22 +265,20 @@ class Computed:
         return cls(results, groups.select(own), tested, worst, verdicts)
 
 
-def _main_figure(values: GroupValues, findings: Sequence[FeatureFinding]) -> list[Content]:
-    """The picture of the clearest finding: the values of the groups that differ most."""
+def _clearest(findings: Sequence[FeatureFinding]) -> FeatureFinding:
+    """The clearest finding, which the page shows; a feature is read more easily than two that are crossed."""
     clear = [finding for finding in findings if finding.evidence > 0]
-    # a feature is read more easily than two that are crossed
     fewest = min((len(finding.by.columns) for finding in clear), default=0)
-    clearest = max(
-        [finding for finding in clear if len(finding.by.columns) == fewest] or findings,
-        key=lambda finding: finding.evidence,
-    )
+    simple = [finding for finding in clear if len(finding.by.columns) == fewest]
+    return max(simple or findings, key=lambda finding: finding.evidence)
+
+
+def _main_figure(values: GroupValues, clearest: FeatureFinding) -> list[Content]:
+    """The picture of the clearest finding: the values of the groups that differ most."""
     if clearest.metric is None:
         return []
     shown = values.values.filter((pl.col(".by") == clearest.by.text) & (pl.col(".n") >= values.min_n))
-    if shown.is_empty():
-        return []
-    figure = values.leading_figure(clearest.by, shown, clearest.metric)
-    return [figure]
+    return [] if shown.is_empty() else [values.leading_figure(clearest.by, shown, clearest.metric)]
 
 
 def need_packages() -> None:

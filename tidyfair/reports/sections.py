@@ -234,8 +234,11 @@ class GroupValues:
     worst: pl.DataFrame | None
     min_n: int
 
-    def of_feature(self, by: By, metric: str | None) -> Part:
-        """The groups of a feature: those that are worse than all rows, and all values."""
+    def of_feature(self, by: By, metric: str | None, *, is_drawn: bool) -> Part:
+        """The groups of a feature: those that are worse than all rows, and all values.
+
+        Of many groups there is one picture, which is not repeated where the page opens with it.
+        """
         words = feature_in_words(by)
         of_feature = self.values.filter(pl.col(".by") == by.text)
         shown = of_feature.filter(pl.col(".n") >= self.min_n)
@@ -244,6 +247,7 @@ class GroupValues:
         leading = metric or shown[".metric"][0]
         if of_feature[".group"].n_unique() > MANY_GROUPS:
             blocks = self._of_many(by, shown, leading)
+            blocks = blocks[1:] if is_drawn else blocks
         else:
             blocks = (self.figure(by, shown, None), *self._tables(by, of_feature))
         return Part(f"By {words}", blocks, self._finding(by, of_feature, leading))
@@ -409,9 +413,9 @@ def _short(metric: str) -> str:
     return title_of(metric).partition(" (")[0]
 
 
-def of_groups(values: GroupValues, findings: Sequence[FeatureFinding]) -> Section:
-    """The values of groups, feature by feature."""
-    parts = [values.of_feature(finding.by, finding.metric) for finding in findings]
+def of_groups(values: GroupValues, findings: Sequence[FeatureFinding], drawn: By | None) -> Section:
+    """The values of groups, feature by feature; one is drawn at the top of the page."""
+    parts = [values.of_feature(one.by, one.metric, is_drawn=one.by == drawn) for one in findings]
     return Section("Groups", tuple(parts))
 
 
