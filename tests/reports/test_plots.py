@@ -83,7 +83,8 @@ MADE: dict[str, Callable[[], Any]] = {
     "four fifths": lambda: tf.audit("eeoc_uniform_guidelines", LOANS, **DECIDED, by="race").tables["adverse_impact"],
     "standardized": lambda: tf.standardized_differences(LOANS, "score", by="race", to="White"),
     "resamples of models": lambda: tf.inference.compare_resamples(
-        tf.accuracy(LOANS, **LABELS, group_by="fold"), tf.accuracy(LOANS, **LABELS | {"estimate": OTHER}, group_by="fold")
+        tf.accuracy(LOANS, **LABELS, group_by="fold"),
+        tf.accuracy(LOANS, **LABELS | {"estimate": OTHER}, group_by="fold"),
     ),
     "frontier": lambda: tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("race"))(
         LOANS.with_columns(OTHER), "repaid", models=["other"], baseline="approved", pos_label="yes"
@@ -174,7 +175,15 @@ def test_axes_hold_all_values_and_limits_and_their_labels_have_room(name: str, w
 
 @pytest.mark.parametrize("width", [350, 640, 896])
 def test_pictures_are_as_wide_as_asked(width: int) -> None:
-    for name in ("verdicts", "groups", "models", "groups over thresholds", "roc", "crossed groups", "monitor by period"):
+    for name in (
+        "verdicts",
+        "groups",
+        "models",
+        "groups over thresholds",
+        "roc",
+        "crossed groups",
+        "monitor by period",
+    ):
         written = themed_svg(tf.autoplot(RESULTS[name](), width=width), "a")
         assert float(re.findall(r'width="([\d.]+)"', written)[0]) == width, name
     with pytest.raises(tf.ArgumentError, match="`width` is"):
@@ -344,7 +353,12 @@ def test_differences_ratios_and_metrics_have_separate_panels() -> None:
 def test_at_marks_a_threshold() -> None:
     curve = RESULTS["thresholds"]()
     marks = [
-        [row["x"] for layer in layers_of(tf.autoplot(curve, at=at)) if layer["mark"]["type"] == "rule" for row in layer["rows"]]
+        [
+            row["x"]
+            for layer in layers_of(tf.autoplot(curve, at=at))
+            if layer["mark"]["type"] == "rule"
+            for row in layer["rows"]
+        ]
         for at in (None, 0.6, 0.9)
     ]
     assert marks == [[], [0.6], [0.9]]
@@ -542,7 +556,6 @@ def test_missing_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
         tf.autoplot(FAIR(LOANS, **LABELS))
 
 
-
 def test_curves_and_changes_have_their_lines_of_reference() -> None:
     for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "as scores say")):
         chart = tf.autoplot(RESULTS[name]())
@@ -559,7 +572,10 @@ def test_curves_and_changes_have_their_lines_of_reference() -> None:
         assert lines, name
     scores = tf.metric_set(tf.calibration_in_the_large, tf.calibration_slope)(LOANS, **SCORES)
     layers = layers_of(tf.autoplot(scores))
-    assert [layer["rows"] for layer in layers if layer["rows"] in ([{"at": 0}], [{"at": 1}])] == [[{"at": 0}], [{"at": 1}]]
+    assert [layer["rows"] for layer in layers if layer["rows"] in ([{"at": 0}], [{"at": 1}])] == [
+        [{"at": 0}],
+        [{"at": 1}],
+    ]
 
 
 def test_calibration_has_intervals_where_rows_count_alike() -> None:

@@ -10,7 +10,6 @@ import polars as pl
 
 from tidyfair.reports.charts import (
     ACCENT,
-    BACKGROUND,
     COLUMN_GAP,
     GAP,
     HEADING,
@@ -78,7 +77,9 @@ class DotStyle:
     """All panels have the same axis."""
 
 
-def dots(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str] = (), style: DotStyle | None = None) -> Picture:
+def dots(
+    table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str] = (), style: DotStyle | None = None
+) -> Picture:
     """A dot for each row, with its interval, a dashed limit, and what is expected behind it.
 
     Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, either of which can be missing, `limit`,
@@ -169,7 +170,7 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
         span = style.spans.get(name, Span())
         axis = _axis_of_dots(table if style.together else part, rows.panel, span)
         numbered = _in_rows(part, rows)
-        plane = Plane(axis, 0, numbered["row"].max() + 1, rows.panel, rows.row * (numbered["row"].max() + 1))
+        plane = _plane_of(axis, numbered, rows)
         layers = _dot_layers(alt, numbered, plane, span.reference)
         overhang = 4.0
         limit = same_limit.get(name)
@@ -190,6 +191,12 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
             layers += legend(alt, keys, plane, rows.left, -overhang - 4, rows.column)
         panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
     return in_grid(alt, panels, rows.columns, 20)
+
+
+def _plane_of(axis: Axis, numbered: pl.DataFrame, rows: Rows) -> Plane:
+    """The panel of rows that are numbered."""
+    many = numbered["row"].n_unique()
+    return Plane(axis, 0, many, rows.panel, rows.row * many)
 
 
 def _in_rows(part: pl.DataFrame, rows: Rows) -> pl.DataFrame:
@@ -369,7 +376,7 @@ def _draw_strips(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
         span = style.spans.get(name, Span())
         axis = _axis_of_dots(part, rows.panel, span)
         numbered = _in_rows(part, rows)
-        plane = Plane(axis, 0, numbered["row"].max() + 1, rows.panel, rows.row * (numbered["row"].max() + 1))
+        plane = _plane_of(axis, numbered, rows)
         layers = [_guides(alt, numbered, plane)]
         if span.reference is not None:
             layers.append(_line_at(alt, plane, span.reference, colour=MUTED))
@@ -409,11 +416,11 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
     panels: list[Any] = []
     for index, part in enumerate(table.partition_by("panel", maintain_order=True)):
         numbered = _in_rows(part, rows)
-        name, bottom = part["panel"][0], numbered["row"].max() + 1
+        name = part["panel"][0]
         axis = axis_of([*part["one"], *part["other"]], rows.panel, style.spans.get(name))
-        left = Plane(axis, 0, bottom, rows.panel, rows.row * bottom)
+        left = _plane_of(axis, numbered, rows)
         changes = axis_of([*part["change"], *part["lower"], *part["upper"]], rows.panel, Span(reference=0))
-        right = Plane(changes, 0, bottom, rows.panel, rows.row * bottom)
+        right = _plane_of(changes, numbered, rows)
         layers = _values_of_models(alt, numbered, left, names) + _labels(alt, numbered, left, rows)
         overhang = 6
         if named:

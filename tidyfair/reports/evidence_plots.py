@@ -57,7 +57,10 @@ def tests_plot(plot: PlotInput) -> Picture:
         many = f"{sure or 'None'} of {len(frame)} disparities {verb}"
         titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
     studentized = ".method" in frame.columns and frame[".method"].str.contains("studentized", literal=True).any()
-    notes = ["grey: 95 % of disparities between equal groups", "p-values are of distances in standard errors" if studentized else ""]
+    notes = [
+        "grey: 95 % of disparities between equal groups",
+        "p-values are of distances in standard errors" if studentized else "",
+    ]
     return dots(table, titles, notes, DotStyle(spans=spans))
 
 
@@ -95,7 +98,9 @@ def looks_plot(plot: PlotInput) -> Picture:
         titles = [f"{name} is {last} after {len(frame)} looks", f"{name}: {last}"]
     spans = {
         panel: Span(0, None) if (low is not None and low >= 0) else Span()
-        for panel, low in table.group_by("panel").agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min())).rows()
+        for panel, low in table.group_by("panel")
+        .agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min()))
+        .rows()
     }
     style = LineStyle("all data up to and including the period", spans=spans)
     return over_time(table, titles, ["lines hold at all looks at once"], style, "limit")

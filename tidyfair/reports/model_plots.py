@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from tidyfair.reports.charts import Picture
 from tidyfair.reports.dot_charts import DotStyle, dots, side_by_side
 from tidyfair.reports.layout import Span
 from tidyfair.reports.line_charts import scatter
 from tidyfair.reports.plot_input import PlotInput, listed_names, plain, with_scales
+
+if TYPE_CHECKING:
+    from tidyfair.reports.charts import Picture
 
 __all__: list[str] = []
 
@@ -59,4 +63,3 @@ def frontier_plot(plot: PlotInput) -> Picture:
     titles = [f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory"] if len(better) else []
     titles.append("Performance and disparity of models")
     return scatter(table, titles, ["the lower, the fairer"], "Performance", "Disparity")
-

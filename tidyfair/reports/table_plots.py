@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from tidyfair.reports.charts import Picture
 from tidyfair.reports.dot_charts import DotStyle, dots
 from tidyfair.reports.heat_maps import heat_map
 from tidyfair.reports.layout import Span
@@ -17,6 +18,9 @@ from tidyfair.reports.plot_input import (
     plain,
     with_group_text,
 )
+
+if TYPE_CHECKING:
+    from tidyfair.reports.charts import Picture
 
 __all__: list[str] = []
 
@@ -116,4 +120,3 @@ def missing_truth_plot(plot: PlotInput) -> Picture:
         "Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate"
     ]  # fmt: skip
     return dots(table, titles, ["in brackets: rows", _INTERVALS], DotStyle(spans={"": Span(-1, 1, 0)}))
-
