@@ -271,7 +271,8 @@ def test_charts_escape_names(name: str) -> None:
         assert set(re.findall(r'"field": "([^"]*)"', json.dumps(specification))) <= {
             "panel", "what", "estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "verdict",
             "why", "outer", "mean", "series", "x", "y", "rows", "order", "row", "column", "model", "hollow", "one",
-            "at", "below", "colour", "end", "from", "opacity", "shape", "strength", "text", "to", "x2", "y2",
+            "at", "below", "colour", "end", "from", "opacity", "shape", "strength", "text", "to", "x2", "y2", "other",
+            "change",
         }  # fmt: skip
     assert len(kinds) >= 9
 

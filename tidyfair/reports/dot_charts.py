@@ -429,7 +429,7 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
         if not index:
             layers += legend(alt, keys, left, rows.left, -overhang - 4, rows.column)
         right_layers = _changes(alt, numbered, right)
-        right_layers += heading(alt, "Change" if named else "Change", 0, -6, rows.panel)
+        right_layers += heading(alt, "Change", 0, -6, rows.panel)
         panels.append(alt.layer(*layers).properties(width=left.width, height=left.height))
         panels.append(alt.layer(*right_layers).properties(width=right.width, height=right.height))
     return in_grid(alt, panels, 2, 20)
