@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 GALLERY = Path(__file__).parent / "pages" / "gallery"
-_CODE_OR_PICTURE = re.compile(r"^```python\n(.*?)^```|^!\[[^\]]*\]\(gallery/([\w-]+)\.svg#only-light\)", re.M | re.S)
+_CODE_OR_PICTURE = re.compile(
+    r"^```python\n(.*?)^```|^!\[[^\]]*\]\(gallery/([\w-]+)\.svg#only-light\)", re.MULTILINE | re.DOTALL
+)
 FOLDER = Path(__file__).parent / "pages" / "pictures"
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
 WIDTH = 520

@@ -36,7 +36,7 @@ from tidyfair.reports.charts import (
     unique_names,
     written,
 )
-from tidyfair.reports.layout import Axis, Span, axis_of, text_width
+from tidyfair.reports.layout import Axis, Span, axis_of, shortened, text_width
 from tidyfair.reports.theme import LIGHT, SERIES
 
 if TYPE_CHECKING:
@@ -318,11 +318,13 @@ def _limit_name(alt: Any, plane: Plane, text: str, value: float) -> list[Any]:
 def _labels(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> list[Any]:
     """The labels of rows, beside or above them."""
     names = part.unique("what", keep="first", maintain_order=True)
-    y = pl.col("row") + (0.28 if rows.above else 0.5)
-    table = names.select("what", y.alias("y"), pl.lit(plane.x.low).alias("x"))
-    table = table.with_columns(plane.x_at(pl.lit(rows.left)).alias("x"))
     room = rows.whole if rows.above else rows.labels
-    mark = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT, limit=room)
+    # fonts of readers can be wider than that of the drawing, by which a limit of the mark would cut
+    texts = [shortened(text, room, TEXT) for text in names["what"]]
+    y = pl.col("row") + (0.28 if rows.above else 0.5)
+    table = names.select(pl.Series("what", texts, dtype=pl.String), y.alias("y"), pl.lit(plane.x.low).alias("x"))
+    table = table.with_columns(plane.x_at(pl.lit(rows.left)).alias("x"))
+    mark = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT)
     labels = mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("what:N"))
     return on_border(labels) if rows.above else [labels]
 

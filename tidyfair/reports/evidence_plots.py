@@ -95,7 +95,8 @@ def looks_plot(plot: PlotInput) -> Picture:
     last = frame[".verdict"][-1]
     titles = [f"{name} after each period", f"{name} so far"]
     if table["panel"].n_unique() == 1:
-        titles = [f"{name} is {last} after {len(frame)} looks", f"{name}: {last}"]
+        words = {"within": "keeps its limit", "above the limit": "is above its limit", "below the limit": "is below it"}
+        titles = [f"{name} {words.get(last, f'is {last}')} after {len(frame)} looks", f"{name}: {last}"]
     spans = {
         panel: Span(0, None) if (low is not None and low >= 0) else Span()
         for panel, low in table.group_by("panel")
@@ -241,7 +242,7 @@ def smallest_differences_plot(plot: PlotInput) -> Picture:
     """The smallest differences that data of this size would show."""
     frame = plot.frame
     label = pl.lit("Difference") if ".metric" not in frame.columns else plot.label()
-    smallest = pl.format("{} (smallest group: {}, {})", label, ".smallest", ".rows")
+    smallest = pl.format("{} ({}: {})", label, ".smallest", ".rows")
     table = frame.select(
         pl.lit("").alias("panel"), smallest.alias("what"), pl.col(".difference").alias("estimate"),
         pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit("")).alias("why"),

@@ -26,7 +26,6 @@ from tidyfair.reports.charts import (
     heading,
     in_grid,
     legend,
-    number_text,
     on_border,
     tooltip,
     written,
@@ -107,8 +106,10 @@ def _draw_lines(table: pl.DataFrame, style: LineStyle, width: float) -> Any:
         plane = Plane(x, y.high, y.low, inner, height, style.x, y)
         layers = _line_layers(alt, part, plane, y, style, name)
         overhang = 12.0
-        if style.y and index % columns == 0:
-            layers += written(alt, f"\N{UPWARDS ARROW} {style.y}", -left, -overhang, limit=room)
+        if style.y:
+            # said once in a row of panels
+            title = f"\N{UPWARDS ARROW} {style.y}" if index % columns == 0 else ""
+            layers += written(alt, title, -left, -overhang, limit=room)
             overhang += SMALL + 8
         if name and len(parts) > 1:
             layers += heading(alt, name, -left, -overhang, room)
@@ -182,7 +183,7 @@ def _line_layers(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, style: Lin
 def _name_of_mark(alt: Any, plane: Plane, at: float) -> list[Any]:
     """The value that is marked, beside its line."""
     pixels = (at - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
-    text = number_text(at) if at % 1 else f"{at:g}"
+    text = f"{at:.4g}"
     right = pixels > plane.width - text_width(text, SMALL) - 8
     return written(
         alt, text, pixels - 5 if right else pixels + 5, 9, limit=80, colour=INK, align="right" if right else "left"
