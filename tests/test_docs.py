@@ -30,7 +30,17 @@ METRICS = [f"metrics/{kind}.md" for kind in KINDS]
 WRITTEN = [
     *(
         f"coming-from/{library}.md"
-        for library in ("aif360", "allennlp", "fairlearn", "sklego", "torchmetrics", "yardstick")
+        for library in (
+            "aequitas",
+            "aif360",
+            "allennlp",
+            "fairlearn",
+            "holisticai",
+            "sklego",
+            "solasai",
+            "torchmetrics",
+            "yardstick",
+        )
     ),
     *METRICS,
 ]

@@ -7,22 +7,23 @@ import tidyfair as tdf
 TITLE = "Coming from fairlearn"
 INTRODUCTION = """\
 A `MetricFrame` is a call here: what it holds in attributes comes as rows of one tidy frame, for any number of metrics,
-features and folds:
+features and folds. `by_group` has a row for each group, and `.difference()`, `.ratio()`, `.group_minimum()` and
+`.group_maximum()` of a set have a row for each metric:
 
 ```python
 >>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
 >>> loans = lending()
->>> gap = tdf.new_groupwise_metric(tdf.selection_rate, "gap", tdf.difference())("sex")
->>> gap.by_group(loans, estimate="approved", pos_label="yes").select(".group", ".estimate").height
-2
->>> gap(loans, estimate="approved", pos_label="yes", explain=True).select(".group_min", ".group_max").row(0)
-('male', 'female')
+>>> rates = tdf.metric_set(tdf.selection_rate, tdf.recall)
+>>> gaps = rates.difference("sex")
+>>> gaps(loans, "repaid", "approved", pos_label="yes", explain=True).select(".metric", ".estimate", ".group_min").rows()
+[('selection_rate_difference', 0.011094593013980969, 'male'), ('recall_difference', 0.01644200909131821, 'female')]
+>>> gaps.by_group(loans, "repaid", "approved", pos_label="yes").select(".metric", "sex", ".n").rows()
+[('selection_rate', 'female', 2517), ('selection_rate', 'male', 2483), ('recall', 'female', 2517), ('recall', 'male', 2483)]
 
 ```
 
-In the rows below `metric` is a metric, or a metric set, which compares each of its metrics:
-`metric_set(accuracy, recall).difference("race")` has a row for each. `by` are the sensitive features; `to` and `across`
+In the rows below `metric` is a metric or a metric set. `by` are the sensitive features; `to` and `across`
 are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="overall"`, `agg="mean"` is
 `across="mean"`. Control features are outer groups, `group_by=`. The count of rows is `.n` of `by_group`.
 

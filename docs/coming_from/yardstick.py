@@ -55,10 +55,14 @@ ROWS = {
     "Metrics of scores": {
         "average_precision": lambda: tdf.average_precision,
         "brier_class": lambda: tdf.brier_class,
+        "classification_cost": lambda costs: tdf.metric_tweak(tdf.classification_cost, "cost", costs=costs),
         "gain_capture": lambda: tdf.gain_capture,
         "mn_log_loss": lambda: tdf.mn_log_loss,
         "pr_auc": lambda: tdf.pr_auc,
+        "ranked_prob_score": lambda: tdf.ranked_prob_score,
         "roc_auc": lambda: tdf.roc_auc,
+        "roc_aunp": lambda: tdf.roc_aunp,
+        "roc_aunu": lambda: tdf.roc_aunu,
     },
     "Metrics of numbers": {
         "ccc": lambda: tdf.ccc,
@@ -68,9 +72,11 @@ ROWS = {
         "iic": lambda: tdf.iic,
         "mae": lambda: tdf.mae,
         "mape": lambda: tdf.mape,
+        "mase": lambda: tdf.mase,
         "mpe": lambda: tdf.mpe,
         "msd": lambda: tdf.msd,
         "mse": lambda: tdf.mse,
+        "poisson_log_loss": lambda: tdf.poisson_log_loss,
         "rmse": lambda: tdf.rmse,
         "rmse_relative": lambda: tdf.rmse_relative,
         "rpd": lambda: tdf.rpd,
@@ -95,5 +101,39 @@ ROWS = {
         "roc_auc_difference": lambda by: tdf.new_groupwise_metric(tdf.roc_auc, "roc_auc_difference", tdf.difference())(
             by
         ),
+    },
+    # `data` is a frame, `truth`, `estimate` and `probs` are names of columns
+    "Around metrics": {
+        "metrics": lambda data, truth, estimate: tdf.default_metrics(data, truth, estimate),
+        # with vectors in place of a frame
+        "accuracy_vec": lambda truth, estimate: tdf.accuracy.arrays(truth, estimate),
+        "conf_mat": lambda data, truth, estimate: tdf.conf_mat(data, truth, estimate),
+        # the metrics that yardstick computes from a confusion matrix
+        "summary.conf_mat": lambda data, truth, estimate: tdf.metric_set(
+            tdf.accuracy,
+            tdf.kap,
+            tdf.sens,
+            tdf.spec,
+            tdf.ppv,
+            tdf.npv,
+            tdf.mcc,
+            tdf.j_index,
+            tdf.bal_accuracy,
+            tdf.detection_prevalence,
+            tdf.precision,
+            tdf.recall,
+            tdf.f_meas,
+        )(data, truth, estimate),
+        "roc_curve": lambda data, truth, probs: tdf.roc_curve(data, truth, probs=probs),
+        "pr_curve": lambda data, truth, probs: tdf.pr_curve(data, truth, probs=probs),
+        "gain_curve": lambda data, truth, probs: tdf.gain_curve(data, truth, probs=probs),
+        "lift_curve": lambda data, truth, probs: tdf.lift_curve(data, truth, probs=probs),
+        # also of the results of metrics, of groups, and of tests
+        "autoplot": lambda result: tdf.autoplot(result),
+        "metric_tweak": lambda metric, name, options: tdf.metric_tweak(metric, name, **options),
+        "new_class_metric": lambda function, name: tdf.new_class_metric(function, name),
+        "new_prob_metric": lambda function, name: tdf.new_prob_metric(function, name),
+        "new_numeric_metric": lambda function, name: tdf.new_numeric_metric(function, name),
+        "new_groupwise_metric": lambda metric, name, aggregate: tdf.new_groupwise_metric(metric, name, aggregate),
     },
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import Counter
 from functools import cache
@@ -9,10 +10,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
-from conftest import check_every, deviations, records, reference_data
+from conftest import check_every, deviations, records, reference_data, script
 
 import tidyfair as tf
-from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
+
+page = script("coming_from/aequitas.py")
+CROSSTAB = page.ROWS["Group.get_crosstabs"]
 
 ACCEPTED = {
     "integer attribute column": "a column of groups may have any type",
@@ -27,37 +30,8 @@ OUT_OF_SCOPE = {
 }
 
 
-@tf.class_metric(constant_average=True)
-def ppr(selected: Number, overall_selected: Number) -> Rate:
-    """Share of all predicted positives that are in the group."""
-    return selected, overall_selected
-
-
-RATES = {
-    "ppr": ppr,
-    "pprev": tf.selection_rate,
-    "precision": tf.precision,
-    "fdr": tf.false_discovery_rate,
-    "for": tf.false_omission_rate,
-    "fpr": tf.fall_out,
-    "fnr": tf.miss_rate,
-    "tpr": tf.sens,
-    "tnr": tf.spec,
-    "npv": tf.negative_predictive_value,
-}
-COUNTS = {
-    "accuracy": tf.accuracy,
-    "prev": tf.base_rate,
-    "pp": tf.predicted_positives,
-    "pn": tf.predicted_negatives,
-    "fp": tf.false_positives,
-    "fn": tf.false_negatives,
-    "tn": tf.true_negatives,
-    "tp": tf.true_positives,
-    "group_label_pos": tf.positives,
-    "group_label_neg": tf.negatives,
-    "group_size": tf.instances,
-}
+RATES = {name: row() for name, row in list(CROSSTAB.items())[:10]}
+COUNTS = {name: row() for name, row in list(CROSSTAB.items())[10:]}
 BY_GROUP = tf.new_groupwise_metric(
     tf.metric_set(*(metric.alias(name) for name, metric in (RATES | COUNTS).items())), "crosstab", tf.difference()
 )
@@ -267,6 +241,42 @@ def test_farthest_ratio_equals_the_extreme_ratio_over_groups(data: str, attribut
         smallest = [min(one, 1 / one if one else math.inf) for one in values if one is not None]
         assert (ratio is None) == (not smallest)
         assert ratio is None or min(smallest) == pytest.approx(min(ratio, 1 / ratio if ratio else math.inf), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "method"),
+    [
+        ("get_disparity_predefined_groups", "predefined_groups"),
+        ("get_disparity_major_group", "major_group"),
+        ("get_disparity_min_metric", "min_metric"),
+    ],
+)
+@pytest.mark.parametrize("attribute", ATTRIBUTES)
+def test_reference_tables_of_the_page_have_the_disparities_of_groups(
+    attribute: str, function: str, method: str
+) -> None:
+    row = page.ROWS["Bias"][function]
+    for rate, group in references("a400_weighted", attribute, method).items():
+        # shares of all predicted positives are to each other as their counts
+        metric = tf.predicted_positives if rate == "ppr" else RATES[rate]
+        given = {"metric": metric, "by": attribute, "group": group}
+        table = row(**{name: given[name] for name in inspect.signature(row).parameters})
+        rows = table(DATA["a400_weighted"], "y_true", "y_pred")
+        for name, ratio in rows.select(".group", ".disparity").iter_rows():
+            expected = disparity("a400_weighted", attribute, method, name, rate)
+            assert ratio == (None if expected is None else pytest.approx(expected, rel=1e-9)), (rate, name)
+
+
+def test_gate_of_the_page_agrees_with_certain_verdicts() -> None:
+    gate = page.ROWS["Fairness"]["get_group_attribute_fairness"](tf.selection_rate, "sex", "1", 0.8)
+    result = gate(DATA["a400_weighted"], estimate="y_pred")
+    assert result[".estimate"].item() == pytest.approx(
+        min(
+            min(ratio, 1 / ratio)
+            for group in by_group("a400_weighted", "sex")
+            if (ratio := disparity("a400_weighted", "sex", "predefined_groups", group, "pprev"))
+        )
+    )
 
 
 def test_scores_given_as_estimate_raise() -> None:

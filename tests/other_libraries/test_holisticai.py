@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -11,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from conftest import check_every, deviations, records, reference_data
+from conftest import check_every, deviations, records, reference_data, script
 
 import tidyfair as tf
 from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
+
+page = script("coming_from/holisticai.py")
 
 CASES = {
     "group_a empty": "NaN there; here a value that never occurs is an error",
@@ -65,19 +68,10 @@ def named(metric: Any, aggregate: Any) -> tf.GroupwiseFactory:
 
 
 COMPARED = {
-    "statistical_parity": tf.statistical_parity_difference,
-    "disparate_impact": tf.disparate_impact,
-    "four_fifths": named(tf.selection_rate, tf.ratio(signed=False)),
+    **page.ROWS["Labels"],
     "cohen_d": named(tf.selection_rate, COHEN_D),
     "z_test_diff": named(tf.selection_rate, Z_OF_DIFFERENCE),
     "z_test_ratio": named(tf.selection_rate, Z_OF_RATIO),
-    "equal_opportunity_diff": tf.equal_opportunity,
-    "false_positive_rate_diff": tf.false_positive_rate.difference,
-    "false_negative_rate_diff": tf.false_negative_rate.difference,
-    "true_negative_rate_diff": tf.true_negative_rate.difference,
-    "average_odds_diff": tf.average_odds_difference,
-    "accuracy_diff": tf.accuracy.difference,
-    "abroca": tf.roc_auc.difference,  # signed, and of the areas: what we call abroca is the area between the curves
 }
 RATES = {
     "equal_opportunity_diff": ("sens",),
@@ -85,33 +79,28 @@ RATES = {
     "average_odds_diff": ("sens", "fall_out"),
 }
 """Rates whose zeros holisticai compares, as the mean of their differences."""
+INDIVIDUALS = page.ROWS["Individuals"]
 INDIVIDUAL = {
-    "theil_index": tf.theil_index,
-    "coefficient_of_variation": tf.benefit_variation,
+    "theil_index": INDIVIDUALS["theil_index"](),
+    "coefficient_of_variation": INDIVIDUALS["coefficient_of_variation"](),
     **{
-        f"generalized_entropy_index {alpha}": tf.metric_tweak(tf.generalized_entropy_index, f"e{alpha}", alpha=alpha)
+        f"generalized_entropy_index {alpha}": INDIVIDUALS["generalized_entropy_index"](alpha)
         for alpha in (0, 0.5, 1, 2)
     },
-    **{
-        f"consistency_score {k}": tf.consistency(["x1", "x2", "x3"], n_neighbors=k, name=f"consistency_{k}")
-        for k in (3, 5)
-    },
+    **{f"consistency_score {k}": INDIVIDUALS["consistency_score"](["x1", "x2", "x3"], k) for k in (3, 5)},
 }
 NUMERIC = {
-    "avg_score_diff": tf.mean_prediction.difference,
+    **page.ROWS["Numbers"],
     "avg_score_ratio": named(tf.mean_prediction, A / B),
     "zscore_diff": named(tf.metric_set(tf.mean_prediction, VARIANCE), Z_SCORE),
     "correlation_diff": named(CORRELATION, tf.difference()),
-    "rmse_ratio": tf.rmse.ratio,
-    "mae_ratio": tf.mae.ratio,
 }
+OF_LABELS = page.ROWS["Matrices of several labels"]
 MATRICES = {
     "frequency_matrix None": tf.predicted_positives,
-    "frequency_matrix group": tf.selection_rate,
+    "frequency_matrix group": OF_LABELS["frequency_matrix"](),
     "frequency_matrix class": tf.new_class_metric(share_of_label, "share_of_label"),
-    "accuracy_matrix": tf.threat_score,
-    "precision_matrix": tf.sens,  # their names are the wrong way round
-    "recall_matrix": tf.precision,
+    **{name: OF_LABELS[name]() for name in ("accuracy_matrix", "precision_matrix", "recall_matrix")},
 }
 BATCH = {
     "Statistical Parity": "statistical_parity",
@@ -178,7 +167,7 @@ def plain(value: Any) -> Field:
 def binary(data: str, groups: str) -> dict[str, Field]:
     """All comparisons of labels, with those that take what is undefined for 0."""
     sides = SIDES[groups]
-    metrics = tf.metric_set(*(factory(sides, name=name) for name, factory in COMPARED.items()))
+    metrics = tf.metric_set(*(replace(factory(sides), name=name) for name, factory in COMPARED.items()))
     columns: dict[str, Any] = {"truth": "y_true", "estimate": "y_pred", "probs": "score", "on_undefined": "ignore"}
     result = dict(metrics(DATA[data], **columns).select(".metric", ".estimate").iter_rows())
     rates = named(tf.metric_set(tf.sens, tf.miss_rate, tf.fall_out), tf.difference())(sides)
@@ -193,7 +182,8 @@ def binary(data: str, groups: str) -> dict[str, Field]:
 
 @cache
 def individual(data: str) -> dict[str, Field]:
-    result = tf.metric_set(*INDIVIDUAL.values())(DATA[data], "y_true", "y_pred")
+    metrics = tf.metric_set(*(replace(metric, name=name) for name, metric in INDIVIDUAL.items()))
+    result = metrics(DATA[data], "y_true", "y_pred")
     fields = {name: plain(value) for name, value in zip(INDIVIDUAL, result[".estimate"], strict=True)}
     if variation := fields["coefficient_of_variation"].ours:
         fields["coefficient_of_variation"] = Field(variation, math.sqrt(2) * variation, "root_of_two")
@@ -205,7 +195,7 @@ def numeric(data: str, groups: str, estimate: str, q: float) -> dict[str, Field]
     """Numbers compared among the rows of the largest predictions."""
     truth = {"score": "y_true", "pred_reg": "y_reg"}[estimate]
     top = pl.col(estimate) >= float(np.quantile(DATA[data][estimate], q))
-    metrics = tf.metric_set(*(factory(SIDES[groups], name=name) for name, factory in NUMERIC.items()))
+    metrics = tf.metric_set(*(replace(factory(SIDES[groups]), name=name) for name, factory in NUMERIC.items()))
     result = metrics(DATA[data], truth, estimate, group_by=top.alias("top"), on_undefined="ignore").filter("top")
     return {name: plain(value) for name, value in result.select(".metric", ".estimate").iter_rows()}
 

@@ -143,3 +143,27 @@ def test_brier_class_uses_weights_without_softmax(record: dict[str, Any]) -> Non
     ours = tf.brier_class(frame, "y_true", case_weights="weight", **options)
     scaled = tf.brier_class(frame, "y_true", case_weights=(pl.col("weight") * 100).alias("scaled"), **options)
     assert ours[".estimate"].to_list() == pytest.approx(scaled[".estimate"].to_list(), rel=1e-12)
+
+
+def test_rows_around_metrics_run_on_a_frame() -> None:
+    rows, frame = page.ROWS["Around metrics"], DATA["a400_weighted"]
+    columns = (frame, "y_true", "y_pred")
+    summary = dict(rows["summary.conf_mat"](*columns).select(".metric", ".estimate").rows())
+    assert len(summary) == 13
+    assert summary["accuracy"] == (frame["y_true"] == frame["y_pred"]).mean()
+    assert rows["accuracy_vec"](frame["y_true"], frame["y_pred"])[".estimate"].item() == summary["accuracy"]
+    assert rows["conf_mat"](*columns)[".n"].sum() == len(frame)
+    assert rows["metrics"](*columns)[".metric"].to_list() == ["accuracy", "kap"]
+    for name in ("roc_curve", "pr_curve", "gain_curve", "lift_curve"):
+        assert rows[name](frame, "y_true", "score").height > 2
+
+
+def test_makers_of_metrics_are_called_as_the_page_says() -> None:
+    rows = page.ROWS["Around metrics"]
+    tweaked = rows["metric_tweak"](tf.f_meas, "f2", {"beta": 2})
+    made = rows["new_class_metric"](lambda tp, fn: (tp, tp + fn), "found")
+    gap = rows["new_groupwise_metric"](made, "gap", tf.difference())("sex")
+    result = tf.metric_set(tweaked, made, gap)(DATA["a400_weighted"], "y_true", "y_pred")
+    assert result[".metric"].to_list() == ["f2", "found", "gap"]
+    assert rows["new_prob_metric"](lambda truth, probs: probs.mean() - truth.mean(), "bias").kind == "prob"
+    assert rows["new_numeric_metric"](lambda truth, estimate: abs(truth - estimate).max(), "worst").kind == "numeric"

@@ -82,9 +82,11 @@ MADE: dict[str, Callable[[], Any]] = {
     ),
     "four fifths": lambda: tf.audit("eeoc_uniform_guidelines", LOANS, **DECIDED, by="race").tables["adverse_impact"],
     "standardized": lambda: tf.standardized_differences(LOANS, "score", by="race", to="White"),
+    "quantiles": lambda: tf.quantile_ratios(LOANS, "weight", by=["sex", "race"], to={"sex": "male", "race": "White"}),
+    "ratios of pairs": lambda: tf.pairwise(tf.selection_rate.ratio("race"))(LOANS, **DECIDED),
     "resamples of models": lambda: tf.inference.compare_resamples(
         tf.accuracy(LOANS, **LABELS, group_by="fold"),
-        tf.accuracy(LOANS, **LABELS | {"estimate": OTHER}, group_by="fold"),
+        tf.accuracy(LOANS, "repaid", OTHER, pos_label="yes", group_by="fold"),
     ),
     "frontier": lambda: tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("race"))(
         LOANS.with_columns(OTHER), "repaid", models=["other"], baseline="approved", pos_label="yes"
@@ -199,7 +201,7 @@ def test_wide_titles_are_one_line() -> None:
 
 VALUES = {
     "results": ".estimate", "intervals": ".estimate", "verdicts": ".estimate", "tests": ".estimate",
-    "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".difference",
+    "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".disparity",
     "worst groups": ".estimate", "probability": ".probability", "monitor": ".estimate",
     "monitor by period": ".estimate",
 }  # fmt: skip
@@ -565,7 +567,7 @@ def test_curves_and_changes_have_their_lines_of_reference() -> None:
         diagonals = [layer["rows"] for layer in layers_of(chart) if layer["mark"].get("strokeDash")]
         assert diagonals
         assert all(rows == [{"x": 0, "y": 0}, {"x": 1, "y": 1}] for rows in diagonals)
-    at = {"pairs": 0, "strata": 0, "models": 0, "results": 0, "comparison": 1, "standardized": 0}
+    at = {"pairs": 0, "strata": 0, "models": 0, "results": 0, "comparison": 1, "standardized": 0, "quantiles": 1, "ratios of pairs": 1}
     for name, value in at.items():
         layers = layers_of(specification(name))
         lines = [layer for layer in layers if layer["mark"]["type"] == "rule" and layer["rows"] == [{"at": value}]]

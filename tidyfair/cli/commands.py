@@ -52,7 +52,7 @@ _EXAMPLE: dict[str, Any] = {
     "pos_label": "yes",
     "by": ["sex", "race"],
 }
-_COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by")
+_COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by", "within")
 _INTERVALS = f"{percent(0.95)} confidence intervals."
 _DRAWS = 1_000
 """Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""
@@ -65,9 +65,10 @@ def audit(options: Namespace) -> int:
     """An audit of a file of predictions: one that has a name, or the usual metrics."""
     if _named(options) is not None:
         return _file(options)
-    if getattr(options, "to", None) is not None:
-        msg = "`to` goes with `as`, the name of an audit."
-        raise ArgumentError(msg)
+    for flag in ("to", "within"):
+        if getattr(options, flag, None) is not None:
+            msg = f"`{flag}` goes with `as`, the name of an audit."
+            raise ArgumentError(msg)
     _set_defaults(options)
     return _usual_audit(options)
 
@@ -140,7 +141,7 @@ def _file(options: Namespace) -> int:
     inputs = _inputs(options, quiet=bool(files), scores_alone=True)
     reading = {key: value for key, value in inputs.reading.items() if key != "estimator"}
     counting = {key: value for key, value in inputs.counting.items() if value is not None}
-    settings: Any = {"by": inputs.features, "to": _references(options.to), **groups}
+    settings: Any = {"by": inputs.features, "to": _references(options.to), "within": options.within, **groups}
     filed = file_audit(name, inputs.data, inputs.truth, inputs.estimate, **settings, **counting, **reading)
     if "output" in files:
         tables = [frame.select(pl.lit(key).alias(".table"), pl.all()) for key, frame in filed.tables.items()]

@@ -108,17 +108,26 @@ def looks_plot(plot: PlotInput) -> Picture:
 
 
 def pairs_plot(plot: PlotInput) -> Picture:
-    """Differences between two groups, with intervals: overlapping intervals of groups are no test."""
+    """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
     frame = plot.frame.with_columns(plot.panel().alias("panel"))
+    is_difference = pl.col(".scale") == "difference"
+    sign = pl.when(is_difference).then(pl.lit("\N{MINUS SIGN}")).otherwise(pl.lit("/"))
+    scales = frame[".scale"].unique(maintain_order=True).to_list()
+    panel = pl.col("panel")
+    if len(scales) > 1:
+        panel = pl.format("{}, {}", "panel", pl.col(".scale").str.replace_all("_", " ", literal=True))
     table = frame.select(
-        "panel",
-        pl.format("{} \N{MINUS SIGN} {}", ".group", ".other").alias("what"),
-        pl.col(".difference").alias("estimate"),
+        panel.alias("panel"),
+        pl.format("{} {} {}", ".group", sign, ".other").alias("what"),
+        pl.col(".disparity").alias("estimate"),
         *plain(frame, ".lower", ".upper"),
     )
-    name = listed_names(in_sentence(table["panel"]))
-    titles = [f"Differences in {_prose(name)}, pair by pair", f"Differences in {_prose(name)}"]
-    return dots(table, titles, ["lines hold for all pairs at once"], DotStyle(spans=_spans(table, _NO_DIFFERENCE)))
+    equal = frame.select(panel.alias("panel"), is_difference.alias("is difference")).unique().rows()
+    spans = {name: _NO_DIFFERENCE if is_zero else Span(0, None, 1) for name, is_zero in equal}
+    kind = {"ratio": "Ratios of", "odds_ratio": "Odds ratios of"}.get(scales[0], "Differences in")
+    name = _prose(listed_names(in_sentence(frame["panel"])))
+    titles = [f"{kind if len(scales) == 1 else 'Comparisons of'} {name}, pair by pair", f"{kind} {name}"]
+    return dots(table, titles, ["lines hold for all pairs at once"], DotStyle(spans=spans))
 
 
 def _prose(title: str) -> str:
