@@ -233,6 +233,9 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
         "lift": lambda: tf.lift_curve(data, **scores, group_by=name),
         "precision": lambda: tf.pr_curve(data, **scores, group_by=name),
         "calibration": lambda: tf.calibration_curve(data, **scores, group_by=name),
+        "confusion": lambda: tf.conf_mat(data, "truth", "guess", group_by=name),
+        "comparison": lambda: tf.compare_groups(tf.selection_rate, by=[name, (name, "h")])(data, "y", "p"),
+        "crossed intervals": lambda: tf.demographic_parity(name, "h").by_group(data, "y", "p", interval="exact"),
     }
     for kind, make in made.items():
         title = f"Of {name}" if kind == "results" else None
@@ -267,8 +270,9 @@ def test_charts_escape_names(name: str) -> None:
         assert "</script><script>" not in chart.to_html()
         assert set(re.findall(r'"field": "([^"]*)"', json.dumps(specification))) <= {
             "panel", "what", "estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "verdict",
-            "why", "outer", "mean", "series", "x", "y", "rows", "order", "row", "column", "model", "change",
-            "one", "other",
+            "why", "outer", "mean", "series", "x", "y", "rows", "order", "row", "column", "model", "hollow", "one",
+            "at", "below", "colour", "end", "from", "opacity", "shape", "strength", "text", "to", "x2", "y2", "other",
+            "change",
         }  # fmt: skip
     assert len(kinds) >= 9
 

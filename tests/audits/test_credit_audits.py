@@ -6,6 +6,7 @@ import math
 import statistics
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -270,6 +271,99 @@ def test_groups_without_a_deviation_have_no_standardized_difference() -> None:
     same = pl.DataFrame({"score": [1.0, 1.0, 1.0, 1.0], "group": list("aabb")})
     table = tdf.standardized_differences(same, "score", by="group", to="b")
     assert table.select(".disparity", ".status").row(0) == (None, "zero_denominator")
+
+
+def alike() -> pl.DataFrame:
+    """Groups of which some read alike: one is missing, and another one is called null."""
+    return pl.DataFrame({
+        "score": [1.0, 2, 3, 5, 6, 9, 2, 4, 9], "group": ["null"] * 3 + [None] * 3 + ["b"] * 3,
+        "one": ["x:y"] * 3 + ["x"] * 3 + ["b"] * 3, "other": ["z"] * 3 + ["y:z"] * 3 + ["c"] * 3,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("compare", [tdf.standardized_differences, tdf.quantile_ratios])
+def test_groups_that_read_alike_are_told_from_each_other_by_their_values(compare: Any) -> None:
+    crossed = compare(alike(), "score", by=("one", "other"), to=("x", "y:z"), unknown="group")
+    renamed = alike().with_columns(pl.col("one").replace({"x:y": "first", "x": "second"}))
+    expected = compare(renamed, "score", by=("one", "other"), to=("second", "y:z"), unknown="group")
+    values = dict(expected.select(".group", ".disparity").rows())
+    assert sorted(crossed[".group"]) == ["b:c", "x:y:z", "x:y:z"]
+    assert sorted(crossed[".disparity"]) == sorted(values.values())
+    with pytest.raises(tdf.ArgumentError, match="`to='x:y:z'` names several groups of 'one:other'; give a tuple"):
+        compare(alike(), "score", by=("one", "other"), to="x:y:z")
+    missing = compare(alike(), "score", by="group", to="null", unknown="group")
+    filled = alike().with_columns(pl.col("group").fill_null("missing"))
+    expected = compare(filled, "score", by="group", to="null", unknown="group")
+    values = dict(expected.select(".group", ".disparity").rows())
+    assert missing[".group"].to_list() == ["b", "null", "null"]
+    assert missing[".disparity"].to_list() == [values["b"], values["null"], values["missing"]]
+
+
+@pytest.mark.parametrize("compare", [tdf.standardized_differences, tdf.quantile_ratios])
+def test_features_of_effect_sizes_are_checked(compare: Any) -> None:
+    loans = tdf.datasets.lending(100)
+    for nothing in ([], (), [()]):
+        with pytest.raises(
+            tdf.ArgumentError, match=f'{compare.__name__}\\(\\) compares the groups of a feature: `by="col'
+        ):
+            compare(loans, "score", by=nothing, to="male")
+    with pytest.raises(tdf.ColumnError, match="the data are grouped by 'sex', so that each part holds a single group"):
+        compare(loans, "score", by="sex", to="male", group_by="sex")
+    with pytest.raises(tdf.ColumnError, match="the data are grouped by 'sex'"):
+        compare(loans.group_by("sex"), "score", by=["race", ("sex", "race")], to="White")
+    with pytest.raises(tdf.ArgumentError, match="`by` names 'sex' twice"):
+        compare(loans, "score", by=["sex", "sex"], to="male")
+    with pytest.raises(tdf.ArgumentError, match="`by` takes columns, and no privileged"):
+        compare(loans, "score", by=tdf.privileged(sex="male"), to="privileged")
+
+
+def price_and_bonett(one: list[float], other: list[float], z: float) -> tuple[float, float]:
+    """The limits of a ratio of medians, as `ci.ratio.median2` of R's statpsych has them."""
+    errors: list[float] = []
+    for values in (one, other):
+        size = len(values)
+        below = max(round((size + 1) / 2 - math.sqrt(size)), 1)
+        tail = sum(math.comb(size, count) for count in range(below)) / 2**size
+        ordered = sorted(values)
+        width = math.log(ordered[size - below]) - math.log(ordered[below - 1])
+        errors.append(width / (2 * statistics.NormalDist().inv_cdf(1 - tail)))
+    ratio, error = statistics.median(one) / statistics.median(other), math.hypot(*errors)
+    return ratio * math.exp(-z * error), ratio * math.exp(z * error)
+
+
+def test_ratios_of_medians_have_the_limits_of_price_and_bonett() -> None:
+    pay = {
+        "one": [32.0, 39, 26, 35, 43, 27, 40, 37, 34, 29, 49, 42, 40],
+        "other": [36.0, 44, 47, 42, 49, 39, 46, 31, 33, 48],
+    }
+    data = pl.concat(pl.DataFrame({"pay": values, "group": group}) for group, values in pay.items())
+    row = tdf.quantile_ratios(data, "pay", by="group", to="other").row(0, named=True)
+    assert (row[".group"], row[".quantile"]) == ("one", 37)
+    assert row[".disparity"] == pytest.approx(37 / 43)
+    low, high = price_and_bonett(pay["one"], pay["other"], 1.959963984540054)
+    assert (row[".lower"], row[".upper"]) == (pytest.approx(low), pytest.approx(high))
+
+
+@pytest.mark.parametrize(("quantile", "rows"), [(0.5, (12, 25)), (0.5, (80, 200)), (0.25, (40, 60)), (0.9, (100, 60))])
+def test_limits_of_ratios_of_quantiles_hold_the_true_ratio(quantile: float, rows: tuple[int, int]) -> None:
+    runs, random = 400, np.random.default_rng(4)
+    parts = [random.lognormal(mean, 0.6, (runs, size)) for mean, size in zip((0.3, 0.0), rows, strict=True)]
+    data = pl.concat(
+        pl.DataFrame({"run": np.repeat(np.arange(runs), part.shape[1]), "pay": part.ravel(), "group": group})
+        for group, part in zip("ab", parts, strict=True)
+    )
+    table = tdf.quantile_ratios(data, "pay", by="group", to="b", quantile=quantile, group_by="run")
+    held = table.filter(pl.col(".group") == "a").select(pl.lit(math.exp(0.3)).is_between(".lower", ".upper"))
+    share = held.to_series().mean()
+    assert 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs) <= share <= 0.99
+
+
+def test_quantiles_of_too_few_rows_have_no_limits() -> None:
+    few = pl.DataFrame({"pay": [1.0, 2.0, 3.0, 4.0], "group": ["a", "b", "b", "b"]})
+    row = tdf.quantile_ratios(few, "pay", by="group", to="b").row(0, named=True)
+    assert (row[".disparity"], row[".lower"], row[".upper"], row[".status"]) == (1 / 3, None, None, "ok")
+    with pytest.raises(tdf.ColumnError, match=r"holds -1\.0; take differences of means, `standardized_differences"):
+        tdf.quantile_ratios(few.with_columns(pl.col("pay") - 2), "pay", by="group", to="b")
 
 
 def test_standardized_differences_refuse_what_they_cannot_compare() -> None:

@@ -166,13 +166,20 @@ def test_as_table_rejects_other_frames(ask: Callable[[], Any], expected: str) ->
         ask()
 
 
+def test_tables_of_comparisons_with_a_reference_show_the_interval_of_the_disparity() -> None:
+    compared = tf.compare_groups(tf.sens, by="race")(lending(2_000), "repaid", "approved", pos_label="yes")
+    shown = tf.as_table(compared).as_raw_html()
+    lower = compared.drop_nulls(".lower").row(0, named=True)
+    assert f"{lower['.disparity']:.3f} ({lower['.lower']:.3f} to {lower['.upper']:.3f})" in shown
+
+
 def test_tables_of_tests_show_what_their_interval_is_about() -> None:
     call: Any = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
     loans = lending(2_000)
     race = tf.sens.difference("race")
     pairs = one_below_the_other(tf.pairwise(race)(loans, **call))
     assert len(pairs) == 10
-    assert " to " in pairs[".difference"][0]
+    assert " to " in pairs[".disparity"][0]
     assert " to " not in pairs[".estimate"][0]
     assert {".other", ".p_value"} <= set(pairs.columns)
     ranked = one_below_the_other(tf.inference.worst_groups(race, times=200)(loans, **call))

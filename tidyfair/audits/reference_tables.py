@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.audits.effect_sizes import SPREADS, Standardization
 from tidyfair.audits.references import (
     IN_WORDS,
     AgainstRest,
@@ -19,19 +20,30 @@ from tidyfair.audits.references import (
     share_of_group,
 )
 from tidyfair.audits.usual_metrics import Groups
+from tidyfair.audits.variations import Variations, variation_of, with_variation
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.dispatch import families
-from tidyfair.intervals.pairs import Scale, compare_values, method_of, p_value, pair_limits
+from tidyfair.intervals.pairs import (
+    SCALES,
+    Scale,
+    check_positive,
+    check_scale,
+    compare_values,
+    method_of,
+    p_value,
+    pair_limits,
+    scale_of,
+)
 from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.arguments import how_often, is_value, one_of, proper_share, whole
+from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.options import CallOptions, ComputeOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import ComputeOptions, SurveyCallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.tally import BLOCK, HIDDEN, check_tally
 
 if TYPE_CHECKING:
@@ -41,6 +53,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.audits.effect_sizes import Spread
     from tidyfair.audits.usual_metrics import Feature
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.pairs import Family
@@ -56,8 +69,8 @@ if TYPE_CHECKING:
 __all__ = ["GroupComparison", "compare_groups"]
 
 Test: TypeAlias = Literal["interval", "fisher", "mid_p", "z"]
+TableScale: TypeAlias = Literal["difference", "ratio", "odds_ratio", "standardized"]
 _TESTS = ("interval", "fisher", "mid_p", "z")
-_SCALES = ("difference", "ratio", "odds_ratio")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
 _REFUSED = {
@@ -67,12 +80,12 @@ _REFUSED = {
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
     ".estimate_reference", ".disparity", ".lower", ".upper", ".p_value", ".numerator_reference",
-    ".denominator_reference", ".shortfall", ".deviations", ".flip_flop",
+    ".denominator_reference", ".shortfall", ".deviations", ".flip_flop", ".spread",
 )  # fmt: skip
 _TEXTS = (".reference", ".method", ".test")
 _DETAILS = (
     ".numerator", ".denominator", ".numerator_reference", ".denominator_reference", ".shortfall", ".deviations",
-    ".flip_flop",
+    ".flip_flop", ".spread",
 )  # fmt: skip
 """The columns that are shown when asked for."""
 
@@ -82,23 +95,26 @@ class GroupComparison(CalledOnData):
     """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
 
     subject: ClassVar[str] = "compare_groups()"
+    follows_designs: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
-    _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed")
+    _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
     metrics: tuple[GroupwiseMetric, ...]
     to: tuple[object, ...]
     """The reference of each metric."""
-    scale: tuple[Scale, ...]
+    scale: tuple[TableScale, ...]
     test: Test
     adjust: str
     family: str
     conf_level: float
     times: int
     seed: int
+    standardization: Standardization
+    """The way in which differences are standardized, where they are."""
 
-    @show_keywords(CallOptions, without=_REFUSED)
+    @show_keywords(SurveyCallOptions, without=_REFUSED)
     def __call__(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Compare groups on a dataframe; it takes what a metric takes."""
         return self._on_data(data, truth, estimate, options)
@@ -112,14 +128,20 @@ class GroupComparison(CalledOnData):
 
     @property
     def _run(self) -> Run:
-        return metric_set(*self.metrics).run
+        """The run of all metrics, and of the variations of those whose differences are standardized."""
+        counted: dict[str, GroupwiseMetric | Metric] = {}
+        for metric, scale in zip(self.metrics, self.scale, strict=True):
+            if scale == "standardized":
+                counted |= {variation.name: variation for variation in with_variation(metric)}
+        return metric_set(*self.metrics, *counted.values()).run
 
     def _reading(self, columns: AbstractSet[str]) -> Self:
         return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
-        return replace(options, parts=self.seed) if options.cluster is None else options
+        is_known = options.cluster is not None or options.design is not None
+        return options if is_known else replace(options, parts=self.seed)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The tables of all metrics, with p-values adjusted for their number."""
@@ -130,8 +152,15 @@ class GroupComparison(CalledOnData):
             options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
             seed=self.seed,
         )  # fmt: skip
-        evaluated = self._run.evaluate(tally, options)
-        plain = tally.weights is None and all(key.column.name == BLOCK for key in tally.clusters)
+        plain = tally.weights is None and tally.design is None
+        plain = plain and all(key.column.name == BLOCK for key in tally.clusters)
+        if "standardized" in self.scale and not plain:
+            msg = (
+                'compare_groups(): `scale="standardized"` takes no weights and no clusters, because its intervals '
+                'count rows; take `scale="difference"`, which allows for both.'
+            )
+            raise ArgumentError(msg)
+        evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)
         tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
         table = pl.concat(tables, how="diagonal_relaxed")
         table = self._adjusted(table)
@@ -182,6 +211,7 @@ class _Table:
         self.numbers = {name: np.full(size, np.nan) for name in _NUMBERS}
         self.texts: dict[str, list[str | None]] = {name: [None] * size for name in _TEXTS}
         self.status: list[str] = evaluated.rows["status"].to_list()
+        self.variations: dict[int, Variations] = {}
 
     def frame(self) -> pl.DataFrame:
         """The tidy frame."""
@@ -204,8 +234,13 @@ class _Table:
     def _to(self, spec: int) -> object:
         return self.settings.to[self._number(spec)]
 
-    def _scale(self, spec: int) -> Scale:
+    def _scale(self, spec: int) -> TableScale:
         return self.settings.scale[self._number(spec)]
+
+    def _scale_of_values(self, spec: int) -> Scale:
+        """The scale on which two values are compared; a standardized difference is one first."""
+        scale = self._scale(spec)
+        return "difference" if scale == "standardized" else scale
 
     def _references(self, family: Family) -> _Sides | None:
         """The group that all others of a family are compared with."""
@@ -235,7 +270,7 @@ class _Table:
         """The row of a reference, which equals itself."""
         import numpy as np
 
-        disparity = float(compare_values(np.array([value]), np.array([value]), self._scale(spec))[0])
+        disparity = float(compare_values(np.array([value]), np.array([value]), self._scale_of_values(spec))[0])
         self.texts[".reference"][row] = name
         self.numbers[".estimate_reference"][row] = value
         self.numbers[".disparity"][row] = disparity
@@ -276,9 +311,12 @@ class _Table:
         """Fill the rows of the groups of a family."""
         import numpy as np
 
-        scale, rows = self._scale(family.spec), family.rows
+        if self._scale(family.spec) == "standardized":
+            self._standardize(family, sides)
+            return
+        scale, rows = self._scale_of_values(family.spec), family.rows
         value, z = family.quantities.value[sides.group], z_value(self.settings.conf_level)
-        _check_positive(rows["name"][0], family.quantities.value, rows["text"], scale)
+        check_positive(family, scale)
         limits = _limits(sides.pairs, z, scale)
         if self._to(family.spec) == "overall":
             limits = self._overall(family, sides, limits)
@@ -311,6 +349,29 @@ class _Table:
             self.texts[".method"][row] = None if no_limit else method
             self.texts[".test"][row] = test
 
+    def _standardize(self, family: Family, sides: _Sides) -> None:
+        """Fill the rows of the groups of a family with standardized differences."""
+        spec, z = family.spec, z_value(self.settings.conf_level)
+        if spec not in self.variations:
+            tally, metric = self.evaluated.evaluator.tally, self.settings.metrics[self._number(spec)]
+            self.variations[spec] = Variations.of(metric, tally, self.options)
+        variations = self.variations[spec]
+        samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
+        overall = variations.deviation.get((family.outer, family.level))
+        for (_, group, other), name in zip(sides.pairs, sides.names, strict=True):
+            row = family.rows["row"][group]
+            self.texts[".reference"][row], self.texts[".test"][row] = name, "interval"
+            self.numbers[".estimate_reference"][row] = samples[other].mean
+            result = self.settings.standardization.compared(samples[group], samples[other], overall)
+            if result is None:
+                self.status[row] = Status.ZERO_DENOMINATOR.value
+                continue
+            deviation, value, error = result
+            self.numbers[".spread"][row], self.numbers[".disparity"][row] = deviation, value
+            self.numbers[".lower"][row], self.numbers[".upper"][row] = value - z * error, value + z * error
+            self.numbers[".p_value"][row] = math.erfc(abs(value) / error / math.sqrt(2))
+            self.texts[".method"][row] = "hedges_olkin"
+
     def _others(self, family: Family, sides: _Sides) -> tuple[Array, Array]:
         """The counts of the rows that are not of a group but of its reference."""
         if self._to(family.spec) != "overall":
@@ -325,7 +386,7 @@ class _Table:
         value = family.quantities.value[sides.group]
         rest = np.array([float(quantities.value[1]) for quantities, _, _ in sides.pairs])
         share = share_of_group(value, rest, sides.other, sides.share)
-        return limits_to_overall(limits, value, rest, sides.other, share, self._scale(family.spec))
+        return limits_to_overall(limits, value, rest, sides.other, share, self._scale_of_values(family.spec))
 
     def _is_rate(self, family: Family) -> bool:
         """Check whether values are shares of rows that count alike, and are independent."""
@@ -414,25 +475,15 @@ def _selections(
         }
 
 
-def _check_positive(name: str, values: Array, texts: pl.Series, scale: Scale) -> None:
-    """Refuse ratios of values below 0."""
-    if scale == "difference" or not (values < 0).any():
-        return
-    index = int((values < 0).argmax())
-    msg = (
-        f"{name}: a ratio compares values above 0, and that of the group {texts[index]!r} is {values[index]:.4g}; "
-        'take differences, `scale="difference"`.'
-    )
-    raise ArgumentError(msg)
-
-
 @refuse_unknown_keywords
 def compare_groups(
     *metrics: Metric | MetricSet | GroupwiseMetric,
     by: Feature | list[Feature] | None = None,
     to: object = None,
-    scale: Scale | None = None,
+    scale: TableScale | None = None,
     test: Test = "interval",
+    spread: Spread = "pooled",
+    corrected: bool = False,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Literal["all", "metric", "by"] = "all",
     min_n: int = 0,
@@ -452,11 +503,15 @@ def compare_groups(
         to: The reference: `"best"`, the group with the best value; `"highest"` or `"lowest"`; `"majority"`, the largest
             group; `"overall"`, all rows; `"rest"`, all other groups; or a group. A mapping gives each feature its own,
             such as `{"race": "White", "sex": "male"}`. Left out, the best.
-        scale: `"difference"` (group less reference), `"ratio"` (group over reference) or, of rates, `"odds_ratio"`.
-            Left out, that of groupwise metrics, and differences.
+        scale: `"difference"` (group less reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
+            `mean_prediction`, `mean_truth` and `mean_score` `"standardized"`, the difference in standard deviations, as
+            `standardized_differences` has it. Left out, that of groupwise metrics, and differences.
         test: The test of `.p_value`: `"interval"`, the level at which the interval just holds equality, so that both
             agree; or of rates of rows that count alike, `"fisher"`, the exact test, its `"mid_p"`, or `"z"`, of the
             standard deviations between two rates. `.test` says which it was.
+        spread: The standard deviation of standardized differences: `"pooled"` of the two groups (Cohen's d),
+            `"reference"` (Glass's delta), or `"all"` rows, those of unknown groups too.
+        corrected: Correct the bias that standardized differences of few rows have, as Hedges does.
         adjust: The adjustment of p-values for their number.
         family: The comparisons that are adjusted together: `"all"`, those of one `"metric"`, or of one feature, `"by"`.
         min_n: Groups whose denominator has fewer rows are listed, but not compared, nor a reference.
@@ -478,11 +533,11 @@ def compare_groups(
         (the rows that count, and of how many), those of the reference, `.shortfall` (how many
         more of the group would be selected at the rate of the reference), `.deviations` (the standard deviations
         between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the reference to the
-        group).
+        group); and `.spread`, what standardized differences are divided by.
 
     Raises:
-        ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, or
-            an odds ratio of what is no rate.
+        ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, an
+            odds ratio of what is no rate, or a standardized difference of what is no mean of numbers or scores.
 
     >>> from tidyfair import selection_rate
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 1, 0, 0, 0], "sex": list("ffffmmmm")})
@@ -495,17 +550,21 @@ def compare_groups(
     }  # fmt: skip
     members = _members(metrics, _features(by), groups)
     references = _references(to, members)
-    scales: tuple[Scale, ...] = tuple(_scale_of(metric, scale) for metric in members)
+    standardization = Standardization(cast("Spread", one_of("spread", spread, SPREADS)), flag("corrected", corrected))
+    scales: tuple[TableScale, ...] = tuple(_scale_of(metric, scale) for metric in members)
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
         _check(metric, reference, own_scale)
         aggregate = difference(reference if reference in CONTEXTS else None)
         compared.append(replace(metric, name=metric.metrics[0].name, aggregate=aggregate))
+    if standardization != Standardization("pooled", corrected=False) and "standardized" not in scales:
+        msg = 'compare_groups(): `spread` and `corrected` are about standardized differences, `scale="standardized"`.'
+        raise ArgumentError(msg)
     metric_set(*compared)  # refuses a metric that is compared twice
     return GroupComparison(
         tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES),
-        proper_share("conf_level", conf_level), how_often(times), whole("seed", seed, 0),
+        proper_share("conf_level", conf_level), how_often(times), whole("seed", seed, 0), standardization,
     )  # fmt: skip
 
 
@@ -584,15 +643,14 @@ def _reference_of(metric: GroupwiseMetric) -> object:
     return "best"
 
 
-def _scale_of(metric: GroupwiseMetric, scale: object) -> Scale:
+def _scale_of(metric: GroupwiseMetric, scale: object) -> TableScale:
     """The scale that is asked for, or that of the aggregate of a metric."""
     if scale is not None:
-        return cast("Scale", one_of("scale", scale, _SCALES))
-    aggregate = metric.aggregate
-    return "ratio" if isinstance(aggregate, Contrast) and aggregate.is_relative else "difference"
+        return cast("TableScale", one_of("scale", scale, (*SCALES, "standardized")))
+    return scale_of(metric.aggregate)
 
 
-def _check(metric: GroupwiseMetric, reference: object, scale: Scale) -> None:
+def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> None:
     """Refuse a reference that is none, and scales that a metric does not have."""
     (base,) = metric.metrics
     if not is_value(reference) or callable(reference):
@@ -603,10 +661,13 @@ def _check(metric: GroupwiseMetric, reference: object, scale: Scale) -> None:
         raise ArgumentError(msg)
     if reference == "best":
         check_best(metric)
-    low, _ = base.range
-    if scale == "ratio" and -math.inf < low < 0:
-        msg = f'{base.name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
-        raise ArgumentError(msg)
-    if scale == "odds_ratio" and share_of(base.definition) is None:
-        msg = f'{base.name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
-        raise ArgumentError(msg)
+    if scale == "standardized":
+        variation_of(base)
+        if reference in CONTEXTS:
+            msg = (
+                f'compare_groups(): `scale="standardized"` compares groups with a group, not with {reference!r}; name '
+                'one, or take `to="majority"`.'
+            )
+            raise ArgumentError(msg)
+    else:
+        check_scale(base.name, base.definition, base.range, scale)

@@ -114,11 +114,10 @@ class GroupCells:
         texts = self.text[first : first + size]
         groups = self.keys[by].with_columns(texts.alias("\0text")).unique(maintain_order=True)
         values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
-        named = [group for group in groups.rows() if group[:-1] == values]
-        named = named or [group for group in groups.rows() if group[-1] == reference]
+        named = named_groups(groups, cast("object", reference))
         if len(named) == 1:
             keys = self.keys[by].with_row_index("\0index", offset=first)
-            own = pl.DataFrame([named[0][:-1]], schema=self.keys[by].schema, orient="row")
+            own = pl.DataFrame([named[0]], schema=self.keys[by].schema, orient="row")
             return keys.join(own, on=own.columns, how="semi", nulls_equal=True)["\0index"].to_list()
         if groups.is_empty() or (by.sides and values in {("privileged",), ("unprivileged",)}):
             return []
@@ -131,6 +130,13 @@ class GroupCells:
         if not named:
             msg += f" Or {others}."
         raise AggregateError(msg)
+
+
+def named_groups(groups: pl.DataFrame, reference: object) -> list[tuple[object, ...]]:
+    """The keys of the groups that a user named by their value, their values or else their text, the last column."""
+    values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
+    by_value = [group[:-1] for group in groups.rows() if group[:-1] == values]
+    return by_value or [group[:-1] for group in groups.rows() if group[-1] == reference]
 
 
 def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple[GroupCells, Cells]:

@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from tidyfair.errors import ArgumentError
 from tidyfair.intervals.proportions import difference_limits
+from tidyfair.intervals.shares import share_of
+from tidyfair.specs.contrasts import Contrast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.quantities import Quantities
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.formulas import Formula
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -23,6 +28,7 @@ __all__: list[str] = []
 
 Scale: TypeAlias = Literal["difference", "ratio", "odds_ratio"]
 """Ways to compare two values."""
+SCALES = ("difference", "ratio", "odds_ratio")
 EQUALITY = {"difference": 0.0, "ratio": 1.0, "odds_ratio": 1.0}
 """The value of equal groups."""
 _FARTHEST = 40.0
@@ -41,6 +47,36 @@ class Family:
     level: int
     rows: pl.DataFrame
     quantities: Quantities
+
+
+def scale_of(aggregate: Aggregate | None) -> Scale:
+    """The scale on which an aggregate compares two groups; differences where it has none."""
+    return "ratio" if isinstance(aggregate, Contrast) and aggregate.is_relative else "difference"
+
+
+def check_scale(name: str, formula: Formula, ends: tuple[float, float], scale: Scale) -> None:
+    """Refuse scales that the values of a metric do not have."""
+    low, _ = ends
+    if scale == "ratio" and -math.inf < low < 0:
+        msg = f'{name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
+        raise ArgumentError(msg)
+    if scale == "odds_ratio" and share_of(formula) is None:
+        msg = f'{name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
+        raise ArgumentError(msg)
+
+
+def check_positive(family: Family, scale: Scale) -> None:
+    """Refuse ratios of values below 0."""
+    values = family.quantities.value
+    if scale == "difference" or not (values < 0).any():
+        return
+    index = int((values < 0).argmax())
+    name, group = family.rows["name"][0], family.rows["text"][index]
+    msg = (
+        f"{name}: a ratio compares values above 0, and that of the group {group!r} is {values[index]:.4g}; "
+        'take differences, `scale="difference"`.'
+    )
+    raise ArgumentError(msg)
 
 
 def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
@@ -77,21 +113,10 @@ def _on_scale(family: Quantities, z: float, scale: Scale) -> tuple[Floats, Limit
     if scale == "difference":
         return family.value, family.limits(z)
     if scale == "odds_ratio":
-        return _logits(family, z)
+        return family.logits(z)
     value, (low, high) = family.logarithms(z)
     # a limit below 0 is one of 0: the quotient has no bound on its side
     return value, (np.where(np.isnan(low), -np.inf, low), high)
-
-
-def _logits(family: Quantities, z: float) -> tuple[Floats, Limits]:
-    """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
-    import numpy as np
-
-    low, high = family.limits(z)
-    share = np.where(family.value <= 0, high / 2, np.where(family.value >= 1, (1 + low) / 2, family.value))
-    with np.errstate(divide="ignore"):
-        value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
-    return value, (np.minimum(lower, value), np.maximum(upper, value))
 
 
 def p_value(family: Quantities, one: int, other: int, scale: Scale) -> float:
@@ -140,5 +165,5 @@ def _root(distance: Callable[[float], float]) -> float:
 def method_of(family: Quantities, scale: Scale) -> str:
     """The name of the method of the limits of pairs."""
     if scale == "odds_ratio":
-        return "mover"
+        return family.odds_ratio_method
     return family.difference_method if scale == "difference" else family.ratio_method

@@ -241,7 +241,7 @@ def on_logits(value: Floats, error: Floats, z: float | Floats) -> Limits:
     """Limits that are symmetric on the scale of logits, for quantities between 0 and 1."""
     import numpy as np
 
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         logit, half = np.log(value / (1 - value)), z * error / (value * (1 - value))
         return 1 / (1 + np.exp(half - logit)), 1 / (1 + np.exp(-half - logit))
 

@@ -19,6 +19,7 @@ from tidyfair.intervals.proportions import (
     z_value,
 )
 from tidyfair.intervals.shares import at_share
+from tidyfair.specs.survey_designs import ReplicateWeights, SurveyDesign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,9 @@ class Quantities(ABC):
     difference_method: ClassVar[str]
     """The name of the method for the difference of two groups."""
     ratio_method: ClassVar[str]
+    odds_ratio_method: ClassVar[str] = "mover"
+    method_of_ranges: ClassVar[str] = "pairwise"
+    """The name of the method for the largest distance of several groups."""
     value: Floats
     error: Floats
     """The standard error."""
@@ -117,6 +121,22 @@ class Quantities(ABC):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
+    def logits(self, z: float) -> tuple[Floats, Limits]:
+        """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
+        import numpy as np
+
+        low, high = self.limits(z)
+        share = np.where(self.value <= 0, high / 2, np.where(self.value >= 1, (1 + low) / 2, self.value))
+        with np.errstate(divide="ignore"):
+            value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
+        return value, (np.minimum(lower, value), np.maximum(upper, value))
+
+    def error_of_ratio(self, one: Any, other: Any) -> Floats:  # noqa: ARG002 - those of surveys have one
+        """The standard errors of the ratios of groups; nan where limits of ratios do not rest on one."""
+        import numpy as np
+
+        return np.full(len(one), np.nan)
+
     def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Array, Array]:
         """Deviations of estimates from the truth by chance, `times` over, and their estimated variances.
 
@@ -168,8 +188,8 @@ def _of_groups(value: object, groups: Array) -> Any:
     """The part of a field of quantities that is about some groups."""
     import numpy as np
 
-    if isinstance(value, Quantities):
-        return value.at(groups)
+    if hasattr(value, "at"):
+        return cast("Any", value).at(groups)
     if isinstance(value, tuple):
         return tuple(_of_groups(part, groups) for part in cast("tuple[object, ...]", value))
     if not isinstance(value, np.ndarray):
@@ -184,6 +204,10 @@ class Weighted:
 
     rows: Floats
     even: Floats
+
+    def at(self, groups: Array) -> Weighted:
+        """The rows of some groups."""
+        return Weighted(self.rows[groups], self.even[groups])
 
     def left_of(self, effective: Floats, z: float) -> Floats:
         """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
@@ -426,6 +450,61 @@ class Smooth(Quantities):
         known = infinite & (self.value == self.centre)
         lower = np.where(infinite, np.where(known, self.centre, self.scale.low), lower)
         return lower, np.where(infinite, np.where(known, self.centre, self.scale.high), upper)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surveyed(Smooth):
+    """Values from a survey: each has limits on its scale, and comparisons have those of their standard errors."""
+
+    def limits(self, z: float) -> Limits:
+        """Limits of all values that are as far from them on either side, to be compared."""
+        half = student_limits(z, self.freedom) * self.error
+        return self.value - half, self.value + half
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all values, each by itself."""
+        return super().limits(z)
+
+    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+        """The logarithms and their limits, by the errors of logarithms."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.log(self.value)
+            half = student_limits(z, self.freedom) * self.error / self.value
+        return value, (value - half, value + half)
+
+    def logits(self, z: float) -> tuple[Floats, Limits]:
+        """The logits of shares and their limits, by the errors of logits."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.log(self.value / (1 - self.value))
+            half = student_limits(z, self.freedom) * self.error / (self.value * (1 - self.value))
+        return value, (value - half, value + half)
+
+    def error_of_ratio(self, one: Any, other: Any) -> Floats:
+        """The standard error of the ratio of two groups."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, second = (self.error[side] / self.value[side] for side in (one, other))
+            square = first**2 + second**2 - 2 * self.correlation_of(one, other) * first * second
+            return np.abs(self.value[one] / self.value[other]) * np.sqrt(square.clip(0))
+
+
+class Linearized(Surveyed):
+    """The same with linearised errors."""
+
+    difference_method = ratio_method = odds_ratio_method = SurveyDesign.interval_method
+    method_of_ranges = f"{SurveyDesign.interval_method}, pairwise"
+
+
+class Replicated(Surveyed):
+    """The same with errors from replicate weights."""
+
+    difference_method = ratio_method = odds_ratio_method = ReplicateWeights.interval_method
+    method_of_ranges = f"{ReplicateWeights.interval_method}, pairwise"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

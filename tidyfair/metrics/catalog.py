@@ -170,7 +170,7 @@ def metric_named(name: str) -> Metric | None:
     """The metric of the catalogue of that name.
 
     >>> metric_named("sens").range
-    (0.0, 1.0)
+    (0, 1)
     """
     for metric in _metrics():
         if metric.name == name:

@@ -54,7 +54,7 @@ def lift_plot(plot: PlotInput) -> Picture:
 
 def calibration_plot(plot: PlotInput) -> Picture:
     """Observed rate of events over mean score, with intervals where rows count alike."""
-    import numpy as np  # noqa: PLC0415 - only for intervals
+    import numpy as np
 
     from tidyfair.intervals.proportions import wilson, z_value  # noqa: PLC0415 - only for intervals
 

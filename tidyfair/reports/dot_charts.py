@@ -10,7 +10,6 @@ import polars as pl
 
 from tidyfair.reports.charts import (
     ACCENT,
-    BACKGROUND,
     COLUMN_GAP,
     GAP,
     HEADING,
@@ -37,7 +36,7 @@ from tidyfair.reports.charts import (
     unique_names,
     written,
 )
-from tidyfair.reports.layout import Axis, Span, axis_of, text_width
+from tidyfair.reports.layout import Axis, Span, axis_of, shortened, text_width
 from tidyfair.reports.theme import LIGHT, SERIES
 
 if TYPE_CHECKING:
@@ -78,7 +77,9 @@ class DotStyle:
     """All panels have the same axis."""
 
 
-def dots(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str] = (), style: DotStyle | None = None) -> Picture:
+def dots(
+    table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str] = (), style: DotStyle | None = None
+) -> Picture:
     """A dot for each row, with its interval, a dashed limit, and what is expected behind it.
 
     Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, either of which can be missing, `limit`,
@@ -169,7 +170,7 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
         span = style.spans.get(name, Span())
         axis = _axis_of_dots(table if style.together else part, rows.panel, span)
         numbered = _in_rows(part, rows)
-        plane = Plane(axis, 0, numbered["row"].max() + 1, rows.panel, rows.row * (numbered["row"].max() + 1))
+        plane = _plane_of(axis, numbered, rows)
         layers = _dot_layers(alt, numbered, plane, span.reference)
         overhang = 4.0
         limit = same_limit.get(name)
@@ -190,6 +191,12 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
             layers += legend(alt, keys, plane, rows.left, -overhang - 4, rows.column)
         panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
     return in_grid(alt, panels, rows.columns, 20)
+
+
+def _plane_of(axis: Axis, numbered: pl.DataFrame, rows: Rows) -> Plane:
+    """The panel of rows that are numbered."""
+    many = numbered["row"].n_unique()
+    return Plane(axis, 0, many, rows.panel, rows.row * many)
 
 
 def _in_rows(part: pl.DataFrame, rows: Rows) -> pl.DataFrame:
@@ -311,11 +318,13 @@ def _limit_name(alt: Any, plane: Plane, text: str, value: float) -> list[Any]:
 def _labels(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> list[Any]:
     """The labels of rows, beside or above them."""
     names = part.unique("what", keep="first", maintain_order=True)
-    y = pl.col("row") + (0.28 if rows.above else 0.5)
-    table = names.select("what", y.alias("y"), pl.lit(plane.x.low).alias("x"))
-    table = table.with_columns(plane.x_at(pl.lit(rows.left)).alias("x"))
     room = rows.whole if rows.above else rows.labels
-    mark = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT, limit=room)
+    # fonts of readers can be wider than that of the drawing, by which a limit of the mark would cut
+    texts = [shortened(text, room, TEXT) for text in names["what"]]
+    y = pl.col("row") + (0.28 if rows.above else 0.5)
+    table = names.select(pl.Series("what", texts, dtype=pl.String), y.alias("y"), pl.lit(plane.x.low).alias("x"))
+    table = table.with_columns(plane.x_at(pl.lit(rows.left)).alias("x"))
+    mark = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT)
     labels = mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("what:N"))
     return on_border(labels) if rows.above else [labels]
 
@@ -369,7 +378,7 @@ def _draw_strips(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
         span = style.spans.get(name, Span())
         axis = _axis_of_dots(part, rows.panel, span)
         numbered = _in_rows(part, rows)
-        plane = Plane(axis, 0, numbered["row"].max() + 1, rows.panel, rows.row * (numbered["row"].max() + 1))
+        plane = _plane_of(axis, numbered, rows)
         layers = [_guides(alt, numbered, plane)]
         if span.reference is not None:
             layers.append(_line_at(alt, plane, span.reference, colour=MUTED))
@@ -409,11 +418,11 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
     panels: list[Any] = []
     for index, part in enumerate(table.partition_by("panel", maintain_order=True)):
         numbered = _in_rows(part, rows)
-        name, bottom = part["panel"][0], numbered["row"].max() + 1
+        name = part["panel"][0]
         axis = axis_of([*part["one"], *part["other"]], rows.panel, style.spans.get(name))
-        left = Plane(axis, 0, bottom, rows.panel, rows.row * bottom)
+        left = _plane_of(axis, numbered, rows)
         changes = axis_of([*part["change"], *part["lower"], *part["upper"]], rows.panel, Span(reference=0))
-        right = Plane(changes, 0, bottom, rows.panel, rows.row * bottom)
+        right = _plane_of(changes, numbered, rows)
         layers = _values_of_models(alt, numbered, left, names) + _labels(alt, numbered, left, rows)
         overhang = 6
         if named:
@@ -422,7 +431,7 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
         if not index:
             layers += legend(alt, keys, left, rows.left, -overhang - 4, rows.column)
         right_layers = _changes(alt, numbered, right)
-        right_layers += heading(alt, "Change" if named else "Change", 0, -6, rows.panel)
+        right_layers += heading(alt, "Change", 0, -6, rows.panel)
         panels.append(alt.layer(*layers).properties(width=left.width, height=left.height))
         panels.append(alt.layer(*right_layers).properties(width=right.width, height=right.height))
     return in_grid(alt, panels, 2, 20)

@@ -57,7 +57,10 @@ def tests_plot(plot: PlotInput) -> Picture:
         many = f"{sure or 'None'} of {len(frame)} disparities {verb}"
         titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
     studentized = ".method" in frame.columns and frame[".method"].str.contains("studentized", literal=True).any()
-    notes = ["grey: 95 % of disparities between equal groups", "p-values are of distances in standard errors" if studentized else ""]
+    notes = [
+        "grey: 95 % of disparities between equal groups",
+        "p-values are of distances in standard errors" if studentized else "",
+    ]
     return dots(table, titles, notes, DotStyle(spans=spans))
 
 
@@ -92,27 +95,39 @@ def looks_plot(plot: PlotInput) -> Picture:
     last = frame[".verdict"][-1]
     titles = [f"{name} after each period", f"{name} so far"]
     if table["panel"].n_unique() == 1:
-        titles = [f"{name} is {last} after {len(frame)} looks", f"{name}: {last}"]
+        words = {"within": "keeps its limit", "above the limit": "is above its limit", "below the limit": "is below it"}
+        titles = [f"{name} {words.get(last, f'is {last}')} after {len(frame)} looks", f"{name}: {last}"]
     spans = {
         panel: Span(0, None) if (low is not None and low >= 0) else Span()
-        for panel, low in table.group_by("panel").agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min())).rows()
+        for panel, low in table.group_by("panel")
+        .agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min()))
+        .rows()
     }
     style = LineStyle("all data up to and including the period", spans=spans)
     return over_time(table, titles, ["lines hold at all looks at once"], style, "limit")
 
 
 def pairs_plot(plot: PlotInput) -> Picture:
-    """Differences between two groups, with intervals: overlapping intervals of groups are no test."""
+    """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
     frame = plot.frame.with_columns(plot.panel().alias("panel"))
+    is_difference = pl.col(".scale") == "difference"
+    sign = pl.when(is_difference).then(pl.lit("\N{MINUS SIGN}")).otherwise(pl.lit("/"))
+    scales = frame[".scale"].unique(maintain_order=True).to_list()
+    panel = pl.col("panel")
+    if len(scales) > 1:
+        panel = pl.format("{}, {}", "panel", pl.col(".scale").str.replace_all("_", " ", literal=True))
     table = frame.select(
-        "panel",
-        pl.format("{} \N{MINUS SIGN} {}", ".group", ".other").alias("what"),
-        pl.col(".difference").alias("estimate"),
+        panel.alias("panel"),
+        pl.format("{} {} {}", ".group", sign, ".other").alias("what"),
+        pl.col(".disparity").alias("estimate"),
         *plain(frame, ".lower", ".upper"),
     )
-    name = listed_names(in_sentence(table["panel"]))
-    titles = [f"Differences in {_prose(name)}, pair by pair", f"Differences in {_prose(name)}"]
-    return dots(table, titles, ["lines hold for all pairs at once"], DotStyle(spans=_spans(table, _NO_DIFFERENCE)))
+    equal = frame.select(panel.alias("panel"), is_difference.alias("is difference")).unique().rows()
+    spans = {name: _NO_DIFFERENCE if is_zero else Span(0, None, 1) for name, is_zero in equal}
+    kind = {"ratio": "Ratios of", "odds_ratio": "Odds ratios of"}.get(scales[0], "Differences in")
+    name = _prose(listed_names(in_sentence(frame["panel"])))
+    titles = [f"{kind if len(scales) == 1 else 'Comparisons of'} {name}, pair by pair", f"{kind} {name}"]
+    return dots(table, titles, ["lines hold for all pairs at once"], DotStyle(spans=spans))
 
 
 def _prose(title: str) -> str:
@@ -236,7 +251,7 @@ def smallest_differences_plot(plot: PlotInput) -> Picture:
     """The smallest differences that data of this size would show."""
     frame = plot.frame
     label = pl.lit("Difference") if ".metric" not in frame.columns else plot.label()
-    smallest = pl.format("{} (smallest group: {}, {})", label, ".smallest", ".rows")
+    smallest = pl.format("{} ({}: {})", label, ".smallest", ".rows")
     table = frame.select(
         pl.lit("").alias("panel"), smallest.alias("what"), pl.col(".difference").alias("estimate"),
         pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit("")).alias("why"),

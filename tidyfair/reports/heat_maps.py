@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.escapes import without_tags
 from tidyfair.reports.charts import (
     ACCENT,
     COLUMN_GAP,
@@ -25,6 +26,7 @@ from tidyfair.reports.charts import (
     drawable,
     heading,
     in_grid,
+    short,
     tooltip,
     written,
 )
@@ -50,7 +52,7 @@ def heat_map(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], r
     """
     check_size(table)
     table = drawable(table)
-    draw = partial(_draw, table, row, column)
+    draw = partial(_draw, table, *(short(without_tags(name)) for name in (row, column)))
     return Picture(draw, titles, described(table, "estimate", "row", "column"), notes)
 
 
@@ -121,9 +123,7 @@ def _column_names(alt: Any, columns: list[str], plane: Plane) -> list[Any]:
     """The names of columns above them, cut off where they are wider."""
     table = pl.DataFrame({"column": columns, "x": [number + 0.5 for number in range(len(columns))]})
     table = table.with_columns(plane.y_at(pl.lit(-9.0)).alias("y"))
-    mark = alt.Chart(table).mark_text(
-        color=INK, fontSize=TEXT, baseline="middle", limit=plane.width / len(columns) - 4
-    )
+    mark = alt.Chart(table).mark_text(color=INK, fontSize=TEXT, baseline="middle", limit=plane.width / len(columns) - 4)
     return [mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("column:N"))]
 
 

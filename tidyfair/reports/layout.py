@@ -90,9 +90,7 @@ class Span:
     """The axis shows all of the range, whatever the values."""
 
 
-def axis_of(
-    values: Iterable[float | None], length: float, span: Span | None = None, *, down: bool = False
-) -> Axis:
+def axis_of(values: Iterable[float | None], length: float, span: Span | None = None, *, down: bool = False) -> Axis:
     """The axis that shows all values, and the value of equality, on so many pixels.
 
     It is a little longer than its values, but does not leave their range.

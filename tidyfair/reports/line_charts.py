@@ -26,7 +26,6 @@ from tidyfair.reports.charts import (
     heading,
     in_grid,
     legend,
-    number_text,
     on_border,
     tooltip,
     written,
@@ -107,15 +106,19 @@ def _draw_lines(table: pl.DataFrame, style: LineStyle, width: float) -> Any:
         plane = Plane(x, y.high, y.low, inner, height, style.x, y)
         layers = _line_layers(alt, part, plane, y, style, name)
         overhang = 12.0
-        if style.y and index % columns == 0:
-            layers += written(alt, f"\N{UPWARDS ARROW} {style.y}", -left, -overhang, limit=room)
+        if style.y:
+            # said once in a row of panels
+            title = f"\N{UPWARDS ARROW} {style.y}" if index % columns == 0 else ""
+            layers += written(alt, title, -left, -overhang, limit=room)
             overhang += SMALL + 8
         if name and len(parts) > 1:
             layers += heading(alt, name, -left, -overhang, room)
             overhang += HEADING + 8
         if not index:
             # what is wider than its column would push the others aside
-            layers += legend(alt, keys if len(keys) > 1 else [], plane, -left, -overhang, room if columns > 1 else width)
+            layers += legend(
+                alt, keys if len(keys) > 1 else [], plane, -left, -overhang, room if columns > 1 else width
+            )
         panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
     return in_grid(alt, panels, columns, 20)
 
@@ -165,7 +168,9 @@ def _line_layers(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, style: Lin
     front = data.filter(pl.col("front"))
     if len(front) < len(data):
         behind = alt.Chart(data.filter(~pl.col("front"))).mark_line(strokeWidth=1, opacity=0.5, color=MUTED)
-        layers.append(behind.encode(x=x_encoded, y=y_encoded, detail=alt.Detail("series:N"), order=alt.Order("order:Q")))
+        layers.append(
+            behind.encode(x=x_encoded, y=y_encoded, detail=alt.Detail("series:N"), order=alt.Order("order:Q"))
+        )
     shown = tooltip(alt, part, _COLUMNS_SHOWN)
     line = alt.Chart(front).mark_line(strokeWidth=2, strokeJoin="round")
     encoded = {"x": x_encoded, "y": y_encoded, "color": colour, "detail": alt.Detail("series:N")}
@@ -178,9 +183,11 @@ def _line_layers(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, style: Lin
 def _name_of_mark(alt: Any, plane: Plane, at: float) -> list[Any]:
     """The value that is marked, beside its line."""
     pixels = (at - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
-    text = number_text(at) if at % 1 else f"{at:g}"
+    text = f"{at:.4g}"
     right = pixels > plane.width - text_width(text, SMALL) - 8
-    return written(alt, text, pixels - 5 if right else pixels + 5, 9, limit=80, colour=INK, align="right" if right else "left")
+    return written(
+        alt, text, pixels - 5 if right else pixels + 5, 9, limit=80, colour=INK, align="right" if right else "left"
+    )
 
 
 def _ranges(alt: Any, data: pl.DataFrame, plane: Plane, y: Axis, style: LineStyle) -> list[Any]:
@@ -207,7 +214,7 @@ def _colours(table: pl.DataFrame) -> tuple[dict[str, tuple[str, bool]], list[Key
         ]
     means = table.group_by("series", maintain_order=True).agg(pl.col("y").mean()).drop_nulls("y").sort("y")
     low, high = means["series"][0], means["series"][-1]
-    colours = {name: (MUTED, False) for name in names} | {high: (ACCENT, True), low: (SERIES[1], True)}
+    colours = dict.fromkeys(names, (MUTED, False)) | {high: (ACCENT, True), low: (SERIES[1], True)}
     keys = [
         Key(f"highest: {high}", ACCENT, "stroke"), Key(f"lowest: {low}", SERIES[1], "stroke"),
         Key(f"{len(names) - 2} others", MUTED, "stroke", 0.5),
@@ -215,7 +222,9 @@ def _colours(table: pl.DataFrame) -> tuple[dict[str, tuple[str, bool]], list[Key
     return colours, keys
 
 
-def over_time(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], style: LineStyle, limit: str) -> Picture:
+def over_time(
+    table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], style: LineStyle, limit: str
+) -> Picture:
     """Values in the order of periods, with intervals, a limit, and what is expected.
 
     Columns: `panel`, `at` (the text of the period), `y`; optional are `lower` and `upper`, `limit`, `expected_lower`
@@ -336,9 +345,7 @@ def _draw_scatter(table: pl.DataFrame, x: str, y: str, width: float) -> Any:
     left = max(text_width(f"{tick:{_python(down.format)}}", SMALL) for tick in down.ticks) + 8
     across = axis_of(table["x"], width - left)
     plane = Plane(across, down.high, down.low, width - left - 4, min(320, max(220, width * 0.45)), x, down)
-    colour = (
-        pl.when("base").then(pl.lit(LIGHT["series-2"])).when("front").then(pl.lit(ACCENT)).otherwise(pl.lit(MUTED))
-    )
+    colour = pl.when("base").then(pl.lit(LIGHT["series-2"])).when("front").then(pl.lit(ACCENT)).otherwise(pl.lit(MUTED))
     middle = (across.low + across.high) / 2
     data = table.with_columns(
         colour.alias("colour"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from tidyfair.reports.charts import Picture
 from tidyfair.reports.dot_charts import DotStyle, dots, side_by_side
 from tidyfair.reports.layout import Span
 from tidyfair.reports.line_charts import scatter
 from tidyfair.reports.plot_input import PlotInput, listed_names, plain, with_scales
+
+if TYPE_CHECKING:
+    from tidyfair.reports.charts import Picture
 
 __all__: list[str] = []
 
@@ -36,9 +40,8 @@ def resamples_plot(plot: PlotInput) -> Picture:
         (value - error).alias("lower"), (value + error).alias("upper"),
     )  # fmt: skip
     one, other = plot.models
-    titles = [
-        f"{other} less {one}, on the same {frame['.n'][0]} resamples", f"{other} less {one}", "Differences of two models"
-    ]  # fmt: skip
+    title = f"{other} less {one}"
+    titles = [f"{title}, on the same {frame['.n'][0]} resamples", title, "Differences of two models"]
     notes = ["lines reach one standard error to each side"]
     return dots(table, titles, notes, DotStyle(spans={"": Span(reference=0)}))
 
@@ -55,8 +58,8 @@ def frontier_plot(plot: PlotInput) -> Picture:
         pl.Series("base", [index == 0 for index in range(len(frame))]),
     )
     better = frame.filter(pl.col(".verdict") == "less discriminatory")
-    names = listed_names(better[".model"].cast(pl.String))
-    titles = [f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory"] if len(better) else []
-    titles.append("Performance and disparity of models")
+    titles = ["Performance and disparity of models"]
+    if len(better):
+        names = listed_names(better[".model"].cast(pl.String))
+        titles.insert(0, f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory")
     return scatter(table, titles, ["the lower, the fairer"], "Performance", "Disparity")
-

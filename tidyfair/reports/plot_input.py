@@ -103,9 +103,11 @@ def listed_names(names: Iterable[str]) -> str:
     ('a, b and 2 more', 'a and b')
     """
     values = list(dict.fromkeys(names))
-    if len(values) <= _NAMED:
-        return " and ".join(values)
-    return f"{', '.join(values[:_NAMED])} and {len(values) - _NAMED} more"
+    # "and 1 more" is no shorter than the name itself
+    if len(values) > _NAMED + 1:
+        return f"{', '.join(values[:_NAMED])} and {len(values) - _NAMED} more"
+    *first, last = values
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def in_sentence(titles: Iterable[str]) -> list[str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short, listed
-from tidyfair.reports import curve_plots, evidence_plots, model_plots, table_plots, value_plots
 from tidyfair.escapes import renamed, without_tags
+from tidyfair.reports import curve_plots, evidence_plots, model_plots, table_plots, value_plots
 from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, short
 from tidyfair.reports.plot_input import Kind, PlotInput, with_outer_text
 from tidyfair.specs.arguments import number, one_of, string, whole
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["autoplot"]
 
 _MODELS = ("Model 1", "Model 2")
+
 
 def autoplot(
     result: Any,
@@ -97,7 +98,7 @@ def _names_of(models: Sequence[str] | None) -> tuple[str, str]:
     if models is None:
         return _MODELS
     names = [] if isinstance(models, str) else [name for name in models if isinstance(name, str)]
-    if len(names) != 2 or names[0] == names[1] or len(models) != 2:  # noqa: PLR2004 - two models
+    if len(names) != 2 or names[0] == names[1] or len(models) != 2:
         msg = f'`models` are the names of two models, `("today", "challenger")`, not {in_short(models)}.'
         raise ArgumentError(msg)
     one, other = renamed(names, lambda name: short(without_tags(name)))
@@ -148,7 +149,7 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".metric", ".one", ".other", ".change"}, model_plots.models_plot),
     ({".metric", ".by", ".difference", ".n", ".std_error"}, model_plots.resamples_plot),
     ({".group", ".other", ".crude", ".adjusted"}, evidence_plots.strata_plot),
-    ({".group", ".other", ".difference"}, evidence_plots.pairs_plot),
+    ({".group", ".other", ".disparity", ".scale"}, evidence_plots.pairs_plot),
     ({".smallest", ".difference", ".power"}, evidence_plots.smallest_differences_plot),
     ({".before", ".period", ".change", ".expected_lower"}, evidence_plots.periods_plot),
     ({".metric", ".by", ".period", ".look", ".verdict"}, evidence_plots.looks_plot),

@@ -86,9 +86,9 @@ def _clean(element: ET.Element, name: str) -> None:
         elif key == "id":
             element.set(key, f"{name}-{value}")
         else:
-            value = _VARIABLE_OF.get(value.lower(), value)
-            value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-            element.set(key, _NUMBER.sub(_rounded, value))
+            themed = _VARIABLE_OF.get(value.lower(), value)
+            renamed = _REFERENCE.sub(rf"url(#{name}-\1)", themed)
+            element.set(key, _NUMBER.sub(_rounded, renamed))
     for part in list(element):
         _clean(part, name)
         if _shows_nothing(part):

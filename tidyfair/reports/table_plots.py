@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from tidyfair.reports.charts import Picture
 from tidyfair.reports.dot_charts import DotStyle, dots
 from tidyfair.reports.heat_maps import heat_map
 from tidyfair.reports.layout import Span
@@ -17,6 +18,9 @@ from tidyfair.reports.plot_input import (
     plain,
     with_group_text,
 )
+
+if TYPE_CHECKING:
+    from tidyfair.reports.charts import Picture
 
 __all__: list[str] = []
 
@@ -55,7 +59,9 @@ def comparison_plot(plot: PlotInput) -> Picture:
     """Each group compared with a reference."""
     frame = with_group_text(plot.frame)
     has_metric = ".metric" in frame.columns
-    panel = (plot.metric() if has_metric else pl.lit("Standardized difference")) + by_text()
+    of_quantiles = ".quantile" in frame.columns
+    what = "Ratio of quantiles" if of_quantiles else "Standardized difference"
+    panel = (plot.metric() if has_metric else pl.lit(what)) + by_text()
     if ".level" in frame.columns:
         panel = panel + pl.format(" of {}", pl.col(".level")).fill_null("")
     is_reference = (pl.col(".group") == pl.col(".reference")).fill_null(value=False)
@@ -70,7 +76,9 @@ def comparison_plot(plot: PlotInput) -> Picture:
         pl.when(is_reference).then(pl.lit("reference"))
         .when(value.is_null()).then(status).otherwise(pl.lit("")).alias("why"),
     )  # fmt: skip
-    scales = frame[".scale"].unique().to_list() if ".scale" in frame.columns else ["difference"]
+    scales = ["ratio" if of_quantiles else "difference"]
+    if ".scale" in frame.columns:
+        scales = frame[".scale"].unique().to_list()
     reference = _OF_SCALES.get(scales[0], 0.0) if len(scales) == 1 else None
     span = Span(0 if reference else None, None, reference)
     spans = dict.fromkeys(table["panel"].unique().to_list(), span)
@@ -79,7 +87,8 @@ def comparison_plot(plot: PlotInput) -> Picture:
         kind = {"ratio": "ratio", "odds_ratio": "odds ratio"}.get(scales[0], "difference")
         titles = [f"{metrics} of each group: {kind} to a reference", f"{metrics}, compared with a reference"]
     else:
-        titles = ["Standardized differences in means from a reference", "Standardized differences in means"]
+        name = "Ratios of quantiles" if of_quantiles else "Standardized differences in means"
+        titles = [f"{name}, compared with a reference", name]
     if ".below_four_fifths" in frame.columns:
         table = table.with_columns(pl.lit(0.8).alias("limit"))
     return dots(table, titles, ["in brackets: rows", _INTERVALS], DotStyle("four fifths,", spans))
@@ -116,4 +125,3 @@ def missing_truth_plot(plot: PlotInput) -> Picture:
         "Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate"
     ]  # fmt: skip
     return dots(table, titles, ["in brackets: rows", _INTERVALS], DotStyle(spans={"": Span(-1, 1, 0)}))
-

@@ -36,8 +36,8 @@ _LABELS = {
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
 _OF_GROUPS = {".group", ".metric", ".estimate", ".n", ".status"}
-"""Columns by which a result of `by_group` is known: pairs and rankings of groups have no status."""
-_WITH_INTERVAL = (".adjusted", ".change", ".difference", ".estimate")
+"""Columns by which a result of `by_group` is known, if it has no disparities: rankings of groups have no status."""
+_WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
 """Columns of values, the first of which in a result is what its interval is about."""
 _HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
 """Columns that are not shown."""
@@ -78,7 +78,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
     whole("min_n", min_n, 0, of="as_table")
     if title is not None:
         string("title", title)
-    if set(frame.columns) >= _OF_GROUPS:
+    if set(frame.columns) >= _OF_GROUPS and ".disparity" not in frame.columns:
         table, notes = groups_side_by_side(frame, worst, min_n)
         return _published(table, notes, title, remark=too_few(min_n))
     return _published(one_below_the_other(frame), [], title)

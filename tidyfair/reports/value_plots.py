@@ -39,6 +39,7 @@ _VERBS = {
     "undecided": ("is undecided", "are undecided"),
 }  # fmt: skip
 """Verdicts of one limit, and of several, in words."""
+_ALONE = "hollow: the group alone"
 _LARGEST_CROSSING = 400
 """The number of cells of a heat map that can still be read."""
 
@@ -91,7 +92,7 @@ def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
         many = number.get(verdict, 0)
         if many:
             parts.append(f"{many} {one if many == 1 else several}")
-    return [f"Of {total} limits, {' and '.join(parts) if len(parts) < 3 else ', '.join(parts)}", ", ".join(parts)]  # noqa: PLR2004 - a list
+    return [f"Of {total} limits, {' and '.join(parts) if len(parts) < 3 else ', '.join(parts)}", ", ".join(parts)]
 
 
 def _with_expected(frame: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
@@ -131,7 +132,7 @@ def is_crossed(frame: pl.DataFrame) -> bool:
         return False
     by = frame[".by"].drop_nulls().unique().to_list()
     crossed = crossed_features(frame)
-    return len(by) == 1 and len(crossed.get(by[0], [])) == 2  # noqa: PLR2004 - rows and columns
+    return len(by) == 1 and len(crossed.get(by[0], [])) == 2
 
 
 def _group_dots(plot: PlotInput, frame: pl.DataFrame, grouped: pl.DataFrame, spans: dict[str, Span]) -> Picture:
@@ -145,14 +146,18 @@ def _group_dots(plot: PlotInput, frame: pl.DataFrame, grouped: pl.DataFrame, spa
         overall = frame.filter(pl.col(".by").is_null()).select(*keys, pl.col(".estimate").alias("limit"))
         grouped = grouped.join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
         columns.append("limit")
-    elif ".raw" in frame.columns:
-        columns.append(pl.col(".raw").alias("hollow"))
+    columns += _alone(grouped)
     notes = [
         "in brackets: rows",
         _INTERVALS if ".lower" in grouped.columns else "",
-        "hollow: the group alone" if ".raw" in frame.columns else "",
+        _ALONE if ".raw" in frame.columns else "",
     ]
     return dots(grouped.select(columns), _titles_of_groups(plot, grouped), notes, DotStyle("all rows", spans))
+
+
+def _alone(grouped: pl.DataFrame) -> list[pl.Expr]:
+    """The rates of groups by themselves, beside those that learn from the others."""
+    return [pl.col(".raw").alias("hollow")] if ".raw" in grouped.columns else []
 
 
 def _titles_of_groups(plot: PlotInput, grouped: pl.DataFrame) -> list[str]:
@@ -161,7 +166,7 @@ def _titles_of_groups(plot: PlotInput, grouped: pl.DataFrame) -> list[str]:
     metrics = listed_names(in_sentence(grouped.select(plot.metric()).to_series()))
     title = f"{metrics} by {by}"
     finite = grouped.filter(pl.col(".estimate").is_finite()).sort(".estimate", maintain_order=True)
-    if grouped["panel"].n_unique() > 1 or len(finite) < 2 or finite[".estimate"].n_unique() == 1:  # noqa: PLR2004 - a range
+    if grouped["panel"].n_unique() > 1 or len(finite) < 2 or finite[".estimate"].n_unique() == 1:
         return [title]
     low, high = finite.row(0, named=True), finite.row(-1, named=True)
     low_text, high_text = number_text(low[".estimate"]), number_text(high[".estimate"])
@@ -193,11 +198,13 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
             pl.col(".estimate").alias("estimate"),
             pl.col(".n").alias("rows"),
             *plain(grouped, ".lower", ".upper"),
+            *_alone(grouped),
             *_reason(grouped),
         )
         span = next(iter(spans.values()))
         panels = table["panel"].unique(maintain_order=True)
-        return dots(table, titles, [_INTERVALS], DotStyle(spans=dict.fromkeys(panels, span), together=not several))
+        notes = [_INTERVALS, _ALONE if ".raw" in grouped.columns else ""]
+        return dots(table, titles, notes, DotStyle(spans=dict.fromkeys(panels, span), together=not several))
     text = [number_text(value) if value is not None else "\N{EN DASH}" for value in grouped[".estimate"]]
     table = grouped.select(
         "panel",
@@ -255,7 +262,9 @@ def cut_of(frame: pl.DataFrame) -> str | None:
 def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str) -> Picture:
     """Lines over the cuts: a panel for each metric, and a colour for each group."""
     values = frame.filter(pl.col(cut).is_not_null())
-    without = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True).to_list()
+    without = (
+        frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True).to_list()
+    )
     words = CUTS[cut]
     if values.is_empty():
         msg = f"autoplot() draws values over the {words}, and no metric of the result has any."
@@ -296,4 +305,3 @@ def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str) -> P
         notes.append("bands are confidence intervals")
     style = LineStyle(words.capitalize(), at=plot.at, spans=spans)
     return lines(table, [title, *shorter], notes, style)
-
