@@ -262,7 +262,8 @@ class GroupValues:
         overall = self.values.filter(
             pl.col(".by").is_null() & pl.col(".metric").is_in(shown[".metric"].unique().implode())
         )
-        return Figure(pl.concat([overall, shown]), title or f"Metrics by {feature_in_words(by)}")
+        result = pl.concat([overall, _with_words(by, shown)])
+        return Figure(result, title or f"Metrics by {feature_in_words(by)}")
 
     def _finding(self, by: By, values: pl.DataFrame, leading: str) -> str:
         """The groups that are worse than all rows, or how many groups there are."""
@@ -408,6 +409,12 @@ def _ranked(shown: pl.DataFrame, metric: str) -> pl.DataFrame:
     return of_metric.sort(".estimate", maintain_order=True)
 
 
+def _with_words(by: By, values: pl.DataFrame) -> pl.DataFrame:
+    """Values of groups with the groups in words."""
+    words = [group_in_words(by, group) for group in values[".group"]]
+    return values.with_columns(pl.Series(".group", words, dtype=pl.String))
+
+
 def _short(metric: str) -> str:
     """The title of a metric without what is in brackets."""
     return title_of(metric).partition(" (")[0]
@@ -512,7 +519,7 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
         else:
             table = _at_thresholds(by, largest, thresholds[10:100:10])
             options = {} if at is None else {"at": at}
-            blocks.append(Figure(largest, f"Rates along the threshold, by {words}", options, table))
+            blocks.append(Figure(_with_words(by, largest), f"Rates along the threshold, by {words}", options, table))
         # a calibration curve is of the groups of columns, and of rows that lack nothing
         fit = ""
         if not by.sides and call.get("na_rm") is not False:

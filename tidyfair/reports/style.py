@@ -67,7 +67,7 @@ td small { display: block; font-size: 0.8125em; color: var(--muted); white-space
 sup { font-size: 0.7em; line-height: 0; font-weight: 400; }
 .note { font-size: 0.8125rem; color: var(--muted); }
 details { margin: 1.25rem 0; border-top: 1px solid var(--rule); border-bottom: 1px solid var(--rule); }
-details + details { margin-top: -1px; }
+details + details { margin-top: calc(-1.25rem - 1px); }
 summary { cursor: pointer; padding: 0.6rem 0; color: var(--accent); }
 pre { overflow-x: auto; background: var(--wash); padding: 1rem 1.25rem; line-height: 1.5; white-space: pre-wrap; }
 pre code { color: inherit; }
