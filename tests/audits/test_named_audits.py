@@ -507,3 +507,8 @@ def test_numbers_stand_right_in_tables_of_pages(loans: pl.DataFrame) -> None:
     card = filed("model_card", loans).published_tables()["performance"].html()
     assert '<th class="number" scope="col">Sensitivity</th>' in card
     assert '<th scope="col">Note</th>' in card
+
+
+def test_an_audit_without_a_feature_says_what_to_write(loans: pl.DataFrame) -> None:
+    with pytest.raises(tdf.TidyfairError, match=r"audit\(\) compares groups: name the feature, `by="):
+        tdf.audit("nyc_ll144", loans, estimate="approved", pos_label="yes")

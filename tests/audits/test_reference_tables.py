@@ -98,6 +98,45 @@ def test_p_values_are_below_5_percent_where_95_percent_intervals_exclude_equalit
     assert (excludes == (tested[".p_value"] < 0.05)).all()
 
 
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("rows", [{}, {"case_weights": "weight"}, {"cluster": "household"}], ids=str)
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_limits_at_the_level_of_a_p_value_touch_equality(metric: tf.Metric, rows: dict[str, str], scale: str) -> None:
+    people = lending(900).with_columns(
+        weight=1 + pl.int_range(pl.len()) % 7 / 3, household=pl.int_range(pl.len()) * 7 % 60
+    )
+    call = CALL | {"probs": "score"} | rows
+    tested = table(metric, data=people, call=call, by="race", scale=scale).drop_nulls(".lower")
+    equality = 1.0 if scale == "ratio" else 0.0
+    assert len(tested) > 2
+    for group, p_value in tested.select(".group", ".p_value").rows():
+        at_level = table(metric, data=people, call=call, by="race", scale=scale, conf_level=1 - p_value)
+        limits = row(at_level, group)
+        nearer = min((limits[".lower"], limits[".upper"]), key=lambda end: abs(end - equality))
+        assert nearer == pytest.approx(equality, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_a_single_group_has_no_rest(metric: tf.Metric) -> None:
+    call = CALL | {"probs": "score"}
+    alone = table(metric, data=LOANS.filter(sex="male"), call=call, by="sex", to="rest")
+    assert alone.select(".status", ".disparity", ".p_value").rows() == [("no_reference", None, None)]
+
+
+def test_replicates_for_the_rest_are_those_of_each_group() -> None:
+    people, call = lending(500), {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+    of_rest = table(tf.pr_auc, data=people, call=call, by="race", to="rest", times=400)
+    for race in ("White", "Hispanic"):
+        sides = people.with_columns(
+            side=pl.when(pl.col("race") == race).then(pl.lit("own")).otherwise(pl.lit("others"))
+        )
+        alone = row(table(tf.pr_auc, data=sides, call=call, by="side", to="others", times=400), "own")
+        own = row(of_rest, race)
+        assert own[".disparity"] == pytest.approx(alone[".disparity"])
+        width = alone[".upper"] - alone[".lower"]
+        assert own[".upper"] - own[".lower"] == pytest.approx(width, rel=0.1)
+
+
 def test_p_values_of_means_are_nearly_those_of_welch() -> None:
     random = np.random.default_rng(1)
     people = pl.DataFrame({"g": ["a"] * 400 + ["b"] * 300, "pay": random.normal(10, 2, 700)})
@@ -268,7 +307,7 @@ def test_counts_of_a_tally_are_enough(loans: pl.DataFrame) -> None:
 def test_two_groups_that_read_alike_stay_two_rows() -> None:
     people = pl.DataFrame({"a": ["x:y", "x"] * 20, "b": ["z", "y:z"] * 20, "hired": [1, 0, 0, 1] * 10})
     result = table(tf.selection_rate, data=people, by=("a", "b"), to="majority")
-    assert result.select(".group", "a", "b").rows() == [("x:y:z", "x", "y:z"), ("x:y:z", "x:y", "z")]
+    assert result.select(".group", "a", "b").rows() == [('"x":"y:z"', "x", "y:z"), ('"x:y":"z"', "x:y", "z")]
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.lazy, pl.DataFrame.to_arrow])
@@ -448,3 +487,29 @@ def test_groupwise_metrics_leave_out_the_same_groups() -> None:
     assert set(groupwise.filter(pl.col(".n") == 3)[".status"]) == {"unknown"}
     with pytest.raises(tf.ArgumentError, match="has a feature of its own, 'race'; leave out `by`"):
         compare(tf.demographic_parity("race"), by="sex")
+
+
+@pytest.mark.parametrize("unknown", ["apart", "drop"])
+def test_shares_are_those_of_all_rows_as_min_share_reads_them(unknown: str) -> None:
+    result = table(tf.selection_rate, by="race", unknown=unknown, min_share=0.4)
+    assert row(result, "A")[".share"] == pytest.approx(70 / 120)
+    assert (row(result, "B")[".share"], row(result, "B")[".status"]) == (pytest.approx(44 / 120), "below_min_share")
+
+
+def test_shares_of_no_rows_are_null() -> None:
+    without_truth = APPLICANTS.with_columns(truth=pl.lit(None, pl.Int64))
+    call = {"truth": "truth", "estimate": "hired", "labels": [0, 1]}
+    result = table(tf.sens, data=without_truth, call=call, by="sex")
+    assert result[".share"].to_list() == [None, None]
+    assert set(result[".status"]) == {"zero_denominator"}
+
+
+def test_values_for_unknown_groups_fit_some_feature() -> None:
+    people = APPLICANTS.with_columns(code=pl.int_range(pl.len()) % 3)
+    call: dict[str, Any] = {"estimate": "hired"}
+    with pytest.raises(tf.TidyfairError, match=r"`unknown_values`: '2' is text, and the column 'code' is Int64"):
+        table(tf.selection_rate, data=people, call=call, by="code", unknown_values=["2"])
+    with pytest.raises(tf.TidyfairError, match=r"`unknown_values`: 9 is no text, and the column 'race' is String"):
+        table(tf.selection_rate, data=people, call=call, by="race", unknown_values=[9])
+    both = table(tf.selection_rate, data=people, call=call, by=["code", "race"], unknown_values=[2, "B"])
+    assert both.filter(pl.col(".status") == "unknown")[".group"].to_list() == ["2", "B", "null"]

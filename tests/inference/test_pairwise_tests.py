@@ -665,5 +665,5 @@ def test_min_n_leaves_rare_groups_out_of_tests(test: Any) -> None:
 
 def test_stratified_rejects_a_reference_below_min_n() -> None:
     metric = tf.selection_rate.difference("g", to="rare", min_n=30)
-    with pytest.raises(tf.ArgumentError, match="the reference 'rare' has fewer than `min_n=30` rows"):
+    with pytest.raises(tf.ArgumentError, match="the reference 'rare' is below `min_n=30`"):
         inference.stratified(metric, within="t")(with_a_rare_group(), estimate="e")

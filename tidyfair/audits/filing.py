@@ -190,7 +190,7 @@ def audit(
     truth: ColumnLike | None = None,
     estimate: ColumnLike | None = None,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]] | None = None,
     to: object = None,
     within: ColumnLike | list[ColumnLike] | None = None,
     unknown: Treatment | None = None,
@@ -236,6 +236,9 @@ def audit(
             raise ArgumentError.unknown_keyword(
                 kind, keyword, ["truth", "estimate", "by", "to", *CallOptions.__annotations__]
             )
+    if by is None:
+        msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
+        raise ArgumentError(msg)
     named = _named(name).with_groups(unknown=unknown, unknown_values=unknown_values, min_n=min_n, min_share=min_share)
     call = AuditCall(
         data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,

@@ -12,7 +12,6 @@ import polars as pl
 from tidyfair.audits.effect_sizes import SPREADS, Standardization
 from tidyfair.audits.references import (
     IN_WORDS,
-    AgainstRest,
     against_rest,
     check_best,
     limits_to_overall,
@@ -33,11 +32,12 @@ from tidyfair.intervals.pairs import (
     check_scale,
     compare_values,
     method_of,
-    p_value,
+    p_values,
     pair_limits,
     scale_of,
 )
 from tidyfair.intervals.proportions import adjusted, z_value
+from tidyfair.intervals.quantities import Estimated
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.specs.aggregates import CONTEXTS
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from tidyfair.audits.usual_metrics import Feature
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.pairs import Family
-    from tidyfair.intervals.quantities import Quantities
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import By, Treatment
@@ -167,16 +166,16 @@ class GroupComparison(CalledOnData):
         return table if options.explain else table.drop(_DETAILS)
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all comparisons of a family."""
+        """The table with p-values adjusted for all comparisons that are adjusted together."""
         p_values = table[".p_value"]
-        family = pl.Series([0]).new_from_index(0, len(table))
+        together = pl.Series([0]).new_from_index(0, len(table))
         if self.family != "all":
-            family = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
+            together = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
         values: list[float | None] = [None] * len(table)
-        for number in family.unique():
-            index = ((family == number) & p_values.is_not_null()).arg_true()
-            of_family = adjusted(p_values.gather(index).to_numpy(), self.adjust)
-            for row, value in zip(index, of_family, strict=True):
+        for number in together.unique():
+            index = ((together == number) & p_values.is_not_null()).arg_true()
+            adjusted_together = adjusted(p_values.gather(index).to_numpy(), self.adjust)
+            for row, value in zip(index, adjusted_together, strict=True):
                 values[row] = float(value)
         after = table.columns.index(".p_value") + 1
         return table.insert_column(after, pl.Series(".p_adjusted", values, dtype=pl.Float64))
@@ -184,19 +183,21 @@ class GroupComparison(CalledOnData):
 
 @dataclass(frozen=True, eq=False)
 class _Sides:
-    """The groups of a family that are compared, and what each of them is compared with."""
+    """The groups of a family that are compared, and what they are compared with: arrays with a number for each."""
 
     group: Array
     """The indices of the groups in their family."""
+    reference: str
+    """The name of what they are compared with."""
     other: Array
     """The values of the references."""
     counts: tuple[Array, Array]
     """The numerators and denominators of the references."""
-    names: list[str]
-    pairs: list[tuple[Quantities, int, int]]
-    """The quantities of which group and reference are two, and their indices."""
-    share: Array
-    """The share of each group in the rows of both; nan where the reference is a group."""
+    others: tuple[Array, Array]
+    """The same of the rows that are not of a group but of its reference."""
+    limits: tuple[Array, Array]
+    p_value: Array
+    """The p-values that agree with the limits."""
 
 
 class _Table:
@@ -215,11 +216,16 @@ class _Table:
 
     def frame(self) -> pl.DataFrame:
         """The tidy frame."""
-        evaluated, tally = self.evaluated, self.evaluated.evaluator.tally
-        in_contexts = [number for number in range(len(evaluated.specs)) if self._to(number) in CONTEXTS]
-        beside = against_rest(evaluated, self.options, in_contexts)
-        for family in families(tally, evaluated, self.options):
-            has_context = family.spec in in_contexts
+        compared = families(self.evaluated.evaluator.tally, self.evaluated, self.options)
+        of_contexts = [family for family in compared if self._to(family.spec) in CONTEXTS]
+        for family in of_contexts:
+            if len(family.rows) > 1:
+                check_positive(family, self._scale_of_values(family.spec))
+        scales: dict[int, Scale] = {family.spec: self._scale_of_values(family.spec) for family in of_contexts}
+        drawn = {family.spec for family in of_contexts if isinstance(family.quantities, Estimated)}
+        beside = against_rest(self.evaluated, self.options, scales, drawn)
+        for family in compared:
+            has_context = family.spec in scales
             sides = self._contexts(family, beside) if has_context else self._references(family)
             if sides is not None:
                 self._compare(family, sides)
@@ -252,18 +258,27 @@ class _Table:
             for row in rows["row"].to_list():
                 self.status[row] = Status.NO_REFERENCE.value
             return None
-        count, name = len(rows), rows["text"][reference]
-        self._show_reference(rows["row"][reference], name, float(quantities.value[reference]), family.spec)
-        if count == 1:
+        name, value = rows["text"][reference], quantities.value[reference]
+        self._show_reference(rows["row"][reference], name, float(value), family.spec)
+        group = np.delete(np.arange(len(rows)), reference)
+        if not len(group):
             return None
+        if self._scale(family.spec) == "standardized":
+            self._standardize(family, group.tolist(), reference)
+            return None
+        scale = self._scale_of_values(family.spec)
+        check_positive(family, scale)
+        references = np.full(len(group), reference)
         hits, denominator = _counts(rows)
+        counts = hits[references], denominator[references]
         return _Sides(
-            group=np.delete(np.arange(count), reference),
-            other=np.full(count - 1, quantities.value[reference]),
-            counts=(np.full(count - 1, hits[reference]), np.full(count - 1, denominator[reference])),
-            names=[name] * (count - 1),
-            pairs=[(quantities, group, reference) for group in range(count) if group != reference],
-            share=np.full(count - 1, np.nan),
+            group=group,
+            reference=name,
+            other=quantities.value[references],
+            counts=counts,
+            others=counts,
+            limits=pair_limits(quantities, group, references, z_value(self.settings.conf_level), scale),
+            p_value=p_values(quantities, group, references, scale),
         )
 
     def _show_reference(self, row: int, name: str, value: float, spec: int) -> None:
@@ -277,79 +292,63 @@ class _Table:
         if math.isnan(disparity):
             self.status[row] = Status.ZERO_DENOMINATOR.value
 
-    def _contexts(self, family: Family, beside: Mapping[Any, AgainstRest]) -> _Sides | None:
+    def _contexts(self, family: Family, beside: pl.DataFrame) -> _Sides | None:
         """All rows, or all other groups, that each group of a family is compared with."""
-        import numpy as np
-
-        to, rows = str(self._to(family.spec)), family.rows
-        group: list[int] = []
-        pairs: list[AgainstRest] = []
-        for index, cell in enumerate(rows[GROUP_CELL].to_list()):
-            pair = beside.get((family.spec, family.outer, family.level, cell))
-            if pair is None:
-                self.status[rows["row"][index]] = Status.NO_REFERENCE.value
-            else:
-                group.append(index)
-                pairs.append(pair)
-        if not pairs:
+        to, rows, spec = str(self._to(family.spec)), family.rows, family.spec
+        own = beside.filter(pl.col("spec") == spec, pl.col(LEVEL) == family.level)
+        pairs = rows.select(GROUP_CELL).join(own, on=GROUP_CELL, how="left", maintain_order="left")
+        is_compared = pairs["of_rest"].is_not_null()
+        for row in rows["row"].filter(~is_compared).to_list():
+            self.status[row] = Status.NO_REFERENCE.value
+        if not is_compared.any():
             return None
-        chosen = np.array(group)
-        counts = np.array([pair.numerator for pair in pairs]), np.array([pair.denominator for pair in pairs])
-        if to == "overall":
-            own = _counts(rows)
-            counts = counts[0] + own[0][chosen], counts[1] + own[1][chosen]
-        return _Sides(
-            group=chosen,
-            other=rows[to].to_numpy()[chosen],
-            counts=counts,
-            names=[to] * len(chosen),
-            pairs=[(pair.quantities, 0, 1) for pair in pairs],
-            share=np.array([pair.share for pair in pairs]),
+        group = is_compared.arg_true().to_numpy()
+        hits, denominator, rest, share, lower, upper, p_value = (
+            pairs[name].to_numpy()[group] for name in ("hits", "rows", "of_rest", "share", "lower", "upper", "p_value")
         )
+        other, others = rows[to].to_numpy()[group], (hits, denominator)
+        counts, limits = others, (lower, upper)
+        if to == "overall":
+            own_hits, own_rows = _counts(rows)
+            counts = hits + own_hits[group], denominator + own_rows[group]
+            value = family.quantities.value[group]
+            share = share_of_group(value, rest, other, share)
+            limits = limits_to_overall(limits, value, rest, other, share, self._scale_of_values(spec))
+        return _Sides(group, to, other, counts, others, limits, p_value)
 
     def _compare(self, family: Family, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
         import numpy as np
 
-        if self._scale(family.spec) == "standardized":
-            self._standardize(family, sides)
-            return
         scale, rows = self._scale_of_values(family.spec), family.rows
-        value, z = family.quantities.value[sides.group], z_value(self.settings.conf_level)
-        check_positive(family, scale)
-        limits = _limits(sides.pairs, z, scale)
-        if self._to(family.spec) == "overall":
-            limits = self._overall(family, sides, limits)
+        value, (lower, upper) = family.quantities.value[sides.group], sides.limits
         index = rows["row"].to_numpy()[sides.group]
         columns: dict[str, Array] = {
             ".estimate_reference": sides.other, ".disparity": compare_values(value, sides.other, scale),
-            ".lower": limits[0], ".upper": limits[1],
+            ".lower": lower, ".upper": upper, ".p_value": sides.p_value,
         }  # fmt: skip
-        hits, denominator = (counts[sides.group] for counts in _counts(rows))
-        others = self._others(family, sides)
         is_rate = self._is_rate(family)
         test = self._test(is_rate=is_rate)
         if is_rate:
+            hits, denominator = (counts[sides.group] for counts in _counts(rows))
             is_overall = self._to(family.spec) == "overall"
-            columns |= _selections(value, (hits, denominator), sides, others, scale, is_overall=is_overall)
-        if test in {"fisher", "mid_p"}:
-            tables = np.column_stack([hits, denominator, *others]).round().astype(np.int64)
-            columns[".p_value"] = np.array([fisher(*row, mid_p=test == "mid_p") for row in tables.tolist()])
-        elif test == "z":
-            columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
-        else:
-            columns[".p_value"] = np.array([p_value(*pair, scale) for pair in sides.pairs])
+            columns |= _selections(value, (hits, denominator), sides, scale, is_overall=is_overall)
+            if test in {"fisher", "mid_p"}:
+                tables = np.column_stack([hits, denominator, *sides.others]).round().astype(np.int64)
+                columns[".p_value"] = np.array([fisher(*row, mid_p=test == "mid_p") for row in tables.tolist()])
+            elif test == "z":
+                columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
         for name, values in columns.items():
             self.numbers[name][index] = values
         for row in index[np.isnan(columns[".disparity"])].tolist():
             self.status[row] = Status.ZERO_DENOMINATOR.value
         method = method_of(family.quantities, scale)
-        for row, name, no_limit in zip(index.tolist(), sides.names, np.isnan(limits[0]).tolist(), strict=True):
-            self.texts[".reference"][row] = name
+        for row, no_limit in zip(index.tolist(), np.isnan(lower).tolist(), strict=True):
+            self.texts[".reference"][row] = sides.reference
             self.texts[".method"][row] = None if no_limit else method
             self.texts[".test"][row] = test
 
-    def _standardize(self, family: Family, sides: _Sides) -> None:
+    def _standardize(self, family: Family, groups: Sequence[int], reference: int) -> None:
         """Fill the rows of the groups of a family with standardized differences."""
         spec, z = family.spec, z_value(self.settings.conf_level)
         if spec not in self.variations:
@@ -358,11 +357,12 @@ class _Table:
         variations = self.variations[spec]
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
         overall = variations.deviation.get((family.outer, family.level))
-        for (_, group, other), name in zip(sides.pairs, sides.names, strict=True):
+        name = family.rows["text"][reference]
+        for group in groups:
             row = family.rows["row"][group]
             self.texts[".reference"][row], self.texts[".test"][row] = name, "interval"
-            self.numbers[".estimate_reference"][row] = samples[other].mean
-            result = self.settings.standardization.compared(samples[group], samples[other], overall)
+            self.numbers[".estimate_reference"][row] = samples[reference].mean
+            result = self.settings.standardization.compared(samples[group], samples[reference], overall)
             if result is None:
                 self.status[row] = Status.ZERO_DENOMINATOR.value
                 continue
@@ -371,22 +371,6 @@ class _Table:
             self.numbers[".lower"][row], self.numbers[".upper"][row] = value - z * error, value + z * error
             self.numbers[".p_value"][row] = math.erfc(abs(value) / error / math.sqrt(2))
             self.texts[".method"][row] = "hedges_olkin"
-
-    def _others(self, family: Family, sides: _Sides) -> tuple[Array, Array]:
-        """The counts of the rows that are not of a group but of its reference."""
-        if self._to(family.spec) != "overall":
-            return sides.counts
-        own = _counts(family.rows)
-        return sides.counts[0] - own[0][sides.group], sides.counts[1] - own[1][sides.group]
-
-    def _overall(self, family: Family, sides: _Sides, limits: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Limits of comparisons with all rows, from those of comparisons with the rest."""
-        import numpy as np
-
-        value = family.quantities.value[sides.group]
-        rest = np.array([float(quantities.value[1]) for quantities, _, _ in sides.pairs])
-        share = share_of_group(value, rest, sides.other, sides.share)
-        return limits_to_overall(limits, value, rest, sides.other, share, self._scale_of_values(family.spec))
 
     def _is_rate(self, family: Family) -> bool:
         """Check whether values are shares of rows that count alike, and are independent."""
@@ -412,10 +396,9 @@ class _Table:
         rows = evaluated.rows
         columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
         last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
-        share = rows.select(pl.col("n") / pl.col("n").sum().over("spec", "outer", LEVEL)).to_series()
         columns |= evaluated.group_cells.features[rows[GROUP_CELL]].to_dict()
         columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
-        columns |= {".n": rows["n"], ".share": share, ".estimate": rows["rate"]}
+        columns |= {".n": rows["n"], ".share": rows["share"], ".estimate": rows["rate"]}
         scales = [self._scale(spec) for spec in range(len(evaluated.specs))]
         shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
         shown |= {name: pl.Series(values, dtype=pl.String) for name, values in self.texts.items()}
@@ -439,28 +422,16 @@ def _counts(rows: pl.DataFrame) -> tuple[Array, Array]:
     return np.round(rows["estimate"].to_numpy() * denominator), denominator
 
 
-def _limits(pairs: Sequence[tuple[Quantities, int, int]], z: float, scale: Scale) -> tuple[Array, Array]:
-    """Limits of the comparisons of pairs, those of the same quantities at once."""
-    import numpy as np
-
-    quantities, groups, others = zip(*pairs, strict=True)
-    if all(own is quantities[0] for own in quantities):
-        return pair_limits(quantities[0], np.array(groups), np.array(others), z, scale)
-    ends = [pair_limits(own, np.array([one]), np.array([other]), z, scale) for own, one, other in pairs]
-    return np.array([float(low[0]) for low, _ in ends]), np.array([float(high[0]) for _, high in ends])
-
-
 def _selections(
-    value: Array, counts: tuple[Array, Array], sides: _Sides, others: tuple[Array, Array], scale: Scale, *,
-    is_overall: bool,
-) -> dict[str, Array]:  # fmt: skip
+    value: Array, counts: tuple[Array, Array], sides: _Sides, scale: Scale, *, is_overall: bool
+) -> dict[str, Array]:
     """The shortfall of selections, the standard deviations between rates, and the disparity if one selection moved.
 
-    `others` are the counts of the rows that are not of the group; among all rows together a selection only moves.
+    Among all rows together a selection only moves.
     """
     import numpy as np
 
-    (hits, denominator), (other_hits, other_rows) = counts, others
+    (hits, denominator), (other_hits, other_rows) = counts, sides.others
     together = (hits + other_hits) / (denominator + other_rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(together * (1 - together) * (1 / denominator + 1 / other_rows))
@@ -515,7 +486,8 @@ def compare_groups(
         adjust: The adjustment of p-values for their number.
         family: The comparisons that are adjusted together: `"all"`, those of one `"metric"`, or of one feature, `"by"`.
         min_n: Groups whose denominator has fewer rows are listed, but not compared, nor a reference.
-        min_share: The same for groups with a smaller share of the rows.
+        min_share: The same for groups with a smaller share of the rows: that of `.share`, among all rows, those of
+            unknown groups included, whether they are listed or not.
         unknown: Rows whose group is missing or unknown are listed `"apart"`, never compared and part of no reference;
             or they are a `"group"` like all others; or they are not listed, `"drop"`.
         unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.

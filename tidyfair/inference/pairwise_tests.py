@@ -36,7 +36,7 @@ from tidyfair.intervals.pairs import (
     check_scale,
     compare_values,
     method_of,
-    p_value,
+    p_values,
     pair_limits,
     scale_of,
 )
@@ -52,8 +52,9 @@ from tidyfair.intervals.proportions import (
 from tidyfair.intervals.quantities import Shares
 from tidyfair.intervals.resampling import generator
 from tidyfair.metric_sets import metric_set
+from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
-from tidyfair.specs.contrasts import difference
+from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
 
@@ -140,9 +141,7 @@ class _Comparison:
 
         one, other = self.pairs
         if test == "interval":
-            quantities = self.family.quantities
-            pairs = zip(one.tolist(), other.tolist(), strict=True)
-            return np.array([p_value(quantities, *pair, self.scale) for pair in pairs])
+            return p_values(self.family.quantities, one, other, self.scale)
         rows = self.rows_of_values()
         hits = np.round(self.family.quantities.value * rows).astype(np.int64)
         counts = np.column_stack([hits[one], rows[one], hits[other], rows[other]])
@@ -418,10 +417,19 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
+    metric, aggregate = part.metric, part.metric.aggregate
     if references:
+        limits = {"min_n": metric.min_n, "min_share": metric.min_share}
+        given = " or ".join(f"`{name}={value}`" for name, value in limits.items() if value)
         msg = (
-            f"{part.metric.name}: the reference {part.texts[references.pop()]!r} has fewer than "
-            f"`min_n={part.metric.min_n}` rows that {count.name} counts; take another reference, or a smaller `min_n`."
+            f"{metric.name}: the reference {part.texts[references.pop()]!r} is below {given or 'one row'} of the rows "
+            f"that {count.name} counts; take another reference, or leave smaller groups in."
+        )
+        raise ArgumentError(msg)
+    if isinstance(aggregate, Contrast) and aggregate.to in CONTEXTS:
+        msg = (
+            f"{metric.name}: stratified() compares groups with one of them, not with `to={str(aggregate.to)!r}`; "
+            "name a group, or leave `to` out for the largest one."
         )
         raise ArgumentError(msg)
     return int(count.of_groups.denominator.argmax())

@@ -158,6 +158,29 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
 
 def families(tally: Tally, evaluated: Evaluated, options: Options) -> list[Family]:
     """The values of groups with how far they vary by chance, by spec, outer group and label."""
+    evaluated, kinds = _with_kinds(tally, evaluated, options)
+    of_outer_groups: list[Family] = []
+    for (number, outer, level), part in evaluated.rows.group_by("spec", "outer", LEVEL, maintain_order=True):
+        spec = int(str(number))
+        quantities = _quantities(evaluated, spec, kinds[spec], part)
+        of_outer_groups.append(Family(spec, int(str(outer)), int(str(level)), part, quantities))
+    return of_outer_groups
+
+
+def of_all_outer_groups(
+    tally: Tally, evaluated: Evaluated, options: Options
+) -> list[tuple[int, pl.DataFrame, Quantities]]:
+    """The same by spec alone: its number, the rows of all outer groups and labels, and their quantities."""
+    evaluated, kinds = _with_kinds(tally, evaluated, options)
+    of_specs: list[tuple[int, pl.DataFrame, Quantities]] = []
+    for (number,), part in evaluated.rows.group_by("spec", maintain_order=True):
+        spec = int(str(number))
+        of_specs.append((spec, part, _quantities(evaluated, spec, kinds[spec], part)))
+    return of_specs
+
+
+def _with_kinds(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[Evaluated, dict[int, Kind]]:
+    """Those rows that have a value, with how far it varies by chance, and the kinds of the values of specs."""
     evaluated = with_deviations(evaluated)
     kinds: dict[int, Kind] = {}
     for number, spec in enumerate(evaluated.specs):
@@ -166,14 +189,14 @@ def families(tally: Tally, evaluated: Evaluated, options: Options) -> list[Famil
     estimated = [number for number, kind in kinds.items() if kind == "estimated"]
     reach = _with_reach(tally, evaluated, dict.fromkeys(estimated, z_value(options.conf_level)), options)
     valued = evaluated.with_rows(reach.filter(pl.col("estimate").is_not_null()))
-    rows = _with_deviations(tally, valued, estimated, options)
-    of_outer_groups: list[Family] = []
-    for (number, outer, level), part in rows.group_by("spec", "outer", LEVEL, maintain_order=True):
-        spec = evaluated.specs[int(str(number))]
-        ((_, formula),) = spec.formulas
-        quantities = quantities_of(kinds[int(str(number))], spec, formula, part, evaluated)
-        of_outer_groups.append(Family(int(str(number)), int(str(outer)), int(str(level)), part, quantities))
-    return of_outer_groups
+    return valued.with_rows(_with_deviations(tally, valued, estimated, options)), kinds
+
+
+def _quantities(evaluated: Evaluated, number: int, kind: Kind, rows: pl.DataFrame) -> Quantities:
+    """The quantities of some rows of a spec of one formula."""
+    spec = evaluated.specs[number]
+    ((_, formula),) = spec.formulas
+    return quantities_of(kind, spec, formula, rows, evaluated)
 
 
 def _of_values_alone(

@@ -79,14 +79,21 @@ class SharedClusters:
         """The correlations of the values of some groups, and labels of these."""
         import numpy as np
 
-        first, last = (np.searchsorted(self.group, groups, side=side) for side in ("left", "right"))
-        sizes = last - first
-        row = np.repeat(np.arange(len(groups)), sizes)
-        unit = np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        row, unit = _runs_of(self.group, groups)
         label = labels[row] if self.influence.shape[1] > 1 else 0
         _, cluster = np.unique(self.cluster[unit], return_inverse=True)
         influence = np.nan_to_num(self.influence[unit, label])
         return Correlations(influence, row, cluster, len(groups), None if self.sign is None else self.sign[unit])
+
+
+def _runs_of(ordered: Integers, values: Integers) -> tuple[Integers, Integers]:
+    """The indices at which each of some values is in an array in order, after the index of the value."""
+    import numpy as np
+
+    first, last = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
+    sizes = last - first
+    row = np.repeat(np.arange(len(values)), sizes)
+    return row, np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +110,10 @@ class Correlations:
     _with: dict[int, Floats] = field(default_factory=dict[int, "Floats"], repr=False)
 
     def at(self, values: Integers) -> Correlations:
-        """The correlations of some values with each other."""
-        import numpy as np
-
-        chosen = [np.flatnonzero(self.row == value) for value in values.tolist()]
-        row = np.repeat(np.arange(len(chosen)), [len(own) for own in chosen])
-        influences = np.concatenate(chosen)
-        return Correlations(self.influence[influences], row, self.cluster[influences], len(chosen))
+        """The correlations of some of the values, by their indices."""
+        row, unit = _runs_of(self.row, values)
+        sign = None if self.sign is None else self.sign[unit]
+        return Correlations(self.influence[unit], row, self.cluster[unit], len(values), sign)
 
     def between(self, one: Integers, other: Integers) -> Floats:
         """The correlations of pairs of values."""

@@ -93,6 +93,13 @@ def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
 
 def pair_limits(family: Quantities, one: Any, other: Any, z: float, scale: Scale) -> Limits:
     """Limits of the comparisons of pairs of groups, which are given by their indices."""
+    return _limits(family, one, other, family.correlation_of(one, other), z, scale)
+
+
+def _limits(
+    family: Quantities, one: Any, other: Any, correlation: Floats | Literal[0], z: float | Floats, scale: Scale
+) -> Limits:
+    """Limits of pairs with some correlations, at so many standard errors, for all groups or for each of its own."""
     import numpy as np
 
     if scale == "ratio":
@@ -100,13 +107,12 @@ def pair_limits(family: Quantities, one: Any, other: Any, z: float, scale: Scale
         if ends is not None:
             return ends
     value, (low, high) = _on_scale(family, z, scale)
-    correlation = family.correlation_of(one, other)
     ends = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation)
     with np.errstate(over="ignore"):
         return ends if scale == "difference" else (np.exp(ends[0]), np.exp(ends[1]))
 
 
-def _on_scale(family: Quantities, z: float, scale: Scale) -> tuple[Floats, Limits]:
+def _on_scale(family: Quantities, z: float | Floats, scale: Scale) -> tuple[Floats, Limits]:
     """The values on the scale on which differences are taken, and their limits."""
     import numpy as np
 
@@ -119,47 +125,63 @@ def _on_scale(family: Quantities, z: float, scale: Scale) -> tuple[Floats, Limit
     return value, (np.where(np.isnan(low), -np.inf, low), high)
 
 
-def p_value(family: Quantities, one: int, other: int, scale: Scale) -> float:
-    """The probability at which the interval of a pair just holds equality: the p-value that agrees with its limits."""
+def p_values(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:
+    """The probabilities at which intervals of pairs just hold equality: the p-values that agree with their limits."""
     import numpy as np
 
-    pair, equality = family.at(np.array([one, other])), EQUALITY[scale]
-    first, second = np.array([0]), np.array([1])
-    known = pair.ratio_statistic(first, second) if scale == "ratio" else None
-    if known is not None:
-        return math.erfc(float(known[0]) / math.sqrt(2))
-
-    def distance(z: float) -> float:
-        """The distance of the nearer limit from equality, which is above 0 while the interval excludes equality."""
-        low, high = pair_limits(pair, first, second, z, scale)
-        return max(float(low[0]) - equality, equality - float(high[0]))
-
-    return math.erfc(_root(distance) / math.sqrt(2))
+    statistic = family.ratio_statistic(one, other) if scale == "ratio" else None
+    if statistic is None:
+        statistic = _standard_errors(family, one, other, scale)
+    return np.array([math.erfc(number / math.sqrt(2)) for number in statistic.tolist()])
 
 
-def _root(distance: Callable[[float], float]) -> float:
-    """The standard errors at which a falling distance is 0, by false position (Illinois); nan where it is none."""
-    inside, outside = _NEAREST, _FARTHEST
+def _standard_errors(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:
+    """The standard errors at which the limits of pairs just hold equality."""
+    import numpy as np
+
+    # the groups of each pair are searched at standard errors of their own
+    sides, equality = family.at(np.concatenate([one, other])), EQUALITY[scale]
+    first = np.arange(len(one))
+    second, correlation = first + len(one), family.correlation_of(one, other)
+
+    def distance(z: Floats) -> Floats:
+        """The distance of the nearer limit from equality, which is above 0 while an interval excludes equality."""
+        low, high = _limits(sides, first, second, correlation, np.concatenate([z, z]), scale)
+        return np.where(equality - high > low - equality, equality - high, low - equality)
+
+    return _roots(distance, len(one))
+
+
+def _roots(distance: Callable[[Floats], Floats], count: int) -> Floats:
+    """The standard errors at which falling distances are 0, by false position (Illinois); nan where they are none."""
+    import numpy as np
+
+    inside, outside = np.full(count, _NEAREST), np.full(count, _FARTHEST)
     above, below = distance(inside), distance(outside)
-    if math.isnan(above) or above <= 0:
-        return above if math.isnan(above) else 0.0
-    if below > 0:
-        return math.inf
-    moved = 0
-    while outside - inside > _PRECISION:
-        is_finite = math.isfinite(below)
-        middle = (inside * below - outside * above) / (below - above) if is_finite else (inside + outside) / 2
+    root = np.full(count, np.nan)
+    root[above <= 0], root[(above > 0) & (below > 0)] = 0.0, np.inf
+    searched = (above > 0) & ~(below > 0)
+    # 1 where the inner end moved last, -1 where the outer one did
+    moved = np.zeros(count)
+    while searched.any():
+        is_finite = np.isfinite(below)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            secant = (inside * below - outside * above) / (below - above)
+        middle = np.where(is_finite & searched, secant, (inside + outside) / 2)
         value = distance(middle)
-        if abs(value) <= _PRECISION * abs(above):
-            return middle
+        is_inside, is_hit = value > 0, np.abs(value) <= _PRECISION * np.abs(above)
+        root = np.where(searched & is_hit, middle, root)
+        searched &= ~is_hit
         # the end that stays a second time counts half, so that it moves, too
-        if value > 0:
-            inside, above, below = middle, value, below / 2 if moved > 0 and is_finite else below
-            moved = 1
-        else:
-            outside, below, above = middle, value, above / 2 if moved < 0 else above
-            moved = -1
-    return (inside + outside) / 2
+        halved_below = np.where((moved > 0) & is_finite, below / 2, below)
+        halved_above = np.where(moved < 0, above / 2, above)
+        inside, outside = np.where(is_inside, middle, inside), np.where(is_inside, outside, middle)
+        above, below = np.where(is_inside, value, halved_above), np.where(is_inside, halved_below, value)
+        moved = np.where(is_inside, 1, -1)
+        is_near = outside - inside <= _PRECISION
+        root = np.where(searched & is_near, (inside + outside) / 2, root)
+        searched &= ~is_near
+    return root
 
 
 def method_of(family: Quantities, scale: Scale) -> str:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+from tidyfair.intervals.jackknife import Correlations
 from tidyfair.intervals.proportions import (
     area,
     clopper_pearson,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidyfair.intervals.jackknife import Correlations
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.scales import Scale
     from tidyfair.intervals.shares import Share
@@ -81,8 +81,8 @@ class Quantities(ABC):
         """The names of the methods of `limits`."""
 
     @abstractmethod
-    def limits(self, z: float) -> Limits:
-        """Limits of all quantities, at so many standard errors of a normal distribution."""
+    def limits(self, z: float | Floats) -> Limits:
+        """Limits of all quantities, at so many standard errors of a normal distribution, or at as many as each has."""
 
     def alone(self, z: float) -> Limits:
         """Limits of all quantities, each by itself and not to be compared."""
@@ -112,7 +112,7 @@ class Quantities(ABC):
     def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:  # noqa: ARG002 - shares have them
         return self.alone(z_value(level)), self.methods
 
-    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; a value of 0 counts as half of its upper limit."""
         import numpy as np
 
@@ -121,7 +121,7 @@ class Quantities(ABC):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
-    def logits(self, z: float) -> tuple[Floats, Limits]:
+    def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
         import numpy as np
 
@@ -175,7 +175,7 @@ class Quantities(ABC):
         """The correlation of the values of groups by chance; 0 where they are independent."""
         return 0
 
-    def ratio_limits(self, one: Any, other: Any, z: float) -> Limits | None:  # noqa: ARG002 - shares have them
+    def ratio_limits(self, one: Any, other: Any, z: float | Floats) -> Limits | None:  # noqa: ARG002 - shares have them
         """Limits of the ratio of two groups; None if they follow from those of the logarithms."""
         return None
 
@@ -188,8 +188,8 @@ def _of_groups(value: object, groups: Array) -> Any:
     """The part of a field of quantities that is about some groups."""
     import numpy as np
 
-    if hasattr(value, "at"):
-        return cast("Any", value).at(groups)
+    if isinstance(value, Quantities | Weighted | Correlations):
+        return value.at(groups)
     if isinstance(value, tuple):
         return tuple(_of_groups(part, groups) for part in cast("tuple[object, ...]", value))
     if not isinstance(value, np.ndarray):
@@ -206,10 +206,10 @@ class Weighted:
     even: Floats
 
     def at(self, groups: Array) -> Weighted:
-        """The rows of some groups."""
+        """The rows of some groups, by their indices."""
         return Weighted(self.rows[groups], self.even[groups])
 
-    def left_of(self, effective: Floats, z: float) -> Floats:
+    def left_of(self, effective: Floats, z: float | Floats) -> Floats:
         """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
 
         Korn and Graubard (1998), Confidence intervals for proportions with small expected number of positive counts.
@@ -251,7 +251,7 @@ class Shares(Quantities):
         """The names of the methods of `limits`."""
         return ["wilson"] * len(self)
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all shares."""
         return wilson(self.value, self._rows_at(z), z)
 
@@ -259,7 +259,7 @@ class Shares(Quantities):
         """Limits of all shares, each by itself."""
         return corrected_wilson(self.value, self._rows_at(z), z)
 
-    def _rows_at(self, z: float) -> Floats:
+    def _rows_at(self, z: float | Floats) -> Floats:
         """The effective rows for limits at so many standard errors."""
         return self.rows if self.weighted is None else self.weighted.left_of(self.rows, z)
 
@@ -268,7 +268,7 @@ class Shares(Quantities):
             return clopper_pearson(self.value, self.rows, level), ["clopper_pearson"] * len(self)
         return super()._limits_at(level, exact=exact)
 
-    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; zero counts get a continuity correction of half a row."""
         import numpy as np
 
@@ -326,13 +326,19 @@ class Shares(Quantities):
         variance /= rows
         return away, variance
 
-    def ratio_limits(self, one: Any, other: Any, z: float) -> Limits:
+    def ratio_limits(self, one: Any, other: Any, z: float | Floats) -> Limits:
         """Limits of the ratio of two shares by their score (Miettinen and Nurminen, 1985)."""
-        rows = self._rows_at(z)
-        return score_ratio(self.value[one], rows[one], self.value[other], rows[other], z)
+        import numpy as np
 
-    def ratio_statistic(self, one: Any, other: Any) -> Floats:
+        rows = self._rows_at(z)
+        of_pairs = np.broadcast_to(z, rows.shape)[one]
+        return score_ratio(self.value[one], rows[one], self.value[other], rows[other], of_pairs)
+
+    def ratio_statistic(self, one: Any, other: Any) -> Floats | None:
         """The statistic of the score test of equal shares, which the limits of their ratio invert."""
+        if self.weighted is not None:
+            # the rows that limits are of depend on the level
+            return None
         return score_of_equality(self.value[one], self.rows[one], self.value[other], self.rows[other])
 
 
@@ -364,7 +370,7 @@ class Areas(Quantities):
         """The names of the methods of `limits`."""
         return ["delong" if normal else "newcombe" for normal in self._normal()]
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all areas."""
         import numpy as np
 
@@ -423,7 +429,7 @@ class Smooth(Quantities):
         """The names of the methods of `limits`."""
         return [self.method] * len(self)
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all values, which include these."""
         import numpy as np
 
@@ -456,7 +462,7 @@ class Smooth(Quantities):
 class Surveyed(Smooth):
     """Values from a survey: each has limits on its scale, and comparisons have those of their standard errors."""
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all values that are as far from them on either side, to be compared."""
         half = student_limits(z, self.freedom) * self.error
         return self.value - half, self.value + half
@@ -474,7 +480,7 @@ class Surveyed(Smooth):
             half = student_limits(z, self.freedom) * self.error / self.value
         return value, (value - half, value + half)
 
-    def logits(self, z: float) -> tuple[Floats, Limits]:
+    def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logits of shares and their limits, by the errors of logits."""
         import numpy as np
 
@@ -519,7 +525,7 @@ class MadeOfShares(Smooth):
         """The names of the methods of `limits`."""
         return ["mover"] * len(self)
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all sums."""
         return self._from_shares([share.limits(z) for share in self.shares])
 
@@ -551,7 +557,7 @@ class OfShare(Smooth):
         """The names of the methods of `limits`."""
         return ["wilson"] * len(self)
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all values."""
         return self._at(self.shares.limits(z))
 
@@ -591,14 +597,14 @@ class Estimated(Quantities):
 
         return np.hypot(self.error, np.fmax(self.below, self.above))
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all values."""
         import numpy as np
 
         below, above = (np.hypot(self.error, side) for side in (self.below, self.above))
         return self.value - z * below, self.value + z * above
 
-    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits."""
         import numpy as np
 
