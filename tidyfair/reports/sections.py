@@ -295,7 +295,7 @@ def _calibration(
         return f"{title}, is not drawn: {error}"
     if "frequency_weights" in call:
         # a row stands for as many rows as its weight
-        bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n"))
+        bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n")).drop(".weight")
     names = names_of(by.columns)
     bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
     return _figure(bins, title, instead=_in_bins(bins, names))
