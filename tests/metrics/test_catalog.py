@@ -6,11 +6,7 @@ import polars as pl
 
 import tidyfair as tf
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
-<<<<<<< HEAD
-from tidyfair.metrics.catalog import definition_of
 from tidyfair.metrics.titles import in_prose, title_of
-=======
->>>>>>> main
 
 
 def test_every_metric_is_in_the_catalogue() -> None:
