@@ -101,7 +101,7 @@ def few_draws() -> Iterator[None]:
     """A tenth of the usual replicates of intervals, for modules that read no digits of them but beside each other."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(cast("dict[str, Any]", DEFAULTS), "times", 1_000)
-        patch.setattr("tidyfair.cli.commands._DRAWS", 200)
+        patch.setattr("tidyfair.cli.compare._DRAWS", 200)
         yield
 
 

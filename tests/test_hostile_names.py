@@ -110,8 +110,8 @@ ATTRIBUTES = {
     # of pictures
     "clip-path", "cx", "cy", "d", "fill", "fill-opacity", "font-family", "font-size", "font-style", "font-weight",
     "height", "opacity", "r", "stroke", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit",
-    "stroke-opacity", "stroke-width", "text-anchor", "transform", "viewbox", "version", "width", "x", "x1", "x2", "xmlns",
-    "y", "y1", "y2", "dy",
+    "stroke-opacity", "stroke-width", "text-anchor", "transform", "viewbox", "version", "width", "x", "x1", "x2",
+    "xmlns", "y", "y1", "y2", "dy",
 }  # fmt: skip
 
 

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 from command_line import ARGUMENTS, called, written
 
+import tidyfair as tf
 from tidyfair.cli.main import main
 from tidyfair.datasets import lending
-from tidyfair.tallies.files import write
+from tidyfair.tallies.files import scan, write
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -24,7 +25,7 @@ def test_bad_output_paths_and_conditions_are_rejected(tmp_path: Path, capsys: py
     capsys.readouterr()
     odd = {
         ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
-        ("--html", str(tmp_path / "x.md")): "to hold a page of kind .html",
+        ("--html", str(tmp_path / "x.md")): "is written to a file whose name ends in .html",
         ("--fail-if", "demographic_parity(race) >= 1"): "with < or > and a number",
     }
     for arguments, expected in odd.items():
@@ -112,17 +113,142 @@ def test_existing_file_name_is_literal_and_otherwise_a_pattern(
     assert read(f"data*.{suffix}") == 400
     code, _, err = called(capsys, "audit", str(tmp_path / f"nothing*.{suffix}"), *ARGUMENTS)
     assert code == 2
-    assert "No file fits" in err
+    assert "No file matches the pattern" in err
 
 
-def test_hive_folders_keep_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "rows[1].parquet"
-    for path, half in enumerate((lending(300).head(150), lending(300).tail(150))):
-        (folder / f"half={path}").mkdir(parents=True)
-        half.write_parquet(folder / f"half={path}" / "part.parquet")
-    code, out, _ = called(capsys, "audit", str(folder), *ARGUMENTS[:-4], "--by", "half")
-    assert code == 0
-    assert "half" in out
+def _partitioned(folder: Path, suffix: str) -> pl.DataFrame:
+    """Rows in folders such as `half=a%20b/part=2`, and as they are."""
+    data = lending(300).with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
+    parts: list[pl.DataFrame] = []
+    for half in ("a b", "c"):
+        for number in (1, 2):
+            rows = data[len(parts) :: 4]
+            place = folder / f"half={half.replace(' ', '%20')}" / f"part={number}"
+            place.mkdir(parents=True)
+            file = place / f"rows.{suffix}"
+            {"csv": rows.write_csv, "parquet": rows.write_parquet, "ndjson": rows.write_ndjson}[suffix](file)
+            parts.append(rows.with_columns(half=pl.lit(half), part=pl.lit(number, pl.Int64)))
+    (folder / "_SUCCESS").touch()
+    (folder / "half=c" / "part=1" / ".hidden.csv").write_text("no,rows")
+    return pl.concat(parts)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "ndjson"])
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        ("", pl.lit(value=True)),
+        ("/**/*.{suffix}", pl.lit(value=True)),
+        ("/half=c", pl.col("half") == "c"),
+        ("/half=*/part=2/rows.{suffix}", pl.col("part") == 2),
+        ("/half=c/part=1/rows.{suffix}", (pl.col("half") == "c") & (pl.col("part") == 1)),
+    ],
+)
+def test_folders_of_partitions_are_columns(suffix: str, pattern: str, wanted: pl.Expr, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    expected = _partitioned(folder, suffix).filter(wanted).select("row", "half", "part").sort("row")
+    rows = scan(Path(f"{folder}{pattern.format(suffix=suffix)}")).select("row", "half", "part").collect()
+    assert rows.sort("row").equals(expected)
+
+
+def test_partition_columns_are_features_and_outer_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = _partitioned(tmp_path / "data", "parquet")
+    output = tmp_path / "result.parquet"
+    call = ["audit", str(tmp_path / "data"), *ARGUMENTS[:-4], "--by", "half", "--group-by", "part"]
+    assert called(capsys, *call, "--output", str(output))[0] == 0
+    result = pl.read_parquet(output).filter(pl.col(".metric") == "demographic_parity")
+    expected = tf.demographic_parity("half", min_n=30)(data, estimate="approved", pos_label="yes", group_by="part")
+    assert result.select("part", ".estimate").sort("part").equals(expected.select("part", ".estimate").sort("part"))
+    # a result is no file of the data, also where a pattern names these
+    code, _, err = called(capsys, *call, "--output", str(tmp_path / "data" / "result.parquet"))
+    assert code == 2
+    assert "is in the folder of the data" in err
+
+
+def test_partitions_have_the_types_of_their_values(tmp_path: Path) -> None:
+    for day, code, size in (
+        ("2024-01-31", "007", "1.5"),
+        ("2024-02-01", "8", "2"),
+        ("__HIVE_DEFAULT_PARTITION__", "9", "3"),
+    ):
+        place = tmp_path / "data" / f"day={day}" / f"code={code}" / f"size={size}"
+        place.mkdir(parents=True)
+        pl.DataFrame({"x": [1]}).write_csv(place / "rows.csv")
+    rows = scan(tmp_path / "data").collect()
+    assert rows.schema == {"x": pl.Int64, "day": pl.Date, "code": pl.String, "size": pl.Float64}
+    assert rows["day"].null_count() == 1
+
+
+def test_a_column_of_the_files_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
+    place = tmp_path / "x=9"
+    place.mkdir()
+    pl.DataFrame({"x": [1], "y": [2]}).write_csv(place / "rows.csv")
+    assert scan(place / "rows.csv").collect().rows() == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["a.csv", "b.parquet"], "Files of several kinds cannot be read as one: '.csv', '.parquet'"),
+        (["year=1/a.csv", "b.csv"], "All files need the same partition columns"),
+        (["notes.txt"], "holds no file that can be read"),
+    ],
+)
+def test_folders_that_are_no_table_are_refused(
+    files: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in files:
+        file = tmp_path / "data" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x\n1\n")
+    code, _, err = called(capsys, "audit", str(tmp_path / "data"), "--by", "x")
+    assert code == 2
+    assert expected in err
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "place"),
+    [
+        ("audit", "--json", "link.json"),
+        ("audit", "--as", "link.md"),
+        ("audit", "--as", "link.json"),
+        ("compare", "--output", "folder/../part.parquet"),
+        ("compare", "--markdown", "link.md"),
+        ("compare", "--json", "link.json"),
+        ("report", "--html", "link.html"),
+        ("summary", "--markdown", "part.parquet"),
+    ],
+)
+def test_documents_of_every_command_never_overwrite_the_data(
+    command: str,
+    flag: str,
+    place: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    part = Path("part.parquet")
+    Path("folder").mkdir()
+    lending(60).write_parquet(part)
+    for link in ("link.json", "link.md", "link.html"):
+        Path(link).symlink_to(part)
+    if command == "summary":
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(part))
+        command = "audit"
+    before = part.read_bytes()
+    call = [command, "part.parq*", "--truth", "repaid", "--by", "race", "--pos-label", "yes"]
+    if command == "compare":
+        call += ["--one", "approved", "--other", "repaid_again"]
+    else:
+        call += ["--estimate", "approved"]
+    if flag == "--as":
+        call += ["--as", "nyc_ll144"]
+        flag = "--markdown" if place.endswith(".md") else "--json"
+    code, out, err = called(capsys, *call, flag, place)
+    assert (code, out) == (2, "")
+    assert "is the file of the data" in err
+    assert part.read_bytes() == before
 
 
 def test_temporary_file_does_not_follow_links(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def test_tallies_of_parts_of_a_survey_add_up() -> None:
             assert merged[".std_error"] == pytest.approx(whole[".std_error"], rel=1e-6)
     numbered = [tf.mae.tally(half, "y", "p", design=OF_ROWS) for half in (PEOPLE[:200], PEOPLE[200:])]
     with pytest.raises(tf.ArgumentError, match="Rows of a design without clusters are numbered"):
-        numbered[0] + numbered[1]
+        _ = numbered[0] + numbered[1]
 
 
 def test_order_of_rows_and_scale_of_weights_do_not_matter() -> None:
@@ -424,11 +424,16 @@ REPEATED_BADLY: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def replicated(**changed: Any) -> Any:
+    given: dict[str, Any] = {"weights": "weight", "replicates": ["r0", "r1"], "method": "brr"}
+    return tf.replicate_weights(**given | changed)
+
+
 @pytest.mark.parametrize("name", REPEATED_BADLY)
 def test_replicate_weights_that_mean_nothing_are_refused(name: str) -> None:
     wrong, message = REPEATED_BADLY[name]
     with pytest.raises(tf.TidyfairError, match=message):
-        tf.replicate_weights(**{"weights": "weight", "replicates": ["r0", "r1"], "method": "brr", **wrong})
+        replicated(**wrong)
 
 
 @pytest.mark.parametrize(
@@ -449,8 +454,9 @@ def test_designs_that_mean_nothing_are_refused(wrong: dict[str, Any], message: s
 
 @pytest.mark.parametrize("name", ["case_weights", "cluster", "frequency_weights"])
 def test_design_is_refused_beside_options_that_say_the_same(name: str) -> None:
+    other: dict[str, Any] = {name: "psu"}
     with pytest.raises(tf.ArgumentError, match=f"`design` and `{name}` are not given together"):
-        tf.sens(PEOPLE, "truth", "estimate", design=LINEARISED, **{name: "psu"})
+        tf.sens(PEOPLE, "truth", "estimate", design=LINEARISED, **other)
 
 
 def test_intervals_that_know_no_design_are_refused() -> None:

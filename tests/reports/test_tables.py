@@ -39,7 +39,7 @@ def test_empty_table_cells_give_the_reason() -> None:
     groups = tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")
     texts = shown(tf.as_table(groups, min_n=2))
     assert "zero denominator" in texts
-    assert "Hidden (\N{EN DASH}): fewer than 2 rows." in texts
+    assert "\N{EN DASH}: hidden, fewer than 2 rows." in texts
     assert texts.count("1.000") == 1  # of a, and not of the only one of c
 
 

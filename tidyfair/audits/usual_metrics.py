@@ -101,12 +101,16 @@ def kind_of(
 
 
 def _usual(
-    kind: Predictions, more: Sequence[GroupwiseFactory], bys: Sequence[By]
+    kind: Predictions, more: Sequence[Metric | GroupwiseFactory], bys: Sequence[By]
 ) -> tuple[tuple[Metric, ...], list[GroupwiseMetric]]:
-    """The usual rates of a kind of predictions, and its usual disparities and `more` by feature."""
+    """The usual rates of a kind of predictions and its usual disparities by feature, and `more` of both."""
     rates, factories = _USUAL[kind]
+    usual = {rate.definition for rate in rates}
+    added = [metric for metric in more if isinstance(metric, Metric) and metric.definition not in usual]
+    rates = (*rates, *dict.fromkeys(added))
     # a later factory replaces an earlier one of its name
-    by_name = {factory.name: factory for factory in (*factories, *more)}
+    compared = [factory for factory in more if not isinstance(factory, Metric)]
+    by_name = {factory.name: factory for factory in (*factories, *compared)}
     disparities: list[GroupwiseMetric] = []
     for factory in by_name.values():
         renamed = _renamed(factory, rates)
@@ -172,9 +176,9 @@ class UsualMetrics:
         *,
         metrics: MetricSet | None = None,
         groups: Groups | None = None,
-        more: Sequence[GroupwiseFactory] = (),
+        more: Sequence[Metric | GroupwiseFactory] = (),
     ) -> UsualMetrics:
-        """The usual metrics for a kind of predictions and `more` disparities, or those of a set, for all features.
+        """The usual metrics for a kind of predictions and `more` of them, or those of a set, for all features.
 
         `groups` says which groups disparities are taken over. Groups show what their disparities are made of.
         """

@@ -3,126 +3,183 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Never
 
 import polars as pl
 
 from tidyfair.audits.usual_metrics import Groups
-from tidyfair.errors import ArgumentError, ColumnError, nearest
+from tidyfair.cli.features import feature_of
+from tidyfair.errors import ArgumentError, nearest
 from tidyfair.inference.gates import Gate, check, out_of_range
-from tidyfair.metric_sets import metric_set
-from tidyfair.metrics.catalog import catalogue, comparison_named
+from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.metrics.catalog import catalogue, comparison_named, metric_named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidyfair.inference.gates import Side
-    from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet
+    from tidyfair.metric_sets import GroupwiseFactory, MetricSet
 
 __all__: list[str] = []
 
 _CONDITION = re.compile(
-    r"\s*(?P<name>\w+)\s*(\((?P<by>[^()]+)\))?\s*(?P<side>[<>])\s*(?P<limit>\d*\.?\d+(?:[eE]-?\d+)?)\s*"
+    r"\s*(?P<change>change\s+in\s+)?(?P<name>\w+)\s*(\((?P<by>[^()]+)\))?\s*(?P<side>[<>])\s*"
+    r"(?P<limit>[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?)\s*"
 )
-_SIDES = {"minimize": ">", "zero": ">", "maximize": "<", "one": "<"}
-"""The bad side of a limit, by the direction of the comparison."""
+SIDES = {"minimize": ">", "zero": ">", "maximize": "<", "one": "<"}
+"""The bad side of a limit, by the direction of the metric."""
 _LIMITS = {">": 0.1, "<": 0.8}
 """Limits of examples."""
 _RULES = {"four_fifths": ("demographic_parity_ratio", 0.8)}
 """Ready-made gates, with the comparison and the limit that they stand for."""
+_CHANGE = "change in "
+"""The words of a condition on the change from one model to another."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A metric, and the limit beyond which it, or its change from one model to another, fails."""
+
+    metric: Metric | GroupwiseMetric
+    side: str
+    """`<` where it fails below the limit, `>` where it fails above."""
+    limit: float
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """The name of the metric, and the feature whose groups it compares."""
+        return self.metric.name, self.metric.by.text if self.metric.by else None
+
+    @property
+    def shown(self) -> str:
+        """The metric as a condition names it."""
+        name, by = self.key
+        return name if by is None else f"{name}({by})"
 
 
 def gate_of(
     conditions: Sequence[str],
     confidence: float,
-    names: Sequence[str],
+    names: Iterable[str],
     features: Sequence[str],
     groups: Groups | None = None,
 ) -> Gate:
     """The gate that fails where a condition holds.
 
     Args:
-        conditions: Conditions such as `equalized_odds(race) > 0.1`.
+        conditions: Conditions such as `accuracy < 0.7` or `equalized_odds(race) > 0.1`.
         confidence: How sure a verdict must be.
-        names: The columns of the data.
+        names: The columns of the data, with their dtypes if there is one.
         features: The features that are offered where a condition names none.
         groups: The groups that are compared.
     """
-    gates: dict[tuple[str, str], Gate] = {}
-    for condition in conditions:
-        metric, side, limit = _read(condition, names, features)
-        metric = (groups or Groups()).limited(metric)
-        key = (metric.name, metric.by.text)
-        if key in gates:
-            msg = f"`fail_if`: {condition!r} is a second limit of {metric.name}({metric.by.text}); give one."
-            raise ArgumentError(msg)
-        _check_limit(condition, metric, side, limit)
-        allowed: dict[str, Any] = {"below": limit} if side == ">" else {"above": limit}
-        gates[key] = check(metric, **allowed, confidence=confidence)
     metrics: list[MetricSet] = []
     limits: list[tuple[Side, float]] = []
-    for gate in gates.values():
+    for condition in conditions_of(conditions, names, features, groups):
+        allowed: dict[str, Any] = {"below": condition.limit} if condition.side == ">" else {"above": condition.limit}
+        gate = check(condition.metric, **allowed, confidence=confidence)
         metrics.append(gate.metrics)
         limits += gate.limits
     return Gate(metric_set(*metrics), tuple(limits), confidence)
 
 
-def _check_limit(condition: str, metric: GroupwiseMetric, side: str, limit: float) -> None:
+def conditions_of(
+    texts: Sequence[str],
+    names: Iterable[str],
+    features: Sequence[str],
+    groups: Groups | None = None,
+    *,
+    of_changes: bool = False,
+) -> list[Condition]:
+    """Conditions on values, or on changes from one model to another, read and checked."""
+    conditions: dict[tuple[str, str | None], Condition] = {}
+    for text in texts:
+        condition = _read(text, names, features, groups or Groups(), of_changes=of_changes)
+        if condition.key in conditions:
+            msg = f"`fail_if`: {text!r} is a second limit of {condition.shown}; give one."
+            raise ArgumentError(msg)
+        _check_limit(text, condition, of_changes=of_changes)
+        conditions[condition.key] = condition
+    return list(conditions.values())
+
+
+def _check_limit(text: str, condition: Condition, *, of_changes: bool) -> None:
     """Refuse a limit on the good side, or outside the range of the metric."""
-    if side != _SIDES[metric.direction]:
-        wanted = "large" if side == ">" else "small"
-        msg = f"`fail_if`: {metric.name} should be {wanted}: write {_SIDES[metric.direction]} in {condition!r}."
+    metric, side, limit = condition.metric, condition.side, condition.limit
+    if of_changes and metric.direction in {"zero", "one"}:
+        msg = f"`fail_if`: {metric.name} is best at {0 if metric.direction == 'zero' else 1}, so that no change of it "
+        msg += "is bad whatever its value: compare metrics that should be large, or small."
         raise ArgumentError(msg)
+    if side != SIDES[metric.direction]:
+        wanted = "large" if side == ">" else "small"
+        msg = f"`fail_if`: {metric.name} should be {wanted}: write {SIDES[metric.direction]} in {text!r}."
+        raise ArgumentError(msg)
+    if of_changes:
+        low, high = metric.range
+        if abs(limit) >= high - low:
+            msg = f"`fail_if`: {text!r}: {metric.name} changes by less than {high - low:g}."
+            raise ArgumentError(msg)
+        return
 
     def corrected(meant: float) -> str:
-        return repr(f"{metric.name}({metric.by.text}) {side} {meant:g}")
+        return repr(f"{condition.shown} {side} {meant:g}")
 
     if problem := out_of_range(metric, limit, corrected):
-        msg = f"`fail_if`: {condition!r}: {problem}"
+        msg = f"`fail_if`: {text!r}: {problem}"
         raise ArgumentError(msg)
 
 
-def columns_of(text: str, names: Sequence[str], role: str) -> tuple[str, ...]:
-    """The columns of a feature; a colon is part of a name if there is such a column."""
-    columns = (text,)
-    if text not in names:
-        columns = tuple(map(str.strip, re.split("[:,]", text)))
-    for column in columns:
-        if column not in names:
-            raise ColumnError.missing(column, role, names)
-    return columns
-
-
-def comparison_of(name: str, flag: str, groups: str = "", limit: str = "") -> GroupwiseFactory:
+def comparison_of(
+    name: str, flag: str, groups: str = "", limit: str = "", *, has_sides: bool = False
+) -> GroupwiseFactory:
     """The comparison of groups of that name; `groups` and `limit` of a condition are used in messages.
 
     Raises:
-        ArgumentError: For a name that is no comparison, and for a comparison of two sides.
+        ArgumentError: For a name that is no comparison, and for a comparison of two sides without them.
     """
     factory = comparison_named(name)
     if factory is None:
         _offer(name, flag, groups, limit)
-    if factory.typical.by.sides is not None:
-        msg = f"`{flag}`: {name} compares two sides, which the command line has no words for."
+    if factory.typical.by.sides is not None and not has_sides:
+        msg = f"`{flag}`: {name} compares two sides: name the value of one of them, such as 'race=White'."
         raise ArgumentError(msg)
     return factory
 
 
-def _read(condition: str, names: Sequence[str], features: Sequence[str]) -> tuple[GroupwiseMetric, str, float]:
-    """The comparison of a condition, the side of the limit on which it fails, and the limit."""
-    match = _CONDITION.fullmatch(condition)
+def _read(text: str, names: Iterable[str], features: Sequence[str], groups: Groups, *, of_changes: bool) -> Condition:
+    """The condition that a text writes."""
+    match = _CONDITION.fullmatch(text)
     if match is None:
-        example = "'equalized_odds(race) > 0.1', with < or > and a number"
-        msg = f"`fail_if`: {condition!r} is no condition such as {example}."
+        example = "'equalized_odds(race) > 0.1' or 'accuracy < 0.7', with < or > and a number"
+        msg = f"`fail_if`: {text!r} is no condition such as {example}."
         raise ArgumentError(msg)
     name, by, side, limit = match.group("name", "by", "side", "limit")
-    groups = f"({by or features[0]})"
-    factory = comparison_of(name, "fail_if", groups, limit)
+    _check_is_of_changes(text, is_change=match["change"] is not None, of_changes=of_changes)
+    if by is None and (metric := metric_named(name)) is not None and not metric.definition.compares:
+        return Condition(metric, side, float(limit))
+    written = f"({by or (features[0] if features else 'column')})"
+    feature = feature_of(by.strip(), names, f"--fail-if {text!r}") if by else ()
+    has_sides = not isinstance(feature, tuple)
+    factory = comparison_of(name, "fail_if", written, limit, has_sides=has_sides)
     if by is None:
-        msg = f"`fail_if`: {condition!r} does not say which groups are compared: write '{name}{groups} {side} {limit}'."
+        change = _CHANGE if of_changes else ""
+        msg = f"`fail_if`: {text!r} does not say which groups are compared: write "
+        msg += f"'{change}{name}{written} {side} {limit}'."
         raise ArgumentError(msg)
-    columns = columns_of(by.strip(), names, f"--fail-if {condition!r}")
-    return factory(*columns), side, float(limit)
+    compared: Any = (feature,) if has_sides else feature
+    return Condition(groups.limited(factory(*compared)), side, float(limit))
+
+
+def _check_is_of_changes(text: str, *, is_change: bool, of_changes: bool) -> None:
+    """Refuse conditions on values where models are compared, and on changes where there is one model."""
+    if of_changes and not is_change:
+        msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {_CHANGE + text.strip()!r}, "
+        msg += "and mean the other model less the first one."
+        raise ArgumentError(msg)
+    if is_change and not of_changes:
+        msg = f"`fail_if`: {text!r} is about the change from one model to another, as `tidyfair compare` shows it."
+        raise ArgumentError(msg)
 
 
 def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
@@ -148,6 +205,6 @@ def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
     if direction in {"maximize", "minimize"}:
         # the worst value of a group is a value of the metric, as the limit is
         worst = "group_minimum" if direction == "maximize" else "group_maximum"
-        offers.insert(0, written(f"{name}_{worst}", _SIDES[direction], limit))
+        offers.insert(0, written(f"{name}_{worst}", SIDES[direction], limit))
     msg = f"`{flag}`: {name} compares no groups: write such as {' or '.join(offers)}."
     raise ArgumentError(msg)

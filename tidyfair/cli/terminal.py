@@ -1,17 +1,17 @@
-"""The terminal: tables that fit it, colours and progress, which files and pipes do not get."""
+"""The terminal: texts and tables that fit it, colours and progress, which files and pipes do not get."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import time
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import polars as pl
-from polars import selectors
 
+from tidyfair.cli.text_tables import lines_of
 from tidyfair.escapes import renamed, visible, visible_texts
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _MOST_ROWS = 200
-_BORDERS = 3
-"""Characters of a column beside its texts."""
+_LEAST_WIDTH = 80
+_MOST_OF_TEXT = 110
+"""The widest line of prose."""
 _PATIENCE = 1.0
 """Seconds after which the count of rows is shown."""
 _ERASED = "\x1b[2K"
@@ -57,14 +58,44 @@ def note(text: str) -> None:
     print(f"note: {visible(text)}", file=sys.stderr)
 
 
+def tell(text: str) -> None:
+    """Print what was done, to stderr."""
+    unwatch()
+    print(visible(text), file=sys.stderr)
+
+
 def complain(text: str) -> None:
     """Print an error; its further lines are indented, so that none passes for a message of its own."""
     unwatch()
     print(f"tidyfair: {visible(text, lines=True)}".replace("\n", "\n  "), file=sys.stderr)
 
 
+def say(text: str) -> None:
+    """Print a paragraph of prose, in lines that fit the terminal."""
+    unwatch()
+    for line in _in_lines(text):
+        print(line)
+
+
+def blank_line() -> None:
+    """Print an empty line."""
+    print()
+
+
+def heading(text: str) -> None:
+    """Print a heading."""
+    unwatch()
+    for line in _in_lines(text):
+        print(_coloured(line, 1))
+
+
 def show(
-    title: str, table: pl.DataFrame, notes: Sequence[tuple[str, int, str]] = (), *, up_to: str = "", remark: str = ""
+    title: str,
+    table: pl.DataFrame,
+    notes: Sequence[tuple[str, int, str]] = (),
+    *,
+    up_to: str = "",
+    remarks: Sequence[str] = (),
 ) -> None:
     """Print a table below its title.
 
@@ -74,77 +105,58 @@ def show(
         notes: A column, a row, and the note on that cell.
         up_to: The columns up to this one are repeated where a table is so wide that it is shown in parts; without,
             cells wrap.
-        remark: A line below the table.
+        remarks: Sentences below the table.
     """
-    unwatch()
-    title = _coloured(visible(title), 1)
+    if title:
+        heading(title)
     if table.is_empty():
-        print(f"{title}\n(no rows)\n")
+        print("(no rows)\n")
         return
-    names = dict(zip(table.columns, renamed(table.columns), strict=True))
-    table = visible_texts(table).rename(names)
-    table = table.with_columns((selectors.string() | selectors.integer()).cast(pl.String).fill_null("-"))
-    numbers: dict[str, int] = {}
-    for column, row, text in notes:
-        number = numbers.setdefault(visible(text), len(numbers) + 1)
-        table[row, names[column]] += f" [{number}]"
-    below = [f"[{number}] {text}" for text, number in numbers.items()]
-    if remark:
-        below.append(visible(remark))
-    print("\n".join([title, *_printed(table, names.get(up_to, "")), *below]))
+    table, below = with_notes(table, notes)
+    repeated = table.columns.index(visible(up_to)) + 1 if up_to else 0
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    texts = table.head(_MOST_ROWS)
+    for line in lines_of(texts, width=_width(), repeated=repeated, unicode=is_unicode, colour=_verdict_coloured):
+        print(line)
+    for sentence in (*below, *remarks):
+        say(sentence)
     if len(table) > _MOST_ROWS:
-        print(f"({len(table):,} rows in all; a file has all of them)")
+        say(f"({len(table):,} rows in all; write them to a file to see the others.)")
     print()
 
 
-def _printed(table: pl.DataFrame, up_to: str) -> list[str]:
-    """A table as text that fits the terminal, in several parts if it is too wide."""
-    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    formatting = "UTF8_FULL_CONDENSED" if is_unicode else "ASCII_FULL_CONDENSED"
-    width = max(80, shutil.get_terminal_size((120, 24)).columns)
-    with pl.Config(
-        tbl_rows=_MOST_ROWS,
-        tbl_cols=-1,
-        tbl_width_chars=width,
-        tbl_hide_dataframe_shape=True,
-        tbl_hide_column_data_types=True,
-        tbl_formatting=formatting,
-        fmt_str_lengths=40,
-        float_precision=3,
-        fmt_table_cell_list_len=10,
-    ):
-        printed: list[str] = []
-        for part in _parts(table, up_to, width):
-            # texts in lists and structs are made visible here
-            text = visible(str(part), lines=True)
-            printed.append(_verdicts_coloured(text))
-        return printed
+def with_notes(
+    table: pl.DataFrame, notes: Sequence[tuple[str, int, str]], *, nothing: str = "-"
+) -> tuple[pl.DataFrame, list[str]]:
+    """A table as visible texts, with the numbers of notes in its cells, and the notes with their numbers."""
+    names = dict(zip(table.columns, renamed(table.columns), strict=True))
+    texts: list[pl.Series] = []
+    for column in visible_texts(table):
+        # texts in lists and structs are made visible here
+        cells = [nothing if value is None else visible(_as_text(value)) for value in column]
+        texts.append(pl.Series(names[column.name], cells, dtype=pl.String))
+    marked = pl.DataFrame(texts)
+    numbers: dict[str, int] = {}
+    for column, row, text in notes:
+        number = numbers.setdefault(visible(text), len(numbers) + 1)
+        marked[row, names[column]] += f" [{number}]"
+    return marked, [f"[{number}] {text}" for text, number in numbers.items()]
 
 
-def _parts(table: pl.DataFrame, up_to: str, width: int) -> list[pl.DataFrame]:
-    """Tables no wider than `width`, each of which begins with the columns up to `up_to`."""
-    if not up_to:
-        return [table]
-    repeated = table.columns.index(up_to) + 1
-    first, rest = table.columns[:repeated], table.columns[repeated:]
-    own_width = sum(_width(table[name]) for name in first)
-    parts: list[list[str]] = []
-    used = width
-    for name in rest:
-        needed = _width(table[name])
-        if not parts or used + needed >= width:
-            parts.append([])
-            used = own_width
-        parts[-1].append(name)
-        used += needed
-    if not parts:
-        return [table]
-    return [table.select(*first, *part) for part in parts]
+def _as_text(value: object) -> str:
+    """A value of a table as text."""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _width(column: pl.Series) -> int:
-    """The width of a column with its border."""
-    return max(map(len, (column.name, *map(str, column)))) + _BORDERS
+def _in_lines(text: str) -> list[str]:
+    """A text in lines that fit the terminal, broken between words."""
+    width = min(_width(), _MOST_OF_TEXT)
+    return wrap(visible(text), width, break_long_words=False, break_on_hyphens=False)
+
+
+def _width() -> int:
+    """The width of the terminal."""
+    return max(_LEAST_WIDTH, shutil.get_terminal_size((120, 24)).columns)
 
 
 def _coloured(text: str, code: int) -> str:
@@ -153,11 +165,6 @@ def _coloured(text: str, code: int) -> str:
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
 
 
-def _verdicts_coloured(table: str) -> str:
-    """A table whose verdicts have their colours."""
-    verdicts = "|".join(_COLOURS)
-
-    def coloured(match: re.Match[str]) -> str:
-        return _coloured(match[0], _COLOURS[match[0]])
-
-    return re.sub(rf"(?<=[\u2502\u2506|] )(?:{verdicts})(?= )", coloured, table)
+def _verdict_coloured(column: str, text: str) -> str:
+    """A verdict in its colour; other texts as they are."""
+    return _coloured(text, _COLOURS[text]) if column == "verdict" and text in _COLOURS else text

@@ -93,6 +93,14 @@ class ModelComparison:
             (McNemar's) of rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the
             selection rate; null of all others.
         """
+        paired = self.paired(data, truth, one=one, other=other, **options)
+        return paired.source.restore(paired.compared())
+
+    def paired(
+        self, data: object, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike,
+        **options: Unpack[CallOptions],
+    ) -> PairedModels:  # fmt: skip
+        """Count the rows with both predictions once, to compare them at several confidence levels."""
         given = [name for name, value in options.items() if value is not None]
         refuse("compare_models()", given, _REFUSED)
         checked = replace(self.metrics.run.options(options, truth=truth), on_undefined="ignore")
@@ -104,7 +112,7 @@ class ModelComparison:
             pairs = self._cells(source, one, other, checked)
         if checked.na_rm:
             pairs = pairs.complete()
-        return source.restore(self._compared(pairs, checked))
+        return PairedModels(self, source, pairs, checked)
 
     def __repr__(self) -> str:
         names = [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self.metrics]
@@ -239,6 +247,32 @@ class ModelComparison:
                 is_paired = share is not None and _is_of_same_rows(share)
                 changes.append(_ChangedRows.of(cells.filter(outer=outer), share) if share and is_paired else None)
         return changes if len(changes) == results else None
+
+
+@dataclass(frozen=True, eq=False)
+class PairedModels:
+    """The counts of rows with the predictions of two models."""
+
+    comparison: ModelComparison
+    source: Source
+    pairs: _Cells | _Rows
+    options: Options
+
+    def compared(self, conf_level: float | None = None) -> pl.DataFrame:
+        """The comparison at a confidence level, or at that of the call."""
+        options = self.options if conf_level is None else replace(self.options, conf_level=conf_level)
+        return self.comparison._compared(self.pairs, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is made by the comparison
+
+    def left_out(self) -> pl.DataFrame:
+        """The groups that are left out of the comparison of either model, `.groups_left_out`, in the same order."""
+        run = self.comparison.metrics.run
+        sides: list[pl.DataFrame] = []
+        for side in self.pairs.sides:
+            (values,) = run.evaluate(side, self.options)
+            sides.append(tidy_results(values, undefined_is_null=False, explain=True))
+        one, other = sides
+        either = one[".groups_left_out"].list.set_union(other[".groups_left_out"])
+        return one.select(*self.pairs.outer, ".metric", ".by").with_columns(either.alias(".groups_left_out"))
 
 
 def _changes(run: Run, sides: Sequence[Tally], options: Options, outer: Sequence[str]) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tidyfair.errors import ArgumentError
 
@@ -334,10 +334,10 @@ def _students_of_whole(z: Floats, freedom: Floats) -> Floats:
     for _ in range(_MOST_STEPS):
         angle = np.arctan(t / np.sqrt(freedom))
         sine, square = np.sin(angle), np.cos(angle) ** 2
-        total: Any = sine * np.einsum("ij,ij->i", coefficients, square[:, None] ** powers)
-        within: Any = np.where(is_odd, 2 / math.pi * (angle + np.cos(angle) * total), total)
-        beyond: Any = (1 - within).clip(_LEAST_TAIL / 2)
-        step = np.log(beyond / tail) * beyond / (t * factor * square ** ((freedom + 1) / 2))
+        total = cast("Floats", sine * np.einsum("ij,ij->i", coefficients, square[:, None] ** powers))
+        within = cast("Floats", np.where(is_odd, 2 / math.pi * (angle + np.cos(angle) * total), total))
+        beyond: Floats = (1 - within).clip(_LEAST_TAIL / 2)
+        step: Floats = np.log(beyond / tail) * beyond / (t * factor * square ** ((freedom + 1) / 2))
         t = np.minimum(t * np.exp(step.clip(-1, _LONGEST_STEP)), _WIDEST_STUDENT)
         if np.abs(step).max(initial=0) < _SHORT_STEP:
             break

@@ -471,7 +471,7 @@ class Surveyed(Smooth):
         """Limits of all values, each by itself."""
         return super().limits(z)
 
-    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits, by the errors of logarithms."""
         import numpy as np
 

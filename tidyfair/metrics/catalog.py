@@ -12,7 +12,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
-from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
+from tidyfair.metrics.other_names import OTHER_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +61,7 @@ def catalogue() -> pl.DataFrame:
     for other, ours in OTHER_NAMES.items():
         elsewhere.setdefault(ours, []).append(other)
     rows = [_row(metric, aliases, elsewhere) for metric in _metrics() if not _is_alias(metric)]
-    rows += [_row_of_factory(factory, elsewhere) for factory in _factories()]
+    rows += [_row_of_factory(factory, elsewhere) for factory in factories()]
     text, texts = pl.String, pl.List(pl.String)
     schema = {"name": text, "kind": text, "direction": text, "lower": pl.Float64, "upper": pl.Float64}
     schema |= {
@@ -112,50 +112,19 @@ def _row_of_factory(factory: GroupwiseFactory, elsewhere: Mapping[str, list[str]
     }
 
 
-def definition_of(name: str) -> str:
-    """The meaning of a metric and its formula, as it is executed.
-
-    >>> print(definition_of("true_positive_rate"))  # doctest: +ELLIPSIS
-    true_positive_rate (sens): class metric, maximize, 0 to 1
-    ...
-    def sens(tp: Number, fn: Number) -> Rate:
-        return tp, tp + fn
-    """
-    metrics = {metric.name: metric for metric in _metrics()}
-    if name in metrics:
-        return _definition(metrics[name])
-    if factory := comparison_named(name):
-        return _definition_of_factory(factory, metrics)
-    expression = expression_for(name, metrics, fairness.__all__)
-    if expression is not None:
-        ours = expression.partition("(")[0].replace(".", "_")
-        return f"{name} is {expression} here.\n\n{definition_of(ours)}"
-    kind = "metric"
-    raise ArgumentError.unknown(kind, name, [*metrics, *fairness.__all__])
+def names_of_metrics() -> list[str]:
+    """The names of all metrics, aliases among them, without those of comparisons."""
+    return [metric.name for metric in _metrics()]
 
 
-def _definition(metric: Metric) -> str:
-    """The definition of a metric; an alias says of what."""
-    alias_of = f" ({metric.base.name})" if metric.base and _is_alias(metric) else ""
-    low, high = metric.range
-    facts = f"{metric.name}{alias_of}: {metric.kind} metric, {metric.direction}, {low:g} to {high:g}"
-    return f"{facts}\n{metric.meaning}\n\n{source_of(metric.definition.function)}"
-
-
-def _definition_of_factory(factory: GroupwiseFactory, metrics: Mapping[str, Metric]) -> str:
-    """The definition of a groupwise metric, and of the metrics that it compares."""
-    example = factory.typical
-    low, high = example.range
-    facts = f"{factory.name}: {example.aggregate!r}, {example.direction}, {low:g} to {high:g}\n{example.meaning}"
-    if factory.source:
-        facts += f"\n{factory.source}."
-    compared = [metrics[metric.name] for metric in (*factory.metrics, *factory.less) if metric.name in metrics]
-    return "\n\n".join([facts, *map(_definition, compared)])
+def metric_named(name: str) -> Metric | None:
+    """The metric of that name, which may be an alias."""
+    return next((metric for metric in _metrics() if metric.name == name), None)
 
 
 def comparison_named(name: str) -> GroupwiseFactory | None:
     """The factory of that name: one of the field's, or a metric and how it compares itself (`accuracy_difference`)."""
-    for factory in _factories():
+    for factory in factories():
         if factory.name == name:
             return factory
     for way in COMPARISONS:
@@ -163,18 +132,6 @@ def comparison_named(name: str) -> GroupwiseFactory | None:
         for metric in _metrics():
             if base != name and metric.name == base:
                 return comparison(metric, way)
-    return None
-
-
-def metric_named(name: str) -> Metric | None:
-    """The metric of the catalogue of that name.
-
-    >>> metric_named("sens").range
-    (0, 1)
-    """
-    for metric in _metrics():
-        if metric.name == name:
-            return metric
     return None
 
 
@@ -203,7 +160,7 @@ def _operand(node: ast.expr) -> str:
     return f"({code})" if isinstance(node, ast.BinOp) else code
 
 
-def _factories() -> list[GroupwiseFactory]:
+def factories() -> list[GroupwiseFactory]:
     """The groupwise metrics that the field has names for."""
     values = [getattr(fairness, name) for name in fairness.__all__]
     return [value for value in values if isinstance(value, GroupwiseFactory)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.metrics.titles import in_prose, title_of
 from tidyfair.reports.layout import Span
@@ -161,8 +162,10 @@ def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
     """A frame whose `.group` is as people write it: the parts of a crossing with commas between them."""
     text = pl.col(".group")
     for by, features in crossed_features(frame).items():
-        parts = [pl.col(name).cast(pl.String).fill_null("null") for name in features]
-        text = pl.when(pl.col(".by") == by).then(pl.concat_str(parts, separator=", ")).otherwise(text)
+        if len(features) > 1:
+            parts = [texts_of(frame.select(name)) for name in features]
+            joined = pl.select(pl.concat_str(parts, separator=", ")).to_series()
+            text = pl.when(pl.col(".by") == by).then(joined).otherwise(text)
     return frame.with_columns(text.alias(".group"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -93,12 +93,13 @@ def autoplot(
     return draw(plot).finished(title, pixels)
 
 
-def _names_of(models: Sequence[str] | None) -> tuple[str, str]:
+def _names_of(models: object) -> tuple[str, str]:
     """The names of two models, which differ."""
     if models is None:
         return _MODELS
-    names = [] if isinstance(models, str) else [name for name in models if isinstance(name, str)]
-    if len(names) != 2 or names[0] == names[1] or len(models) != 2:
+    given = cast("Sequence[object]", models) if isinstance(models, list | tuple) else ()
+    names = [name for name in given if isinstance(name, str)]
+    if len(given) != 2 or len(set(names)) != 2:
         msg = f'`models` are the names of two models, `("today", "challenger")`, not {in_short(models)}.'
         raise ArgumentError(msg)
     one, other = renamed(names, lambda name: short(without_tags(name)))

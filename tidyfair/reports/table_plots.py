@@ -46,8 +46,8 @@ def confusion_plot(plot: PlotInput) -> Picture:
     texts = [f"{rows:,.0f}" if rows == int(rows) else f"{rows:,.1f}" for rows in table["rows"]]
     shares = ["" if value is None else f"{value * 100:.1f} %" for value in table["estimate"]]
     table = table.with_columns(pl.Series("text", texts), pl.Series("below", shares))
-    right = table.filter(pl.col("row") == pl.col("column"))["rows"].sum()
-    total = table["rows"].sum()
+    right = float(table.filter(pl.col("row") == pl.col("column"))["rows"].sum())
+    total = float(table["rows"].sum())
     titles = [f"{right / total * 100:.1f} % of {total:,.0f} predictions are right"] if total else []
     titles.append("Confusion matrix")
     if plot.outer:

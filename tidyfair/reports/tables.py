@@ -86,7 +86,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
 
 def too_few(min_n: int) -> str:
     """The remark on values that are not shown."""
-    return f"Hidden ({NOTHING}): fewer than {min_n} rows." if min_n > 0 else ""
+    return f"{NOTHING}: hidden, fewer than {min_n} rows." if min_n > 0 else ""
 
 
 Note: TypeAlias = tuple[str, int, str]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.errors import ArgumentError
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.reports.charts import MOST_POINTS, Picture, number_text, unique_names
 from tidyfair.reports.dot_charts import DotStyle, dots, strips
 from tidyfair.reports.heat_maps import heat_map
@@ -181,7 +182,8 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
     """Values of two features crossed: a heat map, or panels of dots where there are intervals."""
     by = grouped[".by"].drop_nulls()[0]
     features = crossed_features(grouped)[by]
-    parts = [_feature_text(grouped[name]) for name in features]
+    # as in `.group`: texts that would read alike are in quotes
+    parts = [texts_of(grouped.select(name)) for name in features]
     grouped = grouped.with_columns(parts[0].alias("first"), parts[1].alias("second"))
     # the feature with fewer values heads the columns
     row, column = (0, 1) if parts[0].n_unique() >= parts[1].n_unique() else (1, 0)
@@ -216,13 +218,6 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
         pl.col(".n").alias("rows"),
     )
     return heat_map(table, titles, ["the darker, the higher"], features[row], features[column])
-
-
-def _feature_text(values: pl.Series) -> pl.Series:
-    """The values of a feature as text, in which a missing value and the text "null" differ."""
-    text = values.cast(pl.String)
-    has_both = text.has_nulls() and "null" in text
-    return text.fill_null("null [2]" if has_both else "null")
 
 
 def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) -> Picture:

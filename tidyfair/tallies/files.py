@@ -10,39 +10,50 @@ import glob
 import itertools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import polars as pl
 from polars import selectors
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, listed
 from tidyfair.escapes import renamed
 from tidyfair.specs.columns import telling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__: list[str] = []
 
 
-def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
-    # folders have their keys in their names
-    has_folder = any(map(Path.is_dir, files))
-    return pl.scan_parquet(files, glob=False, hive_partitioning=has_folder or None)
+def _scan_parquet(files: list[Path], **options: Any) -> pl.LazyFrame:
+    # partition columns are read from the names of folders here, and alike for all kinds of files
+    return pl.scan_parquet(files, glob=False, hive_partitioning=False, **options)
 
 
-def _scan_csv(files: list[Path]) -> pl.LazyFrame:
-    return pl.scan_csv(files, glob=False)
+def _scan_csv(files: list[Path], **options: Any) -> pl.LazyFrame:
+    return pl.scan_csv(files, glob=False, **options)
 
 
-def _scan_ndjson(files: list[Path]) -> pl.LazyFrame:
+def _scan_ndjson(files: list[Path], **options: Any) -> pl.LazyFrame:
     # names are no patterns here, but polars would read them so
     names = [glob.escape(str(file)) for file in files]
-    return pl.scan_ndjson(names)
+    return pl.scan_ndjson(names, **options)
 
 
-_READERS = {".parquet": _scan_parquet, ".csv": _scan_csv, ".ndjson": _scan_ndjson, ".jsonl": _scan_ndjson}
-PAGES = {"html": ".html", "markdown": ".md"}
+_READERS = {
+    ".parquet": _scan_parquet,
+    ".csv": _scan_csv,
+    ".csv.gz": _scan_csv,
+    ".ndjson": _scan_ndjson,
+    ".jsonl": _scan_ndjson,
+}
+_FILE = "\0file"
+"""The internal column of the file that a row is from."""
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""The folder of rows whose partition column is null."""
+PAGES = {"html": ".html", "markdown": ".md", "json": ".json"}
+"""The extensions of documents, by the option that names their file."""
 _FORMULA = (
     r"^(?:[\s\x00\u{200b}\u{feff}]*[=+\-@\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}\u{fe66}\u{fe62}\u{fe63}\u{fe6b}]|[\t\r\n])"
 )
@@ -50,18 +61,108 @@ _FORMULA = (
 _NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
 
 
-def scan(file: Path) -> pl.LazyFrame:
-    """The rows of a file, of a folder, or of all files that a pattern with `*`, `?` or `[…]` names."""
-    kind = file.suffix.lower()
-    if kind not in _READERS:
-        setting = "kind of file"
-        raise ArgumentError.unknown(setting, file.suffix, _READERS)
+def scan(path: Path) -> pl.LazyFrame:
+    """The rows of a file, of a folder, or of all files that a pattern with `*`, `?` or `[…]` names.
+
+    Folders named `column=value` add that column, as Hive, Spark and polars write them.
+    """
     try:
-        str(file).encode()
+        str(path).encode()
     except UnicodeEncodeError as error:
-        msg = f"The name {str(file)!r} is not UTF-8, and cannot be read; rename the file."
+        msg = f"The name {str(path)!r} is not UTF-8, and cannot be read; rename the file."
         raise ArgumentError(msg) from error
-    return _READERS[kind](_matching(file))
+    # a pattern such as `data/**` names folders and the files in them
+    unique: dict[Path, None] = {}
+    for match in _matching(path):
+        unique |= dict.fromkeys(_files_in(match) if match.is_dir() else [match])
+    files = list(unique)
+    reader = _READERS[_kind_of(files)]
+    partitions = _partitions(files)
+    if partitions.is_empty():
+        return reader(files)
+    return _with_partitions(reader(files, include_file_paths=_FILE), partitions)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """The files of rows in a folder and those below it, without hidden ones and marks of other programs."""
+    files: list[Path] = []
+    for file in sorted(folder.rglob("*")):
+        own = file.relative_to(folder).parts
+        is_mark = any(part.startswith((".", "_")) and "=" not in part for part in own)
+        if not is_mark and file.is_file() and _extension(file) in _READERS:
+            files.append(file)
+    if not files:
+        msg = f"The folder {str(folder)!r} holds no file that can be read: {listed(_READERS)}."
+        raise ArgumentError(msg)
+    return files
+
+
+def _extension(file: Path) -> str:
+    """The extension of a file, of which compressed files have two."""
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+
+def _kind_of(files: Sequence[Path]) -> str:
+    """The one kind of all files, by their extension."""
+    kinds = list(dict.fromkeys(map(_extension, files)))
+    for kind in kinds:
+        if kind not in _READERS:
+            setting = "kind of file"
+            raise ArgumentError.unknown(setting, kind, _READERS)
+    if len(kinds) > 1:
+        msg = f"Files of several kinds cannot be read as one: {listed(kinds)}. Name those of one kind by a pattern."
+        raise ArgumentError(msg)
+    return kinds[0]
+
+
+def _partitions(files: Sequence[Path]) -> pl.DataFrame:
+    """The values of partition columns, as the folders of files name them: a row for each file; empty without any."""
+    rows: list[dict[str, str | None]] = []
+    for file in files:
+        values: dict[str, str | None] = {}
+        for part in file.parts[:-1]:
+            column, is_partition, value = part.partition("=")
+            if is_partition and column:
+                values[unquote(column)] = None if value == _NULL_PARTITION else unquote(value)
+        rows.append(values)
+    for file, values in zip(files, rows, strict=True):
+        if values.keys() != rows[0].keys():
+            named = [listed(columns) for columns in (rows[0], values)]
+            msg = f"All files need the same partition columns: {files[0]} has {named[0]}, and {file} has {named[1]}."
+            raise ArgumentError(msg)
+    if not rows[0]:
+        return pl.DataFrame()
+    # as polars reads the names of folders: dates and numbers where all values are some
+    texts = pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String))
+    return texts.select(_as_read(column) for column in texts).with_columns(pl.Series(_FILE, list(map(str, files))))
+
+
+def _as_read(texts: pl.Series) -> pl.Series:
+    """The values of a partition column as whole numbers, numbers or dates, where all of them are."""
+    if texts.str.contains("^-?0[0-9]").any():
+        return texts  # codes such as 007
+    for values in (
+        texts.cast(pl.Int64, strict=False),
+        texts.cast(pl.Float64, strict=False),
+        texts.str.to_date("%Y-%m-%d", strict=False),
+    ):
+        if values.null_count() == texts.null_count():
+            return values
+    return texts
+
+
+@telling("opened the file")
+def _with_partitions(rows: pl.LazyFrame, partitions: pl.DataFrame) -> pl.LazyFrame:
+    """The rows with their partition columns; a column that files hold themselves is theirs."""
+    present = rows.collect_schema()
+    files = partitions[_FILE]
+    added: list[pl.Expr] = []
+    for column in partitions.drop(_FILE):
+        if column.name not in present:
+            values = pl.col(_FILE).replace_strict(files, column, return_dtype=column.dtype)
+            added.append(values.alias(column.name))
+    return rows.with_columns(added).drop(_FILE)
 
 
 def _matching(file: Path) -> list[Path]:
@@ -72,41 +173,43 @@ def _matching(file: Path) -> list[Path]:
     names = glob.glob(str(file), recursive=True)  # noqa: PTH207 - of a path it would fit hidden files too
     files = list(map(Path, sorted(names)))
     if not files:
-        msg = f"No file fits {str(file)!r}."
+        msg = f"No file matches the pattern {str(file)!r}."
         raise ArgumentError(msg)
     return files
 
 
-def check_outputs(outputs: Mapping[str, Path], data: Path | None) -> None:
-    """Refuse files whose folder is missing, which hold the data, come twice, or have the wrong extension."""
+def check_outputs(outputs: Mapping[str, Path], data: Path | None, *, summary: Path | None = None) -> None:
+    """Refuse files whose folder is missing, which hold the data, come twice, or have the wrong extension.
+
+    A `summary` that others add to may have any extension.
+    """
     sources = _matching(data) if data is not None and outputs else []
     for flag, file in outputs.items():
         extension = PAGES.get(flag)
         if extension is None:
             _writer(file)
-        elif file.suffix != extension:
-            msg = f"{file} is to hold a page of kind {extension}; call it so."
+        elif file.suffix != extension and not (flag == "markdown" and summary is not None and _is_same(file, summary)):
+            msg = f"`{flag}` is written to a file whose name ends in {extension}, and {str(file)!r} does not."
             raise ArgumentError(msg)
         if not file.parent.is_dir():
             msg = f"{file} cannot be written: there is no folder {str(file.parent)!r}."
             raise ArgumentError(msg)
         for source in sources:
             _check_source(file, source)
-    for one, other in itertools.combinations(outputs.values(), 2):
-        if _is_same(one, other):
-            flags = " and ".join(map("`{}`".format, outputs))
-            msg = f"{flags} are to be written to files of their own."
+    for one, other in itertools.combinations(outputs.items(), 2):
+        if _is_same(one[1], other[1]):
+            msg = f"`{one[0]}` and `{other[0]}` both name {str(one[1])!r}: write them to files of their own."
             raise ArgumentError(msg)
 
 
 def _check_source(output: Path, source: Path) -> None:
     """Refuse to write over a file of the data, by whatever name, or into a folder of them."""
     if source.is_dir() and output.resolve().is_relative_to(source.resolve()):
-        msg = f"{output} is in the folder of the data, {str(source)!r}; write elsewhere."
+        msg = f"{output} is in the folder of the data, {str(source)!r}; write it to another folder."
         raise ArgumentError(msg)
     files = source.rglob("*") if source.is_dir() else [source]
     if any(_is_same(output, file) for file in files):
-        msg = f"{output} is the file of the data; write to another one."
+        msg = f"{output} is the file of the data; write to another file."
         raise ArgumentError(msg)
 
 

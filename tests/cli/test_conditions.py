@@ -1,0 +1,160 @@
+"""Conditions of `--fail-if`: on values of all rows, on disparities, and on changes from one model to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from command_line import ARGUMENTS, called, written
+
+import tidyfair as tf
+from tidyfair.cli.fail_if import conditions_of
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("few_draws")
+CALL = [*ARGUMENTS[:-4], "--by", "race"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [("accuracy < 0.6", 0), ("accuracy < 0.8", 3), ("accuracy < 0.69", 4), ("miss_rate > 0.5", 0)],
+)
+def test_gate_on_all_rows_equals_that_of_the_library(
+    condition: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = lending(2_000)
+    name, side, limit = condition.split()
+    allowed = {"above" if side == "<" else "below": float(limit)}
+    gate = tf.check(getattr(tf, name), **allowed)
+    verdict = gate(data, "repaid", "approved", pos_label="yes")[".verdict"].item()
+    assert verdict == {0: "pass", 3: "fail", 4: "not enough evidence"}[code]
+    given, out, _ = called(capsys, "audit", written(data, tmp_path), *CALL, "--fail-if", condition)
+    assert given == code
+    assert f" {verdict} " in out.partition("Verdicts")[2]
+    assert f"\n{verdict.upper()}: 1 condition checked" in out.partition("Verdicts")[0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("accuracy > 0.9", "`--fail-if`: accuracy should be large: write < in 'accuracy > 0.9'"),
+        ("accuracy < 70", "accuracy lies between 0 and 1: 70 percent is 'accuracy < 0.7'"),
+        ("mae > 3", "mae is about numbers, which these predictions are not"),
+        ("divergence_from_rest > 0.1", "divergence_from_rest_group_maximum(race) > 0.1"),
+    ],
+)
+def test_wrong_gates_on_all_rows_are_refused(
+    condition: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = called(capsys, "audit", written(lending(60), tmp_path), *CALL, "--fail-if", condition)
+    assert code == 2
+    assert expected in err
+
+
+def _models(folder: Path) -> tuple[pl.DataFrame, list[str]]:
+    decided = pl.when(pl.col("score") > 0.45).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    wrong = pl.when(pl.col("sex") == "male").then(pl.lit("no")).otherwise(pl.col("approved").cast(pl.String))
+    data = lending(2_000).with_columns(pl.col("approved").cast(pl.String), newer=decided, wrong=wrong)
+    file = written(data, folder)
+    return data, ["compare", file, "--truth", "repaid", "--pos-label", "yes", "--by", "sex", "--one", "approved"]
+
+
+def test_changes_are_judged_by_one_sided_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, call = _models(tmp_path)
+    for other in ("newer", "wrong"):
+        bounds = tf.compare_models(tf.accuracy, tf.demographic_parity("sex", min_n=30, unknown="apart"))(
+            data, "repaid", one="approved", other=other, pos_label="yes", conf_level=0.9
+        )
+        (low, high), (low_of_parity, high_of_parity) = bounds.select(".lower", ".upper").rows()
+        expected = {
+            f"change in accuracy < {low - 0.001:.5f}": 0,
+            f"change in accuracy < {low + 0.001:.5f}": 4,
+            f"change in accuracy < {high + 0.001:.5f}": 3,
+            f"change in demographic_parity(sex) > {high_of_parity + 0.001:.5f}": 0,
+            f"change in demographic_parity(sex) > {low_of_parity - 0.001:.5f}": 3,
+        }
+        for condition, code in expected.items():
+            given, out, _ = called(capsys, *call, "--other", other, "--fail-if", condition)
+            assert (condition, given) == (condition, code)
+            assert f"{low:.3f} to {high:.3f}" in out or "accuracy" not in condition
+
+
+def test_failing_changes_are_adjusted_for_their_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, call = _models(tmp_path)
+    compared = tf.compare_models(tf.accuracy)
+    options: dict[str, Any] = {"one": "approved", "other": "wrong", "pos_label": "yes"}
+    (alone,) = compared(data, "repaid", **options, conf_level=0.9)[".upper"]
+    (of_two,) = compared(data, "repaid", **options, conf_level=0.95)[".upper"]
+    limit = (alone + of_two) / 2
+    beyond = ["--other", "wrong", "--fail-if", f"change in accuracy < {limit:.6f}"]
+    assert called(capsys, *call, *beyond)[0] == 3
+    assert called(capsys, *call, *beyond, "--fail-if", "change in demographic_parity(sex) > 0.9")[0] == 4
+    assert called(capsys, *call, *beyond, "--fail-if", "change in demographic_parity(sex) > 0.01")[0] == 3
+
+
+def test_change_of_a_disparity_with_groups_left_out_never_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, call = _models(tmp_path)
+    condition = ["--other", "newer", "--fail-if", "change in demographic_parity(race) > 0.9"]
+    assert called(capsys, *call, *condition, "--min-n", "0")[0] == 0
+    code, out, _ = called(capsys, *call, *condition, "--min-n", "100")
+    assert code == 4
+    assert "demographic_parity(race) cannot pass: groups left out are Native." in out
+
+
+def test_change_of_a_score_metric_is_that_of_the_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(600).with_columns(again=(pl.col("score") + pl.col("weight")) / 4)
+    call = ["compare", written(data, tmp_path), "--truth", "repaid", "--pos-label", "yes", "--one", "score"]
+    call += ["--other", "again", "--threshold", "0.5", "--fail-if", "change in roc_auc < -0.01"]
+    one, other = (
+        tf.roc_auc(data, "repaid", probs=name, pos_label="yes")[".estimate"].item() for name in ("score", "again")
+    )
+    code, out, _ = called(capsys, *call)
+    assert code == 3
+    assert f"{one:.3f}" in out
+    assert f"{other - one:.3f} (" in out
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("accuracy < 0.7", "write 'change in accuracy < 0.7', and mean the other model less the first one"),
+        ("change in accuracy > 0.1", "accuracy should be large: write <"),
+        ("change in accuracy < -3", "accuracy changes by less than 1"),
+        ("change in base_rate < 0", "base_rate reads no predictions, so that models do not change it"),
+        ("change in equalized_odds > 0.1", "write 'change in equalized_odds(sex) > 0.1'"),
+        ("change in roc_auc < 0", "roc_auc is about scores: `--one` and `--other` name scores where `--threshold`"),
+    ],
+)
+def test_wrong_conditions_on_changes_are_refused(
+    condition: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, call = _models(tmp_path)
+    code, out, err = called(capsys, *call, "--other", "newer", "--fail-if", condition)
+    assert (code, out) == (2, "")
+    assert expected in err
+
+
+def test_conditions_name_one_group_and_everybody_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(2_000)
+    sides = tf.privileged({"race": "White"})
+    call = [written(data, tmp_path), *ARGUMENTS[:-4], "--by", "race=White", "--metric", "statistical_parity_difference"]
+    expected = tf.statistical_parity_difference(sides)(
+        data, estimate="approved", pos_label="yes", interval="auto"
+    ).select(".estimate", ".lower", ".upper")
+    value, low, high = expected.row(0)
+    condition = ["--fail-if", "average_odds_difference(race=White) > 0.5"]
+    code, out, _ = called(capsys, "audit", *call, *condition)
+    assert code == 0
+    assert f"{value:.3f} ({low:.3f} to {high:.3f})" in out
+    assert "privileged" in out
+    code, _, err = called(capsys, "audit", *call[:-3], "race", "--metric", "average_odds_difference")
+    assert code == 2
+    assert "compares two sides: name the value of one of them, such as 'race=White'" in err
+    (read,) = conditions_of(["average_odds_difference(sex=1) > 0.5"], pl.Schema({"sex": pl.Int64()}), [])
+    assert read.metric.by == tf.demographic_parity(tf.privileged({"sex": 1})).by

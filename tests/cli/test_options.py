@@ -1,0 +1,157 @@
+"""Options of the command line: what a call in Python takes, and the same numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+import pytest
+from command_line import called, written
+
+import tidyfair as tf
+from tidyfair.cli.parser import parser
+from tidyfair.datasets import lending
+from tidyfair.specs.options import CallOptions, GroupCallOptions, GroupOptions
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("few_draws")
+DECIDED = {
+    "design": "designs of surveys are made of many columns, in Python",
+    "parts": "intervals are computed by parts wherever they need to be",
+    "keep_rows": "a tally is not kept",
+    "on_undefined": "values are undefined in tables, and a note says which",
+    "explain": "tables always say where disparities are",
+}
+"""Options of calls that the command line decides for itself, and why."""
+
+
+def _commands() -> dict[str, argparse.ArgumentParser]:
+    every = parser()._actions  # noqa: SLF001 - argparse has no public list of its commands
+    (commands,) = [action.choices for action in every if action.dest == "command"]
+    return dict(cast("Any", commands))
+
+
+def test_audit_has_every_option_of_a_call() -> None:
+    options = {action.dest for action in _commands()["audit"]._actions}  # noqa: SLF001 - as above
+    in_python = {*GroupCallOptions.__annotations__, *GroupOptions.__annotations__, "truth", "estimate", "by"}
+    assert in_python - options == set(DECIDED)
+
+
+def test_report_and_compare_have_the_options_of_a_call_that_they_accept() -> None:
+    common = {*CallOptions.__annotations__, *GroupOptions.__annotations__, "truth", "by"} - set(DECIDED)
+    for command, without in {
+        "report": {"group_by"},
+        "compare": {"probs", "interval", "score_bins", "top_k", "top_fraction"},
+    }.items():
+        options = {action.dest for action in _commands()[command]._actions}  # noqa: SLF001 - as above
+        assert common - options == without
+
+
+def test_every_option_has_help_and_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, command in _commands().items():
+        for action in command._actions:  # noqa: SLF001 - as above
+            assert action.help
+            if action.option_strings and action.dest not in {"labels", "unknown_values", "na_rm", "help"}:
+                assert action.option_strings[0] == f"--{action.dest.replace('_', '-')}"
+        with pytest.raises(SystemExit):
+            command.parse_args(["--help"])
+        shown = capsys.readouterr().out
+        assert ("exit codes:" in shown) == (name in {"audit", "report", "compare"})
+
+
+@pytest.mark.parametrize(
+    ("flags", "options"),
+    [
+        (["--top-k", "150"], {"top_k": 150}),
+        (["--top-fraction", "0.3"], {"top_fraction": 0.3}),
+        (["--threshold", "0.5", "--score-bins", "100"], {"threshold": 0.5, "score_bins": 100}),
+        (["--threshold", "0.5", "--case-weights", "weight"], {"threshold": 0.5, "case_weights": "weight"}),
+        (["--threshold", "0.5", "--frequency-weights", "often"], {"threshold": 0.5, "frequency_weights": "often"}),
+        (["--threshold", "0.5", "--cluster", "office"], {"threshold": 0.5, "cluster": "office"}),
+        (["--threshold", "0.5", "--conf-level", "0.8"], {"threshold": 0.5, "conf_level": 0.8}),
+        (
+            ["--threshold", "0.5", "--interval", "bootstrap", "--times", "50", "--seed", "3"],
+            {"threshold": 0.5, "interval": "bootstrap", "times": 50, "seed": 3},
+        ),
+        (["--threshold", "0.5", "--interval", "none"], {"threshold": 0.5, "interval": None}),
+        (["--threshold", "0.5", "--no-na-rm"], {"threshold": 0.5, "na_rm": False}),
+        (
+            ["--threshold", "0.5", "--label", "yes", "--label", "no"],
+            {"threshold": 0.5, "labels": ["yes", "no"]},
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+@pytest.mark.filterwarnings("ignore::tidyfair.SelectionWarning")
+def test_options_give_the_numbers_of_the_library(
+    flags: list[str], options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = lending(400).with_columns(
+        often=pl.int_range(400) % 3, office=pl.int_range(400) % 40, repaid=pl.col("repaid").cast(pl.String)
+    )
+    output = tmp_path / "result.parquet"
+    call = ["audit", written(data, tmp_path), "--truth", "repaid", "--probs", "score", "--pos-label", "yes"]
+    assert called(capsys, *call, "--by", "sex", *flags, "--output", str(output))[:2] == (0, "")
+    result = pl.read_parquet(output)
+    metrics = tf.metric_set(tf.accuracy, tf.sens, tf.roc_auc, tf.demographic_parity("sex", min_n=30, unknown="apart"))
+    given: dict[str, Any] = {"interval": "auto", "pos_label": "yes", **options}
+    expected = metrics(data, "repaid", probs="score", **given)
+    wanted = [name for name in (".estimate", ".lower", ".upper") if name in expected.columns]
+    assert ".lower" in wanted or options["interval"] is None
+    assert {*wanted} == {".estimate", ".lower", ".upper"} & {*result.columns}
+    by_key = {row[:2]: row[2:] for row in result.select(".metric", ".by", *wanted).rows()}
+    for row in expected.select(".metric", ".by", *wanted).rows():
+        if options.get("interval") != "bootstrap" or row[1] is None:
+            assert by_key[row[:2]] == pytest.approx(row[2:], nan_ok=True)
+
+
+def test_several_columns_of_scores_are_those_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores = lending(300)["score"]
+    data = pl.DataFrame({
+        "y": ["a", "b", "c"] * 100, "p": ["a", "c", "c"] * 100, "g": ["u", "v"] * 150,
+        "sa": scores * 0.5, "sb": scores * 0.3, "sc": 1 - scores * 0.8,
+    })  # fmt: skip
+    output = tmp_path / "result.parquet"
+    call = ["audit", written(data, tmp_path), "--truth", "y", "--estimate", "p", "--by", "g", "--output", str(output)]
+    unordered = called(capsys, *call, "--probs", "sa", "--probs", "sb", "--probs", "sc")
+    assert unordered[0] == 2
+    assert "write `--probs LABEL=COLUMN` for each label" in unordered[2]
+    assert called(capsys, *call, "--probs", "a=sa", "--probs", "c=sc", "--probs", "b=sb")[0] == 0
+    result = pl.read_parquet(output)
+    expected = tf.roc_auc(data, "y", probs={"a": "sa", "b": "sb", "c": "sc"}, estimator="one_vs_rest")[
+        ".estimate"
+    ].item()
+    assert result.filter(pl.col(".metric") == "roc_auc", pl.col(".by").is_null())[".estimate"].item() == expected
+
+
+def test_metric_flag_adds_an_ordinary_metric(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(500)
+    call = [written(data, tmp_path), "--truth", "repaid", "--pos-label", "yes", "--by", "sex", "--metric", "mcc"]
+    output, groups = tmp_path / "result.parquet", tmp_path / "groups.parquet"
+    files = ["--output", str(output), "--output-groups", str(groups)]
+    assert called(capsys, "audit", *call, "--estimate", "approved", *files)[0] == 0
+    value = tf.mcc(data, "repaid", "approved", pos_label="yes")[".estimate"].item()
+    assert pl.read_parquet(output).filter(pl.col(".metric") == "mcc")[".estimate"].to_list() == [value]
+    of_groups = tf.mcc.difference("sex").by_group(data, "repaid", "approved", pos_label="yes")
+    shown = pl.read_parquet(groups).filter(pl.col(".metric") == "mcc", pl.col(".by") == "sex")
+    assert shown[".estimate"].to_list() == of_groups[".estimate"].to_list()
+
+
+def test_several_rules_for_decisions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["audit", written(lending(60), tmp_path), "--truth", "repaid", "--probs", "score", "--by", "sex"]
+    code, _, err = called(capsys, *call, "--threshold", "0.5", "--top-k", "9")
+    assert code == 2
+    assert "`--threshold` and `--top-k` each make decisions of scores: give one of them." in err
+    for wrong, expected in {("--conf-level", "95"): "`--conf-level`", ("--times", "0"): "`--times`"}.items():
+        code, _, err = called(capsys, *call, "--threshold", "0.5", *wrong)
+        assert code == 2
+        assert expected in err
+
+
+def test_abbreviations_of_options_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        called(capsys, "audit", "--trut", "repaid")
+    assert stopped.value.code == 2

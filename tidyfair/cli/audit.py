@@ -1,0 +1,510 @@
+"""The commands `audit` and `report`: rates by group and disparities, with verdicts, pages and files on request."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from tidyfair.audits.usual_metrics import UsualMetrics
+from tidyfair.cli.documents import Document, Part, in_words
+from tidyfair.cli.fail_if import SIDES, comparison_of, gate_of
+from tidyfair.cli.flags import as_flags
+from tidyfair.cli.folds import over_outer_groups, pooled
+from tidyfair.cli.headlines import differences_in_words, exit_code_of, verdicts_in_words
+from tidyfair.cli.inputs import groups_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
+from tidyfair.cli.named_audits import file_named_audit
+from tidyfair.cli.outputs import Outputs, as_json, records
+from tidyfair.cli.terminal import note, tell
+from tidyfair.errors import ArgumentError, ConstantWarning, UndefinedWarning
+from tidyfair.inference.gates import FAIL, PASS, UNSURE
+from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.metrics.catalog import metric_named
+from tidyfair.reports.findings import percent
+from tidyfair.reports.page import report
+from tidyfair.reports.reproduction import how_to_repeat
+from tidyfair.reports.sections import missing_of
+from tidyfair.reports.tables import groups_side_by_side, one_below_the_other
+from tidyfair.specs.groups import Privileged
+from tidyfair.specs.options import Options
+from tidyfair.specs.result_columns import key_columns
+from tidyfair.tallies.files import write
+from tidyfair.tallies.tally import ESTIMATE
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from tidyfair.audits.usual_metrics import Predictions
+    from tidyfair.cli.inputs import Inputs
+    from tidyfair.inference.gates import Gate
+    from tidyfair.metric_sets import GroupwiseFactory
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+Key: TypeAlias = "tuple[str, str | None]"
+"""The name of a metric, and the feature whose groups it compares."""
+_CONFIDENCE = 0.95
+_NAME = "\0name"
+_EVERYBODY = "all rows"
+_MANY = 30
+"""Groups beyond which a feature is likely to be a number, and neither all groups nor undefined values are listed."""
+_INTERVAL = 0.95
+
+
+def audit(options: Namespace) -> int:
+    """An audit of a file of predictions: one that has a name, or the usual metrics."""
+    if vars(options).get("as") is not None:
+        return file_named_audit(options)
+    for flag in ("to", "within"):
+        if getattr(options, flag, None) is not None:
+            msg = f"`{flag}` goes with `as`, the name of an audit."
+            raise ArgumentError(msg)
+    set_defaults(options)
+    return _usual_audit(options)
+
+
+def _usual_audit(options: Namespace) -> int:
+    outputs = Outputs.of(options)
+    is_report = options.command == "report"
+    pages = ["html", "markdown"] if is_report else ["html"]
+    pages = [flag for flag in pages if flag in outputs]
+    _check_pages(pages, options.group_by)
+    inputs = read_inputs(options)
+    audited = _Audited.of(options, inputs)
+    code = exit_code_of(audited.verdicts)
+    needs_results = bool(outputs.files.keys() - {*pages}) or not pages
+    # a page has notes of its own on what is undefined
+    notes = audited.remarks_on_results() if needs_results else []
+    notes += audited.remarks_on_rows()
+    if pages:
+        _write_pages(pages, outputs, options, audited)
+    if needs_results:
+        _write(outputs, options, audited, notes, code)
+    if pages and not outputs.takes_stdout and audited.gate:
+        # a page shows its verdicts, and so does the terminal beside it
+        _document(audited, verdicts_only=True).print()
+    for text in notes:
+        note(text)
+    return code
+
+
+@dataclass(frozen=True)
+class _Audited:
+    """The rows as they were counted, and what is computed of them."""
+
+    options: Namespace
+    inputs: Inputs
+    metrics: UsualMetrics
+    tally: Tally
+    gate: Gate | None
+    verdicts: pl.DataFrame | None
+
+    @classmethod
+    def of(cls, options: Namespace, inputs: Inputs) -> _Audited:
+        """Check what is asked for, and count the rows."""
+        more = added_metrics(options, inputs)
+        metrics = UsualMetrics.of(inputs.features, inputs.kind, groups=groups_of(options), more=more)
+        gate = _gate(options, inputs, [by.text for by in metrics.bys])
+        call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate}
+        counting = dict(inputs.counting)
+        if "cluster" not in counting:
+            # intervals need to see how much sums vary from part to part
+            counting["parts"] = inputs.reading.get("seed", 0)
+        tally = metrics.everything(*(gate.metrics if gate else ())).tally(**call, **counting)
+        metrics.results.run.check_occurs(tally, Options(**inputs.reading))
+        verdicts = gate.compute(tally, on_undefined="ignore", **inputs.judged_by) if gate else None
+        return cls(options, inputs, metrics, tally, gate, verdicts)
+
+    @property
+    def has_outer_groups(self) -> bool:
+        """Whether there are several sets of predictions."""
+        return bool(self.tally.outer_columns)
+
+    @property
+    def min_n(self) -> int:
+        """The rows of the smallest group that is shown."""
+        return self.options.min_n
+
+    @cached_property
+    def results(self) -> pl.DataFrame:
+        """Metrics of all rows and disparities, with their intervals, in each outer group."""
+        return self._results(self.tally)
+
+    @cached_property
+    def pooled_results(self) -> pl.DataFrame:
+        """The same of all outer groups together."""
+        return self._results(pooled(self.tally)) if self.has_outer_groups else self.results
+
+    @cached_property
+    def groups(self) -> pl.DataFrame:
+        """The values of groups, with their intervals, in each outer group."""
+        return self._groups(self.tally)
+
+    @cached_property
+    def pooled_groups(self) -> pl.DataFrame:
+        """The same of all outer groups together."""
+        return self._groups(pooled(self.tally)) if self.has_outer_groups else self.groups
+
+    def _results(self, tally: Tally) -> pl.DataFrame:
+        return self.metrics.results.compute(tally, explain=True, on_undefined="ignore", **self.inputs.reading)
+
+    def _groups(self, tally: Tally) -> pl.DataFrame:
+        more: dict[str, Any] = {"simultaneous": True} if self.options.simultaneous else {}
+        return self.metrics.groups.compute_by_group(tally, on_undefined="ignore", **self.inputs.reading, **more)
+
+    def remarks_on_results(self) -> list[str]:
+        """Sentences on features with very many groups, and on undefined values."""
+        remarks, many = _remarks_on_many_groups(self.pooled_groups)
+        return remarks + self._undefined(many)
+
+    def remarks_on_rows(self) -> list[str]:
+        """Sentences on rows that are left out, and on decisions that are all the same."""
+        inputs = self.inputs
+        notes = remarks_on_missing(missing_of(self.tally).select("column", "missing").rows())
+        # the range of the scores matters only where all decisions are the same
+        threshold = inputs.counting.get("threshold")
+        if threshold is not None and self.tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
+            notes += remarks_on_threshold(inputs.data, threshold, [inputs.counting["probs"]])
+        return notes
+
+    def _undefined(self, many: Collection[str]) -> list[str]:
+        """Which values are undefined, except for features with very many groups."""
+        shown = [metric for metric in self.metrics.results if _feature_of(metric) not in many]
+        reading: dict[str, Any] = {**self.inputs.reading, "interval": None}
+        with warnings.catch_warnings(record=True) as caught:
+            for category in (UndefinedWarning, ConstantWarning):
+                warnings.simplefilter("always", category)
+            metric_set(*shown).compute(self.tally, **reading)
+        messages = [str(warning.message).partition(" (on_undefined")[0] for warning in caught]
+        return [as_flags(message, vars(self.options)) for message in messages]
+
+
+def added_metrics(options: Namespace, inputs: Inputs) -> list[Metric | GroupwiseFactory]:
+    """The metrics and disparities that `metric` adds to the usual ones."""
+    has_sides = all(isinstance(feature, Privileged) for feature in inputs.features) and bool(inputs.features)
+    more: list[Metric | GroupwiseFactory] = []
+    for name in options.metric or ():
+        metric = metric_named(name)
+        if metric is not None and not metric.definition.compares:
+            check_kind("metric", [metric], inputs.kind)
+            more.append(metric)
+            continue
+        factory = comparison_of(name, "metric", has_sides=has_sides)
+        check_kind("metric", [factory.typical], inputs.kind)
+        more.append(factory)
+    return more
+
+
+def _feature_of(metric: Metric | GroupwiseMetric) -> str | None:
+    """The feature that a metric compares groups by, as results show it."""
+    return metric.by.text if isinstance(metric, GroupwiseMetric) else None
+
+
+def _remarks_on_many_groups(groups: pl.DataFrame) -> tuple[list[str], set[str]]:
+    """Sentences on features that have very many groups, and their names."""
+    sizes = groups.group_by(".by", ".group", maintain_order=True).agg(pl.col(".n").max()).drop_nulls(".by")
+    counts = sizes.group_by(".by", maintain_order=True).agg(pl.len().alias("groups"), pl.col(".n").median())
+    many = counts.filter(pl.col("groups") > _MANY)
+    remarks: list[str] = []
+    for by, number, median in many.rows():
+        text = f"{by!r} has {number:,} groups, half of which have no more than {median:,.0f} rows"
+        remarks.append(f"{text}: put numbers into bands, and rare values together.")
+    return remarks, set(many[".by"])
+
+
+def _gate(options: Namespace, inputs: Inputs, features: Sequence[str]) -> Gate | None:
+    """The limits that `fail_if` sets for these predictions."""
+    confidence = confidence_of(options)
+    if confidence is None:
+        return None
+    gate = gate_of(options.fail_if, confidence, inputs.schema, features, groups_of(options))
+    check_kind("fail_if", gate.metrics, inputs.kind)
+    return gate
+
+
+def confidence_of(options: Namespace) -> float | None:
+    """How sure verdicts must be; None where none are asked for."""
+    if options.fail_if:
+        return _CONFIDENCE if options.confidence is None else options.confidence
+    if options.confidence is not None:
+        msg = (
+            "`confidence` is the confidence level of the verdicts of `fail_if`, and there are none without it; that of "
+            "intervals is `conf_level`."
+        )
+        raise ArgumentError(msg)
+    return None
+
+
+def check_kind(flag: str, metrics: Iterable[Metric | GroupwiseMetric], kind: Predictions) -> None:
+    """Refuse metrics of numbers for labels, and the reverse."""
+    for metric in metrics:
+        if (metric.kind == "numeric") != (kind == "numbers"):
+            content = "labels" if kind == "numbers" else "numbers"
+            msg = f"`{flag}`: {metric.name} is about {content}, which these predictions are not."
+            raise ArgumentError(msg)
+
+
+# Pages
+
+
+def _check_pages(pages: Sequence[str], group_by: Sequence[str] | None) -> None:
+    """Refuse pages of several sets of predictions."""
+    if pages and group_by:
+        flags = " and ".join(f"`{flag}`" for flag in pages)
+        msg = (
+            f"A page is about one set of predictions, and `group_by` makes several: leave it out with {flags}, or "
+            "write the values of each to a file with `output`."
+        )
+        raise ArgumentError(msg)
+
+
+def _write_pages(pages: Sequence[str], outputs: Outputs, options: Namespace, audited: _Audited) -> None:
+    """Write a report that ends with the command line that made it."""
+    inputs = audited.inputs
+    settings: dict[str, Any] = {"by": inputs.features, "metrics": audited.metrics.results, "gate": audited.gate}
+    settings |= {name: getattr(options, name) for name in ("min_n", "min_share", "unknown", "unknown_values")}
+    if options.title is not None:
+        settings["title"] = options.title
+    call: dict[str, Any] = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
+    page = report(inputs.data, **call, **settings)
+    page = replace(page, parts=(*page.parts[:-1], how_to_repeat(options.line)))
+    for flag in pages:
+        if flag == "markdown":
+            outputs.write_text(flag, page.markdown())
+        else:
+            page.save(outputs.files[flag])
+            tell(f"{outputs.files[flag]} is written.")
+
+
+# Tables and documents
+
+
+def _write(outputs: Outputs, options: Namespace, audited: _Audited, notes: list[str], code: int) -> None:
+    """Write results to the files that are asked for, or print them."""
+    if "output" in outputs:
+        write(audited.results, outputs.files["output"])
+    if "output_groups" in outputs:
+        write(_without_small(audited.groups, audited.min_n), outputs.files["output_groups"])
+    if "json" in outputs:
+        outputs.write_text("json", as_json(_content(options, audited, notes, code)))
+    if "markdown" in outputs and options.command != "report":
+        outputs.write_text("markdown", _document(audited).markdown(options.line, notes))
+    if not outputs:
+        _document(audited).print()
+    elif audited.gate and not outputs.takes_stdout and "html" not in outputs:
+        _document(audited, verdicts_only=True).print()
+
+
+def _content(options: Namespace, audited: _Audited, notes: list[str], code: int) -> dict[str, Any]:
+    """The content of the JSON document."""
+    tally, min_n = audited.tally, audited.min_n
+    inputs = audited.inputs
+    content: dict[str, Any] = {
+        "command": options.line,
+        "data": {
+            "name": inputs.name,
+            "rows": int(tally.cells["n"].sum()),
+            "truth": inputs.truth,
+            "estimate": inputs.estimate,
+            **{name: value for name, value in inputs.counting.items() if name != "group_by"},
+        },
+        "conf_level": inputs.reading.get("conf_level", _INTERVAL) if inputs.reading["interval"] else None,
+        "results": records(audited.results),
+        "groups": records(_without_small(audited.groups, min_n)),
+    }
+    if audited.has_outer_groups:
+        content["pooled_results"] = records(audited.pooled_results)
+        content["pooled_groups"] = records(_without_small(audited.pooled_groups, min_n))
+    if audited.verdicts is not None and audited.gate is not None:
+        content["confidence"] = audited.gate.confidence
+        content["verdicts"] = records(audited.verdicts)
+    return content | {"exit_code": code, "notes": notes}
+
+
+def _without_small(groups: pl.DataFrame, min_n: int) -> pl.DataFrame:
+    """The values of groups that have enough rows."""
+    return groups.filter(pl.col(".n") >= min_n)
+
+
+def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
+    """The audit as a document: headline, verdicts, disparities, metrics of all rows, groups."""
+    parts: list[Part] = []
+    headline = verdicts_in_words(audited.verdicts)
+    remarks: list[str] = []
+    if audited.verdicts is not None and audited.gate is not None:
+        directions = directions_of(audited.gate.metrics)
+        is_full = audited.options.full
+        parts.append(verdicts_part(audited.verdicts, directions, audited.gate.confidence, is_full=is_full))
+    if not verdicts_only:
+        parts += _results_parts(audited)
+        parts += _group_parts(audited)
+        headline += differences_in_words(audited.metrics.parities, audited.pooled_results)
+        if audited.inputs.reading["interval"]:
+            level = audited.inputs.reading.get("conf_level", _INTERVAL)
+            remarks.append(f"Intervals in parentheses are {percent(level)} confidence intervals.")
+    return Document(_title(audited), tuple(headline), tuple(parts), tuple(remarks))
+
+
+def _title(audited: _Audited) -> str:
+    """What was audited."""
+    inputs, rows = audited.inputs, int(audited.tally.cells["n"].sum())
+    given: list[str] = []
+    if inputs.truth is not None:
+        given.append(f"truth {inputs.truth!r}")
+    if inputs.estimate is not None:
+        given.append(f"predictions {inputs.estimate!r}")
+    if "probs" in inputs.counting:
+        given.append(f"scores {inputs.counting['probs']!r}")
+    if "pos_label" in inputs.reading:
+        given.append(f"event {inputs.reading['pos_label']!r}")
+    return f"Audit of {inputs.name}: {rows:,} rows, {', '.join(given)}"
+
+
+def verdicts_part(
+    verdicts: pl.DataFrame, directions: Mapping[Key, str], confidence: float, *, change: str = "", is_full: bool = True
+) -> Part:
+    """The table of verdicts, with the bounds that decide them; counts of verdicts where there are outer groups.
+
+    Args:
+        verdicts: Values or changes, with their limit and verdict.
+        directions: The direction of each metric.
+        confidence: How sure verdicts are.
+        change: The words before the name of a metric whose change is judged.
+        is_full: Whether the verdicts of all outer groups are shown.
+    """
+    conditions: list[str] = []
+    left_out: dict[str, dict[str, None]] = {}
+    for metric, by, limit, groups in verdicts.select(".metric", ".by", ".limit", ".groups_left_out").rows():
+        name = metric if by is None else f"{metric}({by})"
+        conditions.append(f"{change}{name} {SIDES[directions[metric, by]]} {limit:g}")
+        if groups:
+            left_out.setdefault(name, {}).update(dict.fromkeys(groups))
+    # a disparity with excluded groups never passes
+    remarks = [f"{name} cannot pass: groups left out are {', '.join(groups)}." for name, groups in left_out.items()]
+    named = verdicts.with_columns(pl.Series(".condition", conditions, dtype=pl.String))
+    outer = key_columns(verdicts)
+    if outer and not is_full:
+        return Part("Verdicts", _counts_of_verdicts(named, outer), (), "fails if", tuple(remarks))
+    value = ".change" if ".change" in verdicts.columns else ".estimate"
+    shown = one_below_the_other(named.select(*outer, ".condition", value, ".lower", ".upper", ".verdict"))
+    remarks.append(f"Each end of an interval is a one-sided {percent(confidence)} confidence bound.")
+    if len(verdicts) > 1:
+        remarks.append(
+            "Failures are adjusted for the number of conditions (Holm), so that a value beyond its limit may not fail."
+        )
+    return Part("Verdicts", in_words(shown), (), "fails if", tuple(remarks))
+
+
+def _counts_of_verdicts(verdicts: pl.DataFrame, outer: Sequence[str]) -> pl.DataFrame:
+    """The number of outer groups with each verdict, for each condition, and the names of those that fail."""
+    names = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in outer], separator=", ")
+    is_failure = pl.col(".verdict") == FAIL
+    counts = verdicts.with_columns(names.alias(_NAME)).group_by(".condition", maintain_order=True).agg(
+        *(_count_of(outcome).alias(outcome) for outcome in (FAIL, UNSURE, PASS)),
+        pl.col(_NAME).filter(is_failure).str.join(", ").alias(f"failing {', '.join(outer)}"),
+    )  # fmt: skip
+    return in_words(counts)
+
+
+def _count_of(outcome: str) -> pl.Expr:
+    return (pl.col(".verdict") == outcome).sum().cast(pl.Int64)
+
+
+def directions_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[Key, str]:
+    """The direction of each metric, by its name and feature."""
+    return {(metric.name, _feature_of(metric)): metric.direction for metric in metrics}
+
+
+def _with_base(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with the metric that is the worst of several beside the name of the disparity."""
+    if ".base_metric" not in table.columns:
+        return table
+    base = pl.col(".base_metric")
+    named = pl.when(base != "").then(pl.format("{} ({})", ".metric", base)).otherwise(".metric")
+    return table.with_columns(named.alias(".metric")).drop(".base_metric")
+
+
+def _results_parts(audited: _Audited) -> list[Part]:
+    """The tables of disparities, and of metrics of all rows where there are outer groups."""
+    if not audited.has_outer_groups:
+        return _disparity_parts(audited, "")
+    results, together = audited.results, audited.pooled_results
+    outer = ", ".join(column.name for column in audited.tally.outer_columns)
+    if audited.options.full:
+        metrics = in_words(_of_metrics(results.filter(pl.col(".by").is_null())))
+        of_all_rows = Part(f"Metrics by {outer}", metrics, (), "metric" if "metric" in metrics.columns else "")
+        return [of_all_rows, *_disparity_parts(audited, f" by {outer}")]
+    parts: list[Part] = []
+    for by in (None, *(by.text for by in audited.metrics.bys)):
+        of_feature = pl.col(".by").eq_missing(pl.lit(by))
+        table = _of_metrics(together.filter(of_feature)).rename({".estimate": ".pooled"}, strict=False)
+        compact = over_outer_groups(results.filter(of_feature), table.drop(".by", strict=False))
+        title = f"Metrics over {outer}" if by is None else f"Disparities of {by} over {outer}"
+        parts.append(Part(title, in_words(compact), (), "metric"))
+    remark = f"Pooled: all rows together. Lowest and highest: of a {outer}, which is in parentheses."
+    hint = f"`--full` shows each {outer}; `--output` and `--output-groups` write them."
+    parts[-1] = replace(parts[-1], remarks=(remark, hint))
+    return parts
+
+
+def _of_metrics(results: pl.DataFrame) -> pl.DataFrame:
+    """Metrics with their values and intervals."""
+    hidden = {".n", ".method", ".status", ".group_min", ".group_max", ".base_metric", ".metrics_left_out"}
+    return one_below_the_other(results.drop(*hidden, strict=False))
+
+
+def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
+    """The table of disparities of each feature."""
+    parts: list[Part] = []
+    for by in audited.metrics.bys:
+        disparities = audited.results.filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
+        table = in_words(_with_base(one_below_the_other(disparities)))
+        up_to = "metric" if "metric" in table.columns else ""
+        parts.append(Part(f"Disparities of {by.text}{by_outer}", table, (), up_to))
+    return parts
+
+
+def _group_parts(audited: _Audited) -> list[Part]:
+    """A table of groups for each feature, below the values of all rows."""
+    shows_all = audited.options.full and audited.has_outer_groups
+    groups = audited.groups if shows_all else audited.pooled_groups
+    overall = _without_constants(groups.filter(pl.col(".by").is_null()), audited.metrics.groups)
+    parts: list[Part] = []
+    for by in audited.metrics.bys:
+        of_feature = groups.filter(pl.col(".by") == by.text)
+        shown, hint = _largest(of_feature, is_full=audited.options.full)
+        table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, audited.min_n)
+        is_hidden = (shown[".n"] < audited.min_n).any()
+        remarks = [f"-: hidden, fewer than {audited.min_n} rows."] if is_hidden else []
+        is_overall = pl.col(".by") == _EVERYBODY
+        table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))
+        table = in_words(table.drop(".by"))
+        title = f"Groups of {by.text}"
+        parts.append(Part(title, table, tuple(notes), "rows", (*remarks, *hint)))
+    return parts
+
+
+def _without_constants(overall: pl.DataFrame, metrics: Iterable[Metric | GroupwiseMetric]) -> pl.DataFrame:
+    """The values of all rows without averages over labels that are the same whatever the data."""
+    constant = pl.lit(value=False)
+    for metric in metrics:
+        if isinstance(metric, Metric) and metric.constant_averages:
+            is_average = pl.col(".estimator").is_in(metric.constant_averages)
+            constant |= (pl.col(".metric") == metric.name) & is_average
+    hidden = [name for name in (".estimate", ".lower", ".upper", ".status") if name in overall.columns]
+    return overall.with_columns(pl.when(~constant).then(name).alias(name) for name in hidden)
+
+
+def _largest(groups: pl.DataFrame, *, is_full: bool) -> tuple[pl.DataFrame, list[str]]:
+    """The largest groups of a feature that has many, and a sentence that says so."""
+    sizes = groups.group_by(".group", maintain_order=True).agg(pl.col(".n").max())
+    if is_full or len(sizes) <= _MANY:
+        return groups, []
+    largest = sizes.sort(".n", descending=True, maintain_order=True).head(_MANY)[".group"]
+    hint = f"The {_MANY} largest of {len(sizes):,} groups; `--full` shows all, and `--output-groups` writes them."
+    return groups.filter(pl.col(".group").is_in(largest.to_list())), [hint]

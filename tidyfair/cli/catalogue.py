@@ -1,0 +1,231 @@
+"""The commands `metrics` and `datasets`: what there is."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.cli.fail_if import SIDES
+from tidyfair.cli.outputs import Outputs, as_json, plain_rows
+from tidyfair.cli.terminal import show
+from tidyfair.datasets import lending
+from tidyfair.errors import ArgumentError, nearest
+from tidyfair.escapes import visible
+from tidyfair.metric_sets import COMPARISONS, Metric
+from tidyfair.metrics import fairness
+from tidyfair.metrics.catalog import (
+    catalogue,
+    comparison_named,
+    factories,
+    formula_of,
+    metric_named,
+    names_of_metrics,
+    source_of,
+)
+from tidyfair.metrics.other_names import expression_for
+from tidyfair.tallies.files import write
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tidyfair.metric_sets import GroupwiseFactory
+
+__all__: list[str] = []
+
+_WIDTH = 80
+_INDENT = 14
+"""The column at which facts begin, after their names."""
+_READS = {"truth": "--truth", "estimate": "--estimate", "probs": "--probs"}
+_DIRECTIONS = {
+    "maximize": "larger is better",
+    "minimize": "smaller is better",
+    "zero": "0 is best",
+    "one": "1 is best",
+}
+_STATISTICS = {
+    "tp": "true positives",
+    "fp": "false positives",
+    "fn": "false negatives",
+    "tn": "true negatives",
+    "positives": "rows with the event",
+    "negatives": "rows without the event",
+    "selected": "rows predicted as the event",
+    "instances": "rows",
+}
+"""What formulas count, in words."""
+_LIMITS = {"<": 0.8, ">": 0.1}
+"""Limits of examples."""
+_NAMES = r"(?:van )?[A-Z][\w-]+(?: (?:et al\.|&|and|[A-Z][\w-]+))*"
+_CITATION = re.compile(rf"(?:(?<=\. )|^){_NAMES} \(\d{{4}}\)(?:, \(\d{{4}}\))?[^;]*?\.(?= [A-Z]|$)")
+"""A sentence that is a paper, such as Hardt et al. (2016), Equality of opportunity in supervised learning."""
+_CITED = re.compile(r"\(((?:[^()]*, )?[A-Z][^()]*, \d{4})\.?\)")
+"""A paper in parentheses, such as (Hand and Till, 2001)."""
+
+
+def metrics(options: Namespace) -> int:
+    """The list of metrics, or what some of them are."""
+    outputs = Outputs.of(options)
+    if options.name:
+        shown = [explanation_of(name) for name in options.name]
+        print("\n\n".join(shown))
+        return 0
+    every = catalogue()
+    if "output" in outputs:
+        write(every, outputs.files["output"])
+    if "json" in outputs:
+        outputs.write_text("json", as_json({"metrics": plain_rows(every)}))
+    if outputs:
+        return 0
+    for kind in every["kind"].unique(maintain_order=True):
+        of_kind = every.filter(kind=kind)
+        ranges = [f"{low:g} to {high:g}" for low, high in of_kind.select("lower", "upper").rows()]
+        formula = pl.col("formula").fill_null("(several lines)")
+        show(f"Metrics of kind {kind}", of_kind.select("name", formula, pl.Series("range", ranges), "direction"))
+    print("`tidyfair metrics NAME` explains one, with its formula, source, and the disparities that are built on it.")
+    return 0
+
+
+def explanation_of(name: str) -> str:
+    """A metric in words, with its formula, range, direction and source, and the disparities that are built on it.
+
+    Raises:
+        ArgumentError: For an unknown name; the message has the nearest one.
+    """
+    if metric := metric_named(name):
+        return _explained_metric(metric)
+    if factory := comparison_named(name):
+        return _explained_comparison(factory)
+    metrics = names_of_metrics()
+    expression = expression_for(name, metrics, fairness.__all__)
+    if expression is not None:
+        ours = expression.partition("(")[0].replace(".", "_")
+        return f"{visible(name)} is {expression} here.\n\n{explanation_of(ours)}"
+    msg = f"There is no metric {name!r}.{nearest(name, [*metrics, *fairness.__all__])} `tidyfair metrics` lists all."
+    raise ArgumentError(msg)
+
+
+def _explained_metric(metric: Metric) -> str:
+    """The explanation of a metric."""
+    low, high = metric.range
+    meaning, source = _prose(metric)
+    facts = {
+        "formula": formula_of(metric) or "several lines, see below",
+        "where": _statistics(metric),
+        "range": f"{low:g} to {high:g}; {_DIRECTIONS[metric.direction]}",
+        "reads": ", ".join(flag for role, flag in _READS.items() if role in metric.definition.reads),
+        "options": ", ".join(f"{name}={value!r}" for name, value in metric.options.items()),
+        "source": source,
+        **_other_names(metric.name if metric.base is None else metric.base.name, metric.name),
+        "disparities": _disparities(metric),
+        "gate": f"--fail-if '{metric.name} {SIDES[metric.direction]} {_LIMITS[SIDES[metric.direction]]}'",
+    }
+    if metric.definition.compares:
+        # it compares a group with others, and has no value of all rows
+        del facts["gate"]
+    return _written(metric.name, meaning, facts, [source_of(metric.definition.function)])
+
+
+def _prose(metric: Metric) -> tuple[str, str]:
+    """The docstring of a formula without its example, and the papers that it cites."""
+    docstring = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>> ")[0]
+    words: list[str] = []
+    cited: list[str] = []
+    for paragraph in docstring.strip().split("\n\n"):
+        text = " ".join(paragraph.split())
+        cited += _CITATION.findall(text)
+        words.append(_CITATION.sub("", text).strip())
+    cited += [paper for text in words for paper in _CITED.findall(text)]
+    return "\n".join(filter(None, words)), "; ".join(text.rstrip(". ") for text in cited)
+
+
+def _statistics(metric: Metric) -> str:
+    """What the formula reads, in words, as far as it has a name."""
+    words: list[str] = []
+    for need in metric.definition.needs:
+        if need in _STATISTICS:
+            words.append(f"{need}: {_STATISTICS[need]}")
+        elif (part := metric_named(need)) is not None:
+            meaning = part.meaning.partition(";")[0].partition(".")[0]
+            words.append(f"{need}: {meaning[0].lower()}{meaning[1:]}")
+    return "; ".join(words)
+
+
+def _other_names(name: str, shown: str) -> dict[str, str]:
+    """The other names of a metric, here and in other libraries."""
+    names: dict[str, list[str]] = {"aliases": [], "elsewhere": []}
+    for row in catalogue().filter(name=name).select(*names).rows(named=True):
+        names |= row
+    here = [other for other in (name, *names["aliases"]) if other != shown]
+    return {"also called": ", ".join(here), "elsewhere": ", ".join(names["elsewhere"])}
+
+
+def _disparities(metric: Metric) -> str:
+    """The disparities that compare a metric, those of the field first."""
+    names: list[str] = []
+    for factory in factories():
+        compared = (*factory.metrics, *factory.less)
+        if any(other.definition == metric.definition for other in compared):
+            names.append(factory.name)
+    if not metric.definition.compares:
+        names += [f"{metric.name}_{way}" for way in COMPARISONS]
+    return ", ".join(names)
+
+
+def _explained_comparison(factory: GroupwiseFactory) -> str:
+    """The explanation of a disparity, and the formulas of the metrics that it compares."""
+    example = factory.typical
+    low, high = example.range
+    compared = dict.fromkeys([*factory.metrics, *factory.less])
+    side = SIDES[example.direction]
+    feature = "race=White" if example.by.sides else "race"
+    facts = {
+        "compares": "; ".join(f"{metric.name}: {metric.meaning.rstrip('.')}" for metric in compared),
+        "range": f"{low:g} to {high:g}; {_DIRECTIONS[example.direction]}",
+        "options": ", ".join(f"{name}={value!r}" for name, value in factory.options.items()),
+        "source": factory.source or "",
+        **_other_names(factory.name, factory.name),
+        "gate": f"--fail-if '{factory.name}({feature}) {side} {_LIMITS[side]}'",
+    }
+    return _written(
+        factory.name, example.meaning, facts, [source_of(metric.definition.function) for metric in compared]
+    )
+
+
+def _written(name: str, meaning: str, facts: dict[str, str], code: list[str]) -> str:
+    """An explanation as text: the meaning, the facts that there are, and the formula as it is executed."""
+    paragraphs = f"{name}: {meaning}".split("\n")
+    lines = [fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs]
+    lines.append("")
+    for fact, text in facts.items():
+        if text:
+            start = f"  {fact}".ljust(_INDENT + 2)
+            indent = " " * len(start)
+            lines.append(
+                fill(
+                    text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_long_words=False,
+                    break_on_hyphens=False,
+                )
+            )  # fmt: skip
+    return "\n\n".join(["\n".join(lines), "As it is computed:", *code])
+
+
+def datasets(options: Namespace) -> int:
+    """The example data, which no one need download."""
+    outputs = Outputs.of(options)
+    if options.name is None:
+        description = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
+        show("Example data", pl.DataFrame([description]))
+        return 0
+    if options.name != "lending":
+        kind = "data set"
+        raise ArgumentError.unknown(kind, options.name, ["lending"])
+    data = lending(options.rows)
+    if outputs:
+        write(data, outputs.files["output"])
+    else:
+        show(f"lending({options.rows})", data.head(10))
+    return 0

@@ -1,0 +1,30 @@
+"""Messages of the library in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__: list[str] = []
+
+_FLAGS = {"labels": "label", "unknown_values": "unknown-value", "na_rm": "no-na-rm"}
+"""The flags of options that the library names otherwise, beside underscores."""
+_MAPPING = re.compile(r"`probs=\{[^`]*\}`")
+"""Scores by label, as Python writes them."""
+
+
+def as_flags(message: str, flags: Iterable[str]) -> str:
+    """A message whose names of arguments are flags."""
+    names: dict[str, str] = {}
+    for flag in flags:
+        names[flag] = _FLAGS.get(flag, flag.replace("_", "-"))
+
+    def as_flag(match: re.Match[str]) -> str:
+        flag, value = f"--{names[match['name']]}", match["value"]
+        return f"`{flag} {value}`" if value else f"`{flag}`"
+
+    message = _MAPPING.sub("`probs=LABEL=COLUMN` for each label", message)
+    return re.sub(rf"`(?P<name>{'|'.join(names)})(=(?P<value>[^`]*))?`", as_flag, message)
