@@ -174,7 +174,8 @@ def test_groups_of_equal_text_are_kept_separate() -> None:
     people = pl.DataFrame({"g": ["null"] * 60 + [None] * 40, "y": [1, 0] * 50, "s": [0.2, 0.8, 0.6, 0.4] * 25})
     text = tf.report(people, "y", probs="s", threshold=0.5, by="g").markdown()
     assert {'| "null" | 60 | 60.0 % |', "| null | 40 | 40.0 % |"} <= set(part(text, "Data").split("\n"))
-    assert part(text, "Thresholds").count("| Selection rate | null |") == 2
+    for group in ("null", '"null"'):
+        assert part(text, "Thresholds").count(f"| Selection rate | {group} |") == 1
     colons = people.with_columns(g=pl.Series(["a:b", "a"] * 50), h=pl.Series(["c", "b:c"] * 50))
     text = tf.report(colons, "y", probs="s", threshold=0.5, by=[("g", "h")]).markdown()
     assert part(text, "Data").count("| a:b:c | 50 | 50.0 % |") == 2
