@@ -740,7 +740,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
     called(capsys, "audit", *call, "--output-groups", str(groups))
     assert set(pl.read_csv(groups).filter(pl.col(".by") == "race")[".group"]) == set(sizes) - few
     called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
-    assert "of fewer than 60 rows, and not shown" in card.read_text("utf-8")
+    assert "\N{EN DASH}: hidden, fewer than 60 rows." in card.read_text("utf-8")
     _, out, _ = called(
         capsys, "compare", file, "--truth", "repaid", "--pos-label", "yes", "--one", "approved", "--other", "model",
         "--by", "race", "--min-n", "60",
@@ -767,7 +767,7 @@ def test_metric_flag_adds_a_comparison(
         assert out.count(" demographic_parity ") == 2
     assert " fall_out " in out
     called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
-    assert "| predictive\\_equality | race |" in card.read_text("utf-8")
+    assert "`predictive_equality` | race |" in card.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_empty_table_cells_give_the_reason() -> None:
     groups = tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")
     texts = shown(tf.as_table(groups, min_n=2))
     assert "zero denominator" in texts
-    assert "\N{EN DASH}: of fewer than 2 rows, and not shown" in texts
+    assert "\N{EN DASH}: hidden, fewer than 2 rows." in texts
     assert texts.count("1.000") == 1  # of a, and not of the only one of c
 
 
@@ -105,6 +105,20 @@ def test_table_keeps_rows_of_groups_that_would_read_alike() -> None:
     texts = shown(tf.as_table(tf.demographic_parity("g").by_group(people, estimate="y")))
     assert {"0.500", "1.000"} <= set(texts)
     assert (texts.count("null"), texts.count("&quot;null&quot;") + texts.count('"null"')) == (1, 1)
+
+
+def test_braces_in_names_are_no_markup() -> None:
+    odd = "{{a}} **b**"
+    people = LOANS.rename({"sex": odd}).with_columns(pl.col(odd).cast(pl.String).replace({"male": "{{m/s}} ^2^"}))
+    groups = tf.demographic_parity(odd).by_group(people, **LABELS, group_by=pl.col("fold").alias("{{fold}}"))
+    texts = shown(tf.as_table(groups, title="{{title}}"))
+    assert {"{{title}}", "{{m/s}} ^2^", "{{fold}}"} <= set(texts)
+
+
+def test_large_numbers_have_no_decimals() -> None:
+    prices = pl.DataFrame({"y": [200_000.0, 300_000.0, 400_000.0], "p": [210_000.5, 280_000.25, 430_000.0]})
+    assert "20,000" in shown(tf.as_table(tf.mae(prices, "y", "p")))
+    assert "120.5" in shown(tf.as_table(tf.mae(prices / 166, "y", "p")))
 
 
 def test_value_rounded_to_zero_has_no_sign() -> None:

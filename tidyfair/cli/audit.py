@@ -23,8 +23,10 @@ from tidyfair.errors import ArgumentError, ConstantWarning, UndefinedWarning
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import metric_named
+from tidyfair.reports.findings import percent
 from tidyfair.reports.page import report
-from tidyfair.reports.sections import how_to_repeat, missing_of, percent
+from tidyfair.reports.reproduction import how_to_repeat
+from tidyfair.reports.sections import missing_of
 from tidyfair.reports.tables import groups_side_by_side, one_below_the_other
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options

@@ -29,7 +29,7 @@ from tidyfair.inference.gates import FAIL, PASS, UNSURE
 from tidyfair.inference.model_comparison import compare_models
 from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.classification import base_rate
-from tidyfair.reports.sections import percent
+from tidyfair.reports.findings import percent
 from tidyfair.reports.tables import one_below_the_other
 from tidyfair.tallies.files import write
 from tidyfair.tallies.thresholds import Cut

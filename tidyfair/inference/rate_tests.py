@@ -21,6 +21,7 @@ from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
@@ -221,7 +222,7 @@ class RateTest(AdjustedTest):
         """The tests of all metrics, with p-values adjusted for their number."""
         check_tested(tally)
         tables: list[pl.DataFrame] = []
-        for index, metric in enumerate(self.metrics):
+        for index, metric in enumerate(in_progress(self.metrics, "testing")):
             by_strata = self._strata[index] if self.within else None
             tables += self._tables(Case(metric, tally, options, by_strata))
         return self._adjusted(pl.concat(tables, how="diagonal_relaxed"))
