@@ -1,0 +1,116 @@
+"""The part of a report that readers can work: its data, its formulas, its policy, and what a browser shows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tdf
+from tidyfair.datasets import lending
+from tidyfair.reports.interactive import explorer, script_policy, scripts
+
+if TYPE_CHECKING:
+    from tidyfair.reports.interactive import Explorer
+
+LOANS = lending()
+THRESHOLDS = [0.3, 0.5, 0.7]
+RATES = (tdf.selection_rate, tdf.sens)
+
+
+def values(data: pl.DataFrame = LOANS, *features: str, thresholds: list[float] | None = None) -> pl.DataFrame:
+    compared = [
+        tdf.new_groupwise_metric(rate, rate.name, tdf.difference())(feature) for feature in features for rate in RATES
+    ]
+    metrics = tdf.metric_set(*RATES, *compared)
+    return metrics.by_group(
+        data, "repaid", probs="score", pos_label="yes", interval="auto", threshold=thresholds or THRESHOLDS,
+        on_undefined="ignore",
+    )  # fmt: skip
+
+
+def made(frame: pl.DataFrame, **options: Any) -> Explorer:
+    result = explorer(frame, **{"min_n": 30} | options)
+    assert result is not None
+    return result
+
+
+def rows_of(made: Explorer) -> dict[tuple[str, str, str, float], tuple[Any, ...]]:
+    data = made.data
+    rows: dict[tuple[str, str, str, float], tuple[Any, ...]] = {}
+    for feature, group, metric, threshold, *rest in data["rows"]:
+        key = (
+            data["features"][feature], data["groups"][feature][group],
+            data["metrics"][metric], data["thresholds"][threshold],
+        )  # fmt: skip
+        rows[key] = tuple(rest)
+    return rows
+
+
+def test_data_are_the_values_of_groups_and_of_all_rows() -> None:
+    frame = values(LOANS, "sex", "race")
+    rows = rows_of(made(frame))
+    asked = frame.filter(pl.col(".by") == "race")
+    for metric, group, threshold, value, lower, upper, n, denominator in asked.select(
+        ".metric", ".group", ".threshold", ".estimate", ".lower", ".upper", ".n", ".denominator"
+    ).rows():
+        assert rows["race", group, metric, threshold] == (
+            *(pytest.approx(number, abs=5e-5) for number in (value, lower, upper)), n, denominator,
+        )  # fmt: skip
+    # five races and two sexes, two times all rows
+    assert len(rows) == 3 * 2 * (5 + 2 + 2)
+
+
+def test_small_groups_are_not_in_the_data() -> None:
+    page = made(values(LOANS, "race"), min_n=100).html("explore")
+    assert "Hispanic" in page
+    assert "Native" not in page
+
+
+def test_limits_of_differences_are_newcombes() -> None:
+    # the formula of the script, in which the ends of two intervals become those of a difference
+    rows = rows_of(made(values(LOANS, "race")))
+    table = tdf.compare_groups(tdf.selection_rate, by="race", to="White")
+    compared = table(LOANS, "repaid", probs="score", pos_label="yes", threshold=0.5)
+    reference, lower_reference, upper_reference, *_ = rows["race", "White", "selection_rate", 0.5]
+    for group, lower, upper, method in compared.select(".group", ".lower", ".upper", ".method").rows():
+        if group != "White":
+            value, low, high, *_ = rows["race", group, "selection_rate", 0.5]
+            below = math.hypot(value - low, upper_reference - reference)
+            above = math.hypot(high - value, reference - lower_reference)
+            assert method == "newcombe"
+            assert lower == pytest.approx(value - reference - below, abs=2e-4)
+            assert upper == pytest.approx(value - reference + above, abs=2e-4)
+
+
+def test_groups_that_read_alike_stay_two() -> None:
+    people = LOANS.with_columns(place=pl.when(pl.col("sex") == "male").then(pl.lit("null")).otherwise(None))
+    rows = rows_of(made(values(people, "place").with_columns(pl.lit("null").alias(".group"))))
+    assert {group for _, group, _, _ in rows} == {"all rows", "null", "null [2]"}
+
+
+def test_names_cannot_leave_the_data() -> None:
+    name = "</script><script>alert(1)</script>"
+    people = LOANS.with_columns(sex=pl.col("sex").cast(pl.String).replace("male", name))
+    page = made(values(people, "sex")).html("explore")
+    assert name not in page
+    (data,) = re.findall(r'<script type="application/json" class="explorer-data">(.*?)</script>', page, re.DOTALL)
+    assert name in json.loads(data)["groups"][0]
+
+
+def test_policy_names_each_script_and_nothing_else() -> None:
+    page = made(values(LOANS, "sex")).html("explore")
+    bodies = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert bodies == list(scripts())
+    hashes = [base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() for body in bodies]
+    assert script_policy() == f"script-src 'sha256-{hashes[0]}' 'sha256-{hashes[1]}'"
+
+
+def test_nothing_to_show_makes_no_explorer() -> None:
+    assert explorer(values(LOANS, "race"), min_n=10**6) is None
