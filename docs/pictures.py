@@ -1,7 +1,11 @@
-"""The pictures of the pages: `python docs/pictures.py` draws them again. It needs altair and vl-convert-python."""
+"""The pictures of the pages: `python docs/pictures.py` draws them again. It needs altair and vl-convert-python.
+
+Those of the gallery are made by the code of its page, and follow the page, light or dark.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +14,15 @@ import polars as pl
 
 import tidyfair as tdf
 from tidyfair.datasets import lending
+from tidyfair.reports.svg import svg_of_two_themes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+GALLERY = Path(__file__).parent / "pages" / "gallery"
+_CODE_OR_PICTURE = re.compile(
+    r"^```python\n(.*?)^```|^!\[[^\]]*\]\(gallery/([\w-]+)\.svg#only-light\)", re.MULTILINE | re.DOTALL
+)
 FOLDER = Path(__file__).parent / "pages" / "pictures"
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
 WIDTH = 520
@@ -94,7 +103,22 @@ PICTURES: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
+def gallery() -> Iterator[tuple[str, Any]]:
+    """The names of the pictures of the gallery, and the charts that the code above them makes."""
+    names: dict[str, Any] = {}
+    page = GALLERY.with_suffix(".md").read_text("utf-8")
+    for match in _CODE_OR_PICTURE.finditer(page):
+        code, picture = match.groups()
+        if picture:
+            yield picture, names.pop("chart")
+        else:
+            exec(re.sub(r"^(>>>|\.\.\.) ?", "", code, flags=re.MULTILINE), names)  # noqa: S102 - the code of the page
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, draw in PICTURES.items():
         draw().save(FOLDER / f"{name}.svg")
+    GALLERY.mkdir(exist_ok=True)
+    for name, chart in gallery():
+        (GALLERY / f"{name}.svg").write_text(svg_of_two_themes(chart) + "\n", "utf-8")

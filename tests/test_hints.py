@@ -365,7 +365,7 @@ def test_gates_of_metrics_with_limits_on_both_sides_are_two() -> None:
 def test_tests_of_rates_name_the_test_of_everything_else() -> None:
     numbers = PEOPLE.with_columns(guess=pl.col("p") * 2)
     assert "`disparity_test` tests whether groups are equal" in refusal(
-        lambda: tf.pairwise(tf.rmse.difference("sex"))(numbers, "p", "guess")
+        lambda: tf.inference.worst_groups(tf.rmse.difference("sex"))(numbers, "p", "guess")
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import subprocess
@@ -98,32 +97,42 @@ class Page(HTMLParser):
         self.text += data
 
 
-PAGE = {"html", "head", "meta", "title", "body", "main", "h1", "h2", "section", "p", "figure", "img", "pre", "code"}
+PAGE = {
+    "html", "head", "meta", "title", "body", "main", "header", "nav", "h1", "h2", "h3", "section", "p", "figure", "pre",
+    "code", "a", "details", "summary", "dl", "dt", "dd", "ol", "ul", "li", "strong", "small", "wbr",
+    "svg", "g", "path", "circle", "line", "rect", "text", "tspan", "defs", "clippath",
+}  # fmt: skip
 TABLE = {"style", "div", "table", "thead", "tbody", "tfoot", "tr", "th", "td", "span", "sup", "br", "caption"}
 ATTRIBUTES = {
-    "align", "alt", "aria-labelledby", "charset", "class", "colspan", "content", "data-quarto-bootstrap",
-    "data-quarto-disable-processing", "headers", "http-equiv", "id", "lang", "name", "rowspan", "scope", "src", "style",
+    "align", "aria-labelledby", "charset", "class", "colspan", "content", "data-quarto-bootstrap",
+    "data-quarto-disable-processing", "headers", "http-equiv", "id", "lang", "name", "rowspan", "scope", "style",
+    "aria-label", "aria-hidden", "role", "data-label", "href",
+    # of pictures
+    "clip-path", "cx", "cy", "d", "fill", "fill-opacity", "font-family", "font-size", "font-style", "font-weight",
+    "height", "opacity", "r", "stroke", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit", "stroke-opacity",
+    "stroke-width", "text-anchor", "transform", "viewbox", "version", "width", "x", "x1", "x2", "xmlns", "y", "y1", "y2", "dy",
 }  # fmt: skip
 
 
 def check_page(html: str, known: set[str]) -> Page:
-    """Refuse elements and attributes that are not ours, and what cannot be seen."""
+    """Refuse elements and attributes that are not ours, links that lead elsewhere, and what cannot be seen."""
     page = Page(html)
     assert {tag for tag, _ in page.elements} <= known
     assert {attribute for _, attributes in page.elements for attribute in attributes} <= ATTRIBUTES
     every = [text or "" for _, attributes in page.elements for text in attributes.values()]
     assert not [text for text in [page.text, *every] if UNSEEN.search(text)]
+    links = [str(attributes["href"]) for _, attributes in page.elements if "href" in attributes]
+    assert all(re.fullmatch("#[a-z-]+", link) for link in links)
     return page
 
 
-def check_pictures(page: Page, *, least: int) -> None:
+def check_pictures(html: str, *, least: int) -> None:
     """Pictures are XML, and hold nothing that runs."""
-    sources = [str(attributes["src"]) for tag, attributes in page.elements if tag == "img"]
-    assert len(sources) >= least
-    for source in sources:
-        kind, _, drawn = source.partition(",")
-        assert kind == "data:image/svg+xml;base64"
-        elements = list(ET.fromstring(base64.b64decode(drawn)).iter())  # noqa: S314 - drawn here
+    pictures = [svg for svg in re.findall("<svg .*?</svg>", html, re.DOTALL) if 'role="img"' in svg]
+    # one for wide screens, and one for narrow ones
+    assert len(pictures) >= 2 * least
+    for picture in pictures:
+        elements = list(ET.fromstring(picture).iter())  # noqa: S314 - drawn here
         assert not [item for item in elements if item.tag.endswith(("script", "foreignObject", "image", "}a"))]
 
 
@@ -144,7 +153,7 @@ def test_reports_escape_names(name: str) -> None:
     assert set(attributes) == {"sandbox", "srcdoc", "title", "style"}
     # the page itself, as a browser reads it from the attribute
     page = check_page(str(attributes["srcdoc"]), PAGE | TABLE)
-    check_pictures(page, least=3)
+    check_pictures(str(attributes["srcdoc"]), least=3)
     assert shown(name) in " ".join(page.text.split())
     check_card(made.markdown())
     assert not UNSEEN.search(repr(made))
@@ -159,10 +168,17 @@ def check_card(markdown: str) -> None:
         tokens = reader.parse(markdown)
         blocks = {token.type.removesuffix("_open").removesuffix("_close") for token in tokens}
         assert blocks <= {
-            "heading", "paragraph", "inline", "table", "thead", "tbody", "tr", "th", "td", "code_block"
+            "heading", "paragraph", "inline", "table", "thead", "tbody", "tr", "th", "td", "code_block", "html_block",
+            "bullet_list", "list_item",
         }  # fmt: skip
-        inline = {part.type for token in tokens for part in token.children or ()}
-        assert inline <= {"text", "text_special"}
+        parts = [part for token in tokens for part in token.children or ()]
+        inline = {part.type.removesuffix("_open").removesuffix("_close") for part in parts}
+        assert inline <= {"text", "text_special", "softbreak", "strong", "em", "code_inline", "link"}
+        links = [str(part.attrs["href"]) for part in parts if part.type == "link_open"]
+        assert all(re.fullmatch("#[a-z-]+", link) for link in links)
+        # what folds is HTML, whose elements have no attributes
+        folded = [token.content for token in tokens if token.type == "html_block"]
+        assert all(re.fullmatch(r"</details>\n|<details>\n<summary>[^<]*</summary>\n", text) for text in folded)
     for table in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.strip().split("\n")}) == 1
 
@@ -171,7 +187,9 @@ def test_reports_of_scores_and_gates_escape_names(name: str) -> None:
     gate = asked(lambda: tf.check(tf.demographic_parity(name), below=0.1))
     few = tf.metric_set(tf.accuracy, tf.auc_parity(name))
     made = tf.report(people(name), "y", probs="s", threshold=0.5, by=name, metrics=few, gate=gate, times=20)
-    check_pictures(check_page(made.html(), PAGE | TABLE), least=4)
+    html = made.html()
+    check_page(html, PAGE | TABLE)
+    check_pictures(html, least=4)
     check_card(made.markdown())
 
 
@@ -233,6 +251,9 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
         "lift": lambda: tf.lift_curve(data, **scores, group_by=name),
         "precision": lambda: tf.pr_curve(data, **scores, group_by=name),
         "calibration": lambda: tf.calibration_curve(data, **scores, group_by=name),
+        "confusion": lambda: tf.conf_mat(data, "truth", "guess", group_by=name),
+        "comparison": lambda: tf.compare_groups(tf.selection_rate, by=[name, (name, "h")])(data, "y", "p"),
+        "crossed intervals": lambda: tf.demographic_parity(name, "h").by_group(data, "y", "p", interval="exact"),
     }
     for kind, make in made.items():
         title = f"Of {name}" if kind == "results" else None
@@ -267,8 +288,9 @@ def test_charts_escape_names(name: str) -> None:
         assert "</script><script>" not in chart.to_html()
         assert set(re.findall(r'"field": "([^"]*)"', json.dumps(specification))) <= {
             "panel", "what", "estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "verdict",
-            "why", "outer", "mean", "series", "x", "y", "rows", "order", "row", "column", "model", "change",
-            "one", "other",
+            "why", "outer", "mean", "series", "x", "y", "rows", "order", "row", "column", "model", "hollow", "one",
+            "at", "below", "colour", "end", "from", "opacity", "shape", "strength", "text", "to", "x2", "y2", "other",
+            "change",
         }  # fmt: skip
     assert len(kinds) >= 9
 

@@ -540,6 +540,7 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "standardized_differences": lambda data, keys: tf.standardized_differences(
         data, "score", by="sex", to="male", group_by=keys
     ),
+    "quantile_ratios": lambda data, keys: tf.quantile_ratios(data, "score", by="sex", to="male", group_by=keys),
     "pairwise": lambda data, keys: tf.pairwise(GAP)(data, **LABELS, group_by=keys),
     "stratified": lambda data, keys: tf.inference.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
     "worst_groups": lambda data, keys: tf.inference.worst_groups(GAP)(data, **LABELS, group_by=keys),

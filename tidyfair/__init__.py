@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas import *
     from tidyfair.specs.groups import *
     from tidyfair.specs.spreads import *
+    from tidyfair.specs.survey_designs import *
     from tidyfair.streaming import *
     from tidyfair.tallies.tally import *
     from tidyfair.tallies.thresholds import *
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 # `import tidyfair` costs nothing but this list.
 _NAMES = {
     "audits.credit": "SegmentedTable StandardizedTable",
-    "audits.effect_sizes": "standardized_differences",
+    "audits.effect_sizes": "quantile_ratios standardized_differences",
     "audits.filing": "audit FiledAudit NAMED_AUDITS",
     "audits.named_audits": "ComparisonTable NamedAudit ValuesTable",
     "audits.published": "PublishedColumn",
@@ -149,6 +150,7 @@ _NAMES = {
     "specs.contrasts": "difference log_ratio ratio",
     "specs.formulas": "statistic",
     "specs.groups": "Privileged privileged",
+    "specs.survey_designs": "replicate_weights ReplicateWeights survey_design SurveyDesign",
     "specs.spreads": """
         coefficient_of_variation generalized_entropy group_maximum group_mean group_minimum
         mean_absolute_deviation standard_deviation

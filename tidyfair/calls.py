@@ -12,9 +12,10 @@ from tidyfair.specs.metric_specs import compared_columns
 from tidyfair.specs.options import (
     CallOptions,
     ComputeOptions,
-    CountOptions,
     GroupCallOptions,
     GroupReadOptions,
+    SurveyCallOptions,
+    SurveyCountOptions,
     show_keywords,
 )
 from tidyfair.tallies.forks import check_threads
@@ -114,17 +115,17 @@ class Evaluable(ABC):
     @overload
     def __call__(
         self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SurveyCallOptions],
     ) -> pl.DataFrame: ...  # fmt: skip
     @overload
     def __call__(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SurveyCallOptions],
     ) -> Any: ...  # fmt: skip
-    @show_keywords(CallOptions)
+    @show_keywords(SurveyCallOptions)
     def __call__(
         self, data: object = None, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Evaluate on a dataframe.
 
@@ -149,6 +150,8 @@ class Evaluable(ABC):
                 equal width between 0 and 1 (at most 65,536), in place of all scores, which a tally then does not keep.
                 `.error_bound` says how far off a value can be; null where no bound is known.
             cluster: Column of rows that belong together, such as those of one patient, for intervals that allow for it.
+            design: The design of a complex survey, made by `survey_design` or `replicate_weights`, with its weights;
+                for `interval="auto"` of rates, means, and their differences and ratios.
             parts: A seed, for a tally of scores or numbers of which intervals are to be computed: rows are put into 400
                 random parts. A call with `interval=` does so itself.
             keep_rows: Whether a tally keeps its rows although counts are enough, for tests that shuffle them.
@@ -179,7 +182,7 @@ class Evaluable(ABC):
         Raises:
             TidyfairError: For anything that cannot be read without guessing.
         """
-        asked = self.run.options(options, truth=truth, estimate=estimate)
+        asked = self.run.options(options, SurveyCallOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.results(data, asked)
 
     def arrays(
@@ -285,13 +288,13 @@ class Evaluable(ABC):
         asked = self.run.options(options, GroupCallOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.groups(data, asked)
 
-    @show_keywords(CountOptions)
+    @show_keywords(SurveyCountOptions)
     def tally(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CountOptions],
+        **options: Unpack[SurveyCountOptions],
     ) -> Tally:  # fmt: skip
         """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to the whole's."""
-        asked = self.run.options(options, CountOptions, truth=truth, estimate=estimate)
+        asked = self.run.options(options, SurveyCountOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.tally(data, asked)
 
     @show_keywords(ComputeOptions)

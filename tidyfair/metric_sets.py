@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -247,6 +248,12 @@ class Metric(Evaluable):
         <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
         """
         _check_feature(f"{self.name}.ratio", by)
+        if self.range[0] == -math.inf:
+            msg = (
+                f"ratio() means nothing for {self.name} where values are negative; where all of them are above 0, take "
+                f'`compare_groups({self.name}, by=…, to=…, scale="ratio")`, and else `{self.name}.difference(…)`.'
+            )
+            raise AggregateError(msg)
         return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, **groups)
 
     @refuse_unknown_keywords

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
+from tidyfair.intervals.survey import check_design
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.formulas import Statistic, unprefixed
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
@@ -117,7 +119,7 @@ class Requirements:
         return Roles(
             truth=columns["truth"],
             estimate=columns["estimate"],
-            weights=columns["case_weights"],
+            weights=columns["case_weights"] if options.design is None else options.design.weights,
             frequencies=columns["frequency_weights"],
             cluster=columns["cluster"],
             scores=scores,
@@ -206,6 +208,7 @@ class Requirements:
         """Refuse a tally that does not hold what the metrics read, or holds values that they cannot."""
         check_tally(tally)
         check_weights(tally)
+        check_design(tally)
         if tally.needs.numbers:
             for name in _OF_LABELS:
                 if getattr(options, name):
@@ -267,7 +270,7 @@ def _ends(tally: Tally, quantity: str) -> tuple[Any, Any]:
 def check_weights(tally: Tally) -> None:
     """Refuse weights that are all zero."""
     if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
-        msg = f"`case_weights`: all values of {tally.weights.name!r} are zero."
+        msg = f"`{tally.role_of_weights}`: all values of {tally.weights.name!r} are zero."
         raise WeightError(msg)
 
 
@@ -278,10 +281,15 @@ def check_features(spec: MetricSpec, outer: Sequence[Column]) -> None:
             msg = f"{spec.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
             raise ArgumentError(msg)
         return
-    for column in spec.by.columns:
+    refuse_outer(spec.name, spec.by, outer)
+
+
+def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:
+    """Refuse groups that the data are grouped by."""
+    for column in by.columns:
         if column in outer:
             msg = (
-                f"{spec.name}: the data are grouped by {column.name!r}, so that each part holds a single group of "
+                f"{name}: the data are grouped by {column.name!r}, so that each part holds a single group of "
                 "it; group by another column, or compare another one."
             )
             raise ColumnError(msg)

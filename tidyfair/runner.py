@@ -22,7 +22,7 @@ from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_grou
 from tidyfair.intervals.dispatch import group_intervals, result_intervals
 from tidyfair.requirements import Requirements, check_features, check_parts
 from tidyfair.specs.columns import Column, names_of, telling
-from tidyfair.specs.options import CallOptions, CountOptions, GroupCallOptions, GroupOptions, Options
+from tidyfair.specs.options import CallOptions, CountOptions, DesignOptions, GroupCallOptions, GroupOptions, Options
 from tidyfair.specs.result_columns import RESERVED, refuse_reserved
 from tidyfair.tallies.counting import count
 from tidyfair.tallies.plans import counted_together
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By, Privileged
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import OptionsOf
+    from tidyfair.specs.survey_designs import Design
     from tidyfair.tallies.source import Source
 
 __all__: list[str] = []
@@ -101,12 +102,19 @@ class Run:
             if spec.by is not None and name in _OF_COMPARISONS:
                 way_out = f"`{_made_by(spec)}({spec.by!r}, {name}=…)`"
                 return ArgumentError(f"{name!r} is an option of a comparison; give it with the feature, {way_out}.")
-        if name in CountOptions.__annotations__:
-            return ArgumentError(f"{name!r} belongs to counting: give it to `tally`.")
-        if name in GroupCallOptions.__annotations__.keys() - CallOptions.__annotations__.keys():
-            return ArgumentError(f"{name!r} is about the values of groups: give it to `by_group`.")
-        if name in CallOptions.__annotations__:
-            return ArgumentError(f"{name!r} belongs to reading: give it to `compute`.")
+        of_groups = GroupCallOptions.__annotations__.keys() - CallOptions.__annotations__.keys()
+        steps: tuple[tuple[Collection[str], str], ...] = (
+            (
+                DesignOptions.__annotations__,
+                "is for values, disparities and `compare_groups`, which follow it: give it to these, or to `tally`",
+            ),
+            (CountOptions.__annotations__, "belongs to counting: give it to `tally`"),
+            (of_groups, "is about the values of groups: give it to `by_group`"),
+            (CallOptions.__annotations__, "belongs to reading: give it to `compute`"),
+        )
+        for names, way_out in steps:
+            if name in names:
+                return ArgumentError(f"{name!r} {way_out}.")
         return ArgumentError.unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])
 
     # Counting
@@ -123,7 +131,8 @@ class Run:
     @telling("counted the rows")
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
         """The tallies of a call, with the metrics that are read from them."""
-        if options.interval in {"auto", "bootstrap"} and options.cluster is None and options.parts is None:
+        unknown = options.cluster is None and options.parts is None and options.design is None
+        if options.interval in {"auto", "bootstrap"} and unknown:
             # intervals need to see how much sums vary from part to part
             options = replace(options, parts=options.seed)
         return [(self._count(source, options, specs), specs) for specs in self._passes(source, options)]
@@ -148,7 +157,7 @@ class Run:
         check_parts(options)
         return count(
             source,
-            _keys(source, specs, roles.cluster),
+            _keys(source, specs, roles.cluster, options.design),
             truth=roles.truth,
             estimate=roles.estimate,
             scores=roles.scores,
@@ -157,6 +166,7 @@ class Run:
             frequencies=roles.frequencies,
             needs=replace(required.needs, rows=True) if options.keep_rows else required.needs,
             blocks=options.parts if required.sums_vary else None,
+            design=options.design,
         )
 
     def check_counted(self, tally: Tally, options: Options) -> None:
@@ -250,7 +260,9 @@ def _made_by(spec: MetricSpec) -> str:
     return f"{metric}.{method}" if is_comparison else spec.name
 
 
-def _keys(source: Source, specs: Sequence[MetricSpec], cluster: Column | None) -> tuple[Key, ...]:
+def _keys(
+    source: Source, specs: Sequence[MetricSpec], cluster: Column | None, design: Design | None
+) -> tuple[Key, ...]:
     """The columns that rows are counted by; a column with two roles is counted by once."""
     refuse_reserved("group_by", source.outer)
     keys: dict[Column, Key] = {column: Key(column, "outer") for column in source.outer}
@@ -267,6 +279,10 @@ def _keys(source: Source, specs: Sequence[MetricSpec], cluster: Column | None) -
             msg = f"`cluster`: {cluster.name!r} is a group already, which cannot be what varies."
             raise ColumnError(msg)
         keys[cluster] = Key(cluster, "cluster")
+    if design is not None:
+        # a stratum may be a group as well
+        for column in design.keys:
+            keys.setdefault(column, Key(column, "cluster"))
     return tuple(keys.values())
 
 

@@ -18,7 +18,7 @@ from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.metric_specs import compared_columns
-from tidyfair.specs.options import CountOptions
+from tidyfair.specs.options import SurveyCountOptions
 from tidyfair.tallies.arrays import frame_of_arrays
 from tidyfair.tallies.files import save
 from tidyfair.tallies.forks import check_threads
@@ -71,7 +71,7 @@ class Accumulator:
         metrics: Evaluable,
         truth: ColumnLike | None = None,
         estimate: ColumnLike | None = None,
-        **counting: Unpack[CountOptions],
+        **counting: Unpack[SurveyCountOptions],
     ) -> None:
         if not isinstance(metrics, Evaluable):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             way_out = ""
@@ -82,7 +82,7 @@ class Accumulator:
             )
             raise ArgumentError(msg)
         self.metrics = metrics
-        self._options = metrics.run.options(counting, CountOptions, truth=truth, estimate=estimate)
+        self._options = metrics.run.options(counting, SurveyCountOptions, truth=truth, estimate=estimate)
         self._pending = list[Tally]()
         self._lock = Lock()
 
@@ -285,6 +285,9 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
     check_threads()
     if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"save_state() writes what `tally` has counted, or the `state` of an accumulator, not {in_short(tally)}."
+        raise ArgumentError(msg)
+    if tally.design is not None:
+        msg = "save_state() writes no designs of surveys yet: count the data again where they are read."
         raise ArgumentError(msg)
     if suppress_below is not None:
         tally = _suppressed(tally, suppress_below)

@@ -176,7 +176,7 @@ def test_published_nyc_table_is_rounded_and_has_no_line(applicants: pl.DataFrame
     row = published.row(by_predicate=pl.col("Group") == "Black:Male", named=True)
     assert (row["Selection rate (%)"], row["Impact ratio"]) == (42.0, 0.806)
     assert "| race:sex | Black:Male | 226 | 95 | 42.0 | 0.806 |  |" in filed.markdown()
-    assert "<td>42.0</td><td>0.806</td>" in filed.html()
+    assert '<td class="number">42.0</td><td class="number">0.806</td>' in filed.html()
 
 
 def adverse(selected: int, rows: int, best: int, of: int) -> dict[str, Any]:
@@ -243,3 +243,15 @@ def test_group_of_highest_rate_is_compared_with_nothing() -> None:
         None,
         False,
     )
+
+
+def test_four_fifths_and_flips_are_empty_where_nothing_can_be_compared() -> None:
+    nobody = pl.DataFrame({"sex": ["f"] * 10 + ["m"] * 20, "hired": [0] * 30})
+    table = tdf.audit("eeoc_uniform_guidelines", nobody, estimate="hired", by="sex").published()
+    assert table.select("Impact ratio", "Below 4/5", "Flips by one", "4/5 by one").null_count().row(0) == (2, 2, 2, 2)
+    people = pl.DataFrame(
+        {"sex": ["f"] * 10 + ["m"] * 20, "hired": [1] * 3 + [0] * 17 + [1] * 10, "w": [1.0, 2.0] * 15}
+    )
+    weighted = tdf.audit("eeoc_uniform_guidelines", people, estimate="hired", by="sex", case_weights="w").published()
+    assert weighted["Below 4/5"].null_count() == 0
+    assert weighted.select("Flips by one", "4/5 by one").null_count().row(0) == (2, 2)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 from command_line import called, written
+from conftest import CHROMIUM, in_a_browser
 from polars.testing import assert_frame_equal
+from report_data import Page
 
 import tidyfair as tdf
 from tidyfair.datasets import lending
@@ -145,9 +148,10 @@ def test_labels_have_rows_of_their_own(loans: pl.DataFrame) -> None:
 
 def test_audits_print_how_values_are_rounded() -> None:
     text = str(tdf.NAMED_AUDITS["eeoc_uniform_guidelines"])
-    assert "Impact ratio (3 decimals); " in text
-    assert "Shortfall (0 decimals, up); " in text
-    assert "p (Fisher) (3 significant digits); " in text
+    assert "column Impact ratio: .disparity, 3 decimals\n" in text
+    assert "column Shortfall: .shortfall, 0 decimals, up\n" in text
+    assert "column p (Fisher): .p_fisher, 3 significant digits\n" in text
+    assert "column Selection rate (%): .estimate, in percent, 1 decimals\n" in text
 
 
 def test_results_of_audits_can_be_copied_and_pickled(loans: pl.DataFrame) -> None:
@@ -270,3 +274,241 @@ def test_a_small_sample_of_two_has_no_correction() -> None:
     people = pl.DataFrame({"score": [1.0, 2.0, 30.0], "g": ["a", "a", "b"]})
     result = tdf.standardized_differences(people, "score", by="g", to="a", corrected=True)
     assert result.filter(pl.col(".group") == "b")[".disparity"].item() is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("feature", ["accuracy", "roc_auc", "net_benefit", "base_rate", ".n", ".note", "Group", "n"])
+def test_features_called_like_metrics_or_columns_have_their_table(name: str, feature: str, loans: pl.DataFrame) -> None:
+    expected = filed(name, loans, by="sex", to="male" if "to" in CALLS[name] else None)
+    renamed = loans.rename({"sex": feature})
+    own = filed(name, renamed, by=feature, to="male" if "to" in CALLS[name] else None)
+    for table, frame in expected.published_tables().items():
+        values = own.published_tables()[table].values
+        # limits of shares of rows are drawn, and the draws are those of a name
+        others = frame.values.columns[1:]
+        others = [column for column in others if column != "Share of rows"]
+        assert_frame_equal(values.select(others), frame.values.select(others))
+        assert set(values["By"]) <= {feature, ""}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_features_may_be_expressions_and_are_listed_once(name: str, loans: pl.DataFrame) -> None:
+    to: dict[str, Any] = {"to": "male"} if "to" in CALLS[name] else {}
+    plain = filed(name, loans, by="sex", **to)
+    twice = filed(name, loans, by=["sex", pl.col("sex"), ("sex",)], **to)
+    assert twice.markdown() == plain.markdown()
+    is_old = (pl.col("score") > 0.5).alias("high")  # pyright: ignore[reportUnknownMemberType] - of polars
+    to = {"to": True} if to else {}
+    made = loans.with_columns(high=pl.col("score") > 0.5)
+    assert filed(name, loans, by=is_old, **to).markdown() == filed(name, made, by="high", **to).markdown()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": ()}, "name at least one feature as `by`"),
+        ({"by": [()]}, "name at least one feature as `by`"),
+        ({"by": ("sex", "sex")}, r"audit\(\): `by` crosses 'sex' with itself"),
+        ({"min_n": -1}, r"audit\(\): `min_n` is a whole number, 0 or more"),
+        ({"unknown_values": 5}, "`unknown_values` is a list of values, not 5"),
+        ({"unknown_values": "male"}, "`unknown_values` is a list of values, not 'male'"),
+        ({"to": "male"}, "takes no `to`"),
+        ({"within": "race"}, "takes no `within`"),
+    ],
+)
+def test_arguments_of_audits_are_checked(options: dict[str, Any], message: str, loans: pl.DataFrame) -> None:
+    call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "by": "sex", **options}
+    with pytest.raises(tdf.ArgumentError, match=message):
+        tdf.audit("eeoc_uniform_guidelines", loans, **call)
+
+
+@pytest.mark.parametrize("name", ["clinical_tripod_ai", "eu_ai_act_data", "model_card"])
+def test_events_that_do_not_occur_are_refused(name: str, loans: pl.DataFrame) -> None:
+    with pytest.raises(tdf.LabelError, match="'maybe' is not among the labels"):
+        filed(name, loans, pos_label="maybe")
+
+
+@pytest.mark.parametrize("option", ["case_weights", "frequency_weights", "cluster"])
+@pytest.mark.parametrize(("table", "columns"), [("scores", {"probs": "score"}), ("segments", {"within": "race"})])
+def test_tables_refuse_options_that_they_would_not_heed(option: str, table: str, columns: dict[str, Any]) -> None:
+    loans = lending(200).with_columns(often=2)
+    call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "by": "sex", "to": "male", option: "often"}
+    with pytest.raises(tdf.ArgumentError, match=f"the table '{table}' takes no `{option}`"):
+        tdf.audit("lending_adverse_impact", loans, **call, **columns)
+
+
+@pytest.mark.parametrize("column", ["repaid", "score"])
+def test_residuals_without_rows_say_which_columns_lack_values(column: str, loans: pl.DataFrame) -> None:
+    lacking = loans.with_columns(pl.lit(None, dtype=loans.schema[column]).alias(column))
+    with pytest.raises(tdf.ArgumentError, match=r"the table '(scores|residuals)' has no row with"):
+        filed("lending_adverse_impact", lacking)
+
+
+CHANGES: dict[str, Any] = {
+    "name": "x", "title": "x", "version": "x", "source": "x", "purpose": "x", "is_not": ("x",), "readings": ("x",),
+    "tables": (), "unknown": "drop", "unknown_values": ("x",), "complete_rows": False, "min_n": 5, "min_share": 0.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_audits_that_differ_print_differently(change: str) -> None:
+    audit = tdf.NAMED_AUDITS["nyc_ll144"]
+    assert set(CHANGES) == {item.name for item in fields(audit)}
+    assert str(replace(audit, **{change: CHANGES[change]})) != str(audit)
+
+
+def test_tables_that_differ_print_differently() -> None:
+    audit = tdf.NAMED_AUDITS["eeoc_uniform_guidelines"]
+    (table,) = audit.tables
+    assert isinstance(table, tdf.ComparisonTable)
+    column = table.columns[2]
+    changed: list[Any] = [
+        replace(table, heading="x"), replace(table, metric=tdf.accuracy), replace(table, to="majority"),
+        replace(table, scale="difference"), replace(table, test="mid_p"), replace(table, cut="median"),
+        replace(table, crossed=True), replace(table, derived=()), replace(table, needs=("truth",)),
+        replace(table, columns=(replace(column, percent=False),)), replace(table, columns=(column,)),
+        replace(table, columns=(replace(column, column=".disparity"),)),
+        replace(table, columns=(replace(column, digits=4),)),
+    ]  # fmt: skip
+    texts = {str(replace(audit, tables=(other,))) for other in [table, *changed]}
+    assert len(texts) == 1 + len(changed)
+
+
+def test_a_changed_column_is_one_line_of_the_difference_of_two_audits() -> None:
+    audit = tdf.NAMED_AUDITS["eeoc_uniform_guidelines"]
+    (table,) = audit.tables
+    columns = tuple(
+        replace(column, digits=4) if column.heading == "Impact ratio" else column for column in table.columns
+    )
+    ours = replace(audit, version="ours", tables=(replace(table, columns=columns),))
+    lines = list(difflib.unified_diff(str(audit).splitlines(), str(ours).splitlines(), n=0))[2:]
+    changed = [line for line in lines if line[0] in "+-"]
+    assert [line[0] for line in changed] == ["-", "+", "-", "+"]
+    assert "version: ours" in changed[1]
+    assert "Impact ratio" in changed[3]
+    assert "4 decimals" in changed[3]
+
+
+def own_table(**changes: Any) -> tdf.ComparisonTable:
+    values: dict[str, Any] = {
+        "name": "t", "heading": "T", "needs": ("truth", "estimate"), "metric": tdf.recall,
+        "columns": (tdf.PublishedColumn(column=".n", heading="Rows"),), **changes,
+    }  # fmt: skip
+    return tdf.ComparisonTable(**values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"needs": "truth"}, "`needs` lists arguments"),
+        ({"needs": ("truht",)}, r"Did you mean 'truth'\?"),
+        ({"columns": ()}, "`columns` lists"),
+    ],
+)
+def test_tables_of_ones_own_are_checked_when_they_are_made(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(tdf.ArgumentError, match=message):
+        own_table(**changes)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (tdf.PublishedColumn(column=".estimat", heading="x"), r"has no column '.estimat'. Did you mean '.estimate'\?"),
+        (tdf.PublishedColumn(column=".group", heading="x", digits=2), "'.group' holds no numbers"),
+    ],
+)
+def test_columns_of_ones_own_that_cannot_be_published_are_refused(
+    column: tdf.PublishedColumn, message: str, loans: pl.DataFrame
+) -> None:
+    ours = tdf.NamedAudit(
+        name="ours",
+        title="Ours",
+        version="1",
+        source="us",
+        purpose="p",
+        is_not=(),
+        tables=(own_table(columns=(column,)),),
+    )
+    with pytest.raises(tdf.ArgumentError, match=message):
+        tdf.audit(ours, loans, "repaid", "approved", pos_label="yes", by="sex").published()
+
+
+def test_columns_of_values_are_those_of_the_metrics_of_their_table() -> None:
+    with pytest.raises(tdf.ArgumentError, match=r"'recal'.* Did you mean 'recall'\?"):
+        tdf.ValuesTable(
+            name="t", heading="T", needs=("truth",), metrics=(tdf.recall,),
+            columns=(tdf.PublishedColumn(column="recal", heading="x"),),
+        )  # fmt: skip
+
+
+def test_command_line_has_segments(loans: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(loans, tmp_path)
+    flags = ["--as", "lending_adverse_impact", "--estimate", "approved", "--pos-label", "yes", "--by", "sex"]
+    table = tmp_path / "tables.parquet"
+    code, _, err = called(
+        capsys,
+        "audit",
+        file,
+        *flags,
+        "--to",
+        "sex=male",
+        "--within",
+        "age_band",
+        "--within",
+        "fold",
+        "--output",
+        str(table),
+    )
+    assert (code, "is written" in err or not err) == (0, True)
+    expected = tdf.audit(
+        "lending_adverse_impact", loans, estimate="approved", pos_label="yes", by="sex", to="male",
+        within=["age_band", "fold"],
+    ).tables["segments"]  # fmt: skip
+    own = pl.read_parquet(table).filter(pl.col(".table") == "segments")
+    assert own[".ratio"].to_list() == expected[".ratio"].to_list()
+    code, _, err = called(capsys, "audit", file, "--within", "age_band")
+    assert (code, "`--within` goes with `--as`" in err) == (2, True)
+
+
+def test_significant_digits_are_written_out() -> None:
+    column = tdf.PublishedColumn(column=".p_value", heading="p", significant=3)
+    assert [column.text(value) for value in (0.39, 1.0, 0.0, 8.27e-14, 123.0)] == [
+        "0.390",
+        "1.00",
+        "0.00",
+        "8.27e-14",
+        "123",
+    ]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_browser_opens_the_page_of_an_audit(width: int, loans: pl.DataFrame, tmp_path: Path) -> None:
+    bad = "<script>alert(1)</script>|{{x}}"
+    audited = filed("model_card", loans.with_columns(sex=pl.col("sex").replace("female", bad)))
+    page = tmp_path / "audit.html"
+    page.write_text(audited.page(), "utf-8")
+    read = Page(in_a_browser(page, tmp_path / "audit.png", width))
+    assert bad in read.text
+    assert not read.all("script")
+    tables = read.all("table")
+    assert len(tables) == 2
+
+
+def test_numbers_stand_right_in_tables_of_pages(loans: pl.DataFrame) -> None:
+    table = filed("eeoc_uniform_guidelines", loans).published_tables()["adverse_impact"]
+    assert '<th class="number" scope="col">Applicants</th>' in table.html()
+    assert '<th scope="col">Compared with</th>' in table.html()
+    assert '<th scope="col">Below 4/5</th>' in table.html()
+    rules = table.markdown().splitlines()[1].strip("| ").split(" | ")
+    are_right = [column for column, rule in zip(table.values.columns, rules, strict=True) if rule == "---:"]
+    numbers = [column for column, dtype in table.values.schema.items() if dtype.is_numeric()]
+    assert are_right == numbers
+    card = filed("model_card", loans).published_tables()["performance"].html()
+    assert '<th class="number" scope="col">Sensitivity</th>' in card
+    assert '<th scope="col">Note</th>' in card
+
+
+def test_an_audit_without_a_feature_says_what_to_write(loans: pl.DataFrame) -> None:
+    with pytest.raises(tdf.TidyfairError, match=r"audit\(\) compares groups: name the feature, `by="):
+        tdf.audit("nyc_ll144", loans, estimate="approved", pos_label="yes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,129 @@ def test_net_benefit_refuses_thresholds_by_group() -> None:
             "clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group",
             threshold={"risk_group": {"low": 0.1, "intermediate": 0.2, "high": 0.2}},
         )  # fmt: skip
+
+
+def by_arithmetic(truth: list[int], risk: list[float], at: float) -> tuple[float, float, float]:
+    """Net benefit of a model, of treating all, and the first as a share of the largest, of Vickers & Elkin (2006)."""
+    true = sum(1 for event, value in zip(truth, risk, strict=True) if event and value >= at)
+    false = sum(1 for event, value in zip(truth, risk, strict=True) if not event and value >= at)
+    rows, events = len(truth), sum(truth)
+    odds = at / (1 - at)
+    model = true / rows - false / rows * odds
+    return model, events / rows - (rows - events) / rows * odds, model / (events / rows)
+
+
+def test_decision_curves_by_group_equal_plain_arithmetic_at_every_threshold() -> None:
+    loans = tdf.datasets.lending(500)
+    risks = [step / 10 for step in range(1, 10)]
+    filed = tdf.audit(
+        "clinical_tripod_ai", loans, "repaid", probs="score", pos_label="yes", by=["sex", "race"], threshold=risks
+    )
+    curve = filed.tables["net_benefit"]
+    assert curve[".threshold"].unique(maintain_order=True).to_list() == risks
+    for risk in risks:
+        at_risk = curve.filter(pl.col(".threshold") == risk)
+        for feature in ("sex", "race"):
+            for group in loans[feature].cast(pl.String).unique():
+                own = loans.filter(pl.col(feature) == group)
+                truth = (own["repaid"] == "yes").cast(pl.Int64).to_list()
+                model, everybody, standardized = by_arithmetic(truth, own["score"].to_list(), risk)
+                rows = at_risk.filter((pl.col(".by") == feature) & (pl.col(".group") == group))
+                values = dict(rows.select(".metric", ".estimate").rows())
+                assert values["net_benefit"] == pytest.approx(model)
+                assert values["net_benefit_of_treating_all"] == pytest.approx(everybody)
+                assert values["standardized_net_benefit"] == pytest.approx(standardized)
+                for low, value, high in rows.select(".lower", ".estimate", ".upper").rows():
+                    assert low <= value <= high
+
+
+def test_published_decision_curve_has_treating_all_beside_the_model() -> None:
+    """The counts of dcurves: of 750 rows 105 have the event."""
+    filed = tdf.audit("clinical_tripod_ai", decisions(), "cancer", probs="risk", threshold=[0.1, 0.2], by="risk_group")
+    published = filed.published("net_benefit").filter(Group="all rows")
+    shown = [text.split(" ")[0] for text in published["Net benefit of treating all"]]
+    for text, risk in zip(shown, (0.1, 0.2), strict=True):
+        assert float(text) == pytest.approx(105 / 750 - 645 / 750 * risk / (1 - risk), abs=5e-5)
+
+
+def test_treating_all_counts_the_rows_that_the_model_counts() -> None:
+    data = decisions().with_columns(risk=pl.when(pl.int_range(750) % 7 == 0).then(None).otherwise("risk"))
+    filed = tdf.audit("clinical_tripod_ai", data, "cancer", probs="risk", threshold=0.1, by="risk_group")
+    table = filed.tables["net_benefit"].filter(pl.col(".group") == "low")
+    assert table[".denominator"].to_list()[:2] == [table[".denominator"][0]] * 2
+    own = data.drop_nulls("risk").filter(risk_group="low")
+    _, everybody, _ = by_arithmetic(own["cancer"].to_list(), own["risk"].to_list(), 0.1)
+    values = dict(table.select(".metric", ".estimate").rows())
+    assert values["net_benefit_of_treating_all"] == pytest.approx(everybody)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "message"),
+    [
+        ([], r"`threshold` lists each value once, not nothing"),
+        ([0.1, 0.1], r"`threshold` lists each value once"),
+        ([0.1, 0.0], r"`threshold`: .* between 0 and 1, not at 0"),
+        (1.0, r"`threshold`: .* between 0 and 1, not at 1"),
+        (1.5, r"`threshold`: .* between 0 and 1, not at 1.5"),
+        ([0.1, None], r"`threshold` is a number"),
+        ("0.1", r"`threshold` is a number"),
+    ],
+)
+def test_thresholds_of_net_benefit_are_checked(threshold: Any, message: str) -> None:
+    with pytest.raises(tdf.ArgumentError, match=message):
+        tdf.audit("clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group", threshold=threshold)
+
+
+# of KeyMetricType in version 0.2 of the schema of the Coalition for Health AI
+KEY_METRIC = ["MetricGoal", "Results", "Interpretation", "TestType", "TestingDataDescription"]
+
+
+def test_applied_model_card_of_chai_has_the_values_of_all_rows_and_of_groups() -> None:
+    loans = tdf.datasets.lending(1_000)
+    call: dict[str, Any] = {"pos_label": "yes", "conf_level": 0.9}
+    card = tdf.audit("model_card", loans, "repaid", "approved", probs="score", by=["sex", "race"], **call).chai()
+    assert json.loads(json.dumps(card)) == card
+    assert card["AppliedModelCard"]["@xmlns"] == "https://mc.chai.org/v0.2/schema.xsd"
+    metrics = card["AppliedModelCard"]["KeyMetrics"]
+    assert list(metrics) == ["UsefulnessUsabilityEfficacy", "FairnessEquity"]
+    for section in metrics.values():
+        assert list(section) == [field for field in KEY_METRIC if field in section]
+        assert set(section["Results"]) == {"MetricResult"}
+        assert all(list(item) == ["Label", "ValueJson"] for item in section["Results"]["MetricResult"])
+    of_all = {item["Label"]: json.loads(item["ValueJson"]) for item in first_results(metrics)}
+    expected = tdf.metric_set(tdf.sens, tdf.roc_auc)(
+        loans, "repaid", "approved", probs="score", interval="auto", **call
+    ).to_dicts()
+    for label, row in zip(("Sensitivity", "AUC"), expected, strict=True):
+        value = of_all[label]
+        assert (value["kind"], value["level"]) == ("estimate_ci", 90)
+        assert value["estimate"] == pytest.approx(row[".estimate"])
+        assert [value["lower"], value["upper"]] == pytest.approx([row[".lower"], row[".upper"]])
+    groups = {item["Label"] for item in metrics["FairnessEquity"]["Results"]["MetricResult"]}
+    assert {"Sensitivity, sex: female", "AUC, race: Black", "Precision, sex:race: female:White"} <= groups
+    described = metrics["FairnessEquity"]["TestingDataDescription"]
+    women = len(loans.filter(sex="female"))
+    assert f"{women:,} rows, sex: female" in described
+    assert "Of 1,000 rows, 0 are unknown by sex." in described
+
+
+def first_results(metrics: dict[str, Any]) -> list[dict[str, str]]:
+    results: list[dict[str, str]] = metrics["UsefulnessUsabilityEfficacy"]["Results"]["MetricResult"]
+    return results
+
+
+def test_applied_model_card_leaves_out_undefined_values_and_names_thresholds() -> None:
+    data = pl.DataFrame({"y": [1, 1, 0, 0, 1, 1], "p": [0.9, 0.8, 0.3, 0.2, 0.7, 0.6], "g": list("aaaabb")})
+    card = tdf.audit("clinical_tripod_ai", data, "y", probs="p", by="g", threshold=[0.25, 0.5]).chai()
+    results = card["AppliedModelCard"]["KeyMetrics"]["FairnessEquity"]["Results"]["MetricResult"]
+    labels = [item["Label"] for item in results]
+    assert "AUC, g: a" in labels
+    assert "AUC, g: b" not in labels
+    assert "Net benefit, g: b, Threshold: 0.25" in labels
+    assert len(set(labels)) == len(labels)
+
+
+def test_audits_without_values_of_groups_have_no_applied_model_card() -> None:
+    filed = tdf.audit("nyc_ll144", tdf.datasets.lending(100), estimate="approved", pos_label="yes", by="sex")
+    with pytest.raises(tdf.ArgumentError, match=r'take `audit\("model_card", …\)\.chai'):
+        filed.chai()

@@ -98,6 +98,45 @@ def test_p_values_are_below_5_percent_where_95_percent_intervals_exclude_equalit
     assert (excludes == (tested[".p_value"] < 0.05)).all()
 
 
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("rows", [{}, {"case_weights": "weight"}, {"cluster": "household"}], ids=str)
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_limits_at_the_level_of_a_p_value_touch_equality(metric: tf.Metric, rows: dict[str, str], scale: str) -> None:
+    people = lending(900).with_columns(
+        weight=1 + pl.int_range(pl.len()) % 7 / 3, household=pl.int_range(pl.len()) * 7 % 60
+    )
+    call = CALL | {"probs": "score"} | rows
+    tested = table(metric, data=people, call=call, by="race", scale=scale).drop_nulls(".lower")
+    equality = 1.0 if scale == "ratio" else 0.0
+    assert len(tested) > 2
+    for group, p_value in tested.select(".group", ".p_value").rows():
+        at_level = table(metric, data=people, call=call, by="race", scale=scale, conf_level=1 - p_value)
+        limits = row(at_level, group)
+        nearer = min((limits[".lower"], limits[".upper"]), key=lambda end: abs(end - equality))
+        assert nearer == pytest.approx(equality, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_a_single_group_has_no_rest(metric: tf.Metric) -> None:
+    call = CALL | {"probs": "score"}
+    alone = table(metric, data=LOANS.filter(sex="male"), call=call, by="sex", to="rest")
+    assert alone.select(".status", ".disparity", ".p_value").rows() == [("no_reference", None, None)]
+
+
+def test_replicates_for_the_rest_are_those_of_each_group() -> None:
+    people, call = lending(500), {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+    of_rest = table(tf.pr_auc, data=people, call=call, by="race", to="rest", times=400)
+    for race in ("White", "Hispanic"):
+        sides = people.with_columns(
+            side=pl.when(pl.col("race") == race).then(pl.lit("own")).otherwise(pl.lit("others"))
+        )
+        alone = row(table(tf.pr_auc, data=sides, call=call, by="side", to="others", times=400), "own")
+        own = row(of_rest, race)
+        assert own[".disparity"] == pytest.approx(alone[".disparity"])
+        width = alone[".upper"] - alone[".lower"]
+        assert own[".upper"] - own[".lower"] == pytest.approx(width, rel=0.1)
+
+
 def test_p_values_of_means_are_nearly_those_of_welch() -> None:
     random = np.random.default_rng(1)
     people = pl.DataFrame({"g": ["a"] * 400 + ["b"] * 300, "pay": random.normal(10, 2, 700)})
@@ -244,6 +283,20 @@ def test_weights_and_clusters_have_tests_by_their_intervals() -> None:
     assert weighted[".shortfall"].null_count() == len(weighted)
 
 
+@pytest.mark.parametrize("option", ["case_weights", "cluster"])
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.f_meas, tf.roc_auc], ids=lambda item: item.name)
+def test_p_values_of_many_groups_are_the_levels_at_which_intervals_end_at_equality(
+    metric: tf.Metric, option: str
+) -> None:
+    people = LOANS.filter(pl.col("race") != "Native")
+    call = CALL | {"probs": "score", option: {"case_weights": "weight", "cluster": "fold"}[option]}
+    result = table(metric, data=people, call=call, by="race", to="Asian", adjust="none")
+    for group, p_value in result.drop_nulls(".p_value").select(".group", ".p_value").rows():
+        at_level = table(metric, data=people, call=call, by="race", to="Asian", conf_level=1 - p_value)
+        ends = row(at_level, group)
+        assert min(abs(ends[".lower"]), abs(ends[".upper"])) == pytest.approx(0, abs=1e-6)
+
+
 def test_counts_of_a_tally_are_enough(loans: pl.DataFrame) -> None:
     compared = compare(tf.accuracy, by=["sex", "race"], to="rest")
     metrics = tf.metric_set(tf.accuracy.difference("sex"), tf.accuracy.difference("race"))
@@ -254,7 +307,7 @@ def test_counts_of_a_tally_are_enough(loans: pl.DataFrame) -> None:
 def test_two_groups_that_read_alike_stay_two_rows() -> None:
     people = pl.DataFrame({"a": ["x:y", "x"] * 20, "b": ["z", "y:z"] * 20, "hired": [1, 0, 0, 1] * 10})
     result = table(tf.selection_rate, data=people, by=("a", "b"), to="majority")
-    assert result.select(".group", "a", "b").rows() == [("x:y:z", "x", "y:z"), ("x:y:z", "x:y", "z")]
+    assert result.select(".group", "a", "b").rows() == [('"x":"y:z"', "x", "y:z"), ('"x:y":"z"', "x:y", "z")]
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.lazy, pl.DataFrame.to_arrow])
@@ -274,6 +327,29 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a scale": (lambda: compare(tf.accuracy, by="sex", scale="percent"), "scale"),
     "a ratio of what can be negative": (lambda: compare(tf.mcc, by="sex", scale="ratio"), "can be negative"),
     "odds of a mean": (lambda: compare(tf.mae, by="sex", scale="odds_ratio"), "no rate"),
+    "a standardized rate": (
+        lambda: compare(tf.accuracy, by="sex", scale="standardized"), "is for means of numbers and scores"
+    ),
+    "a standardized difference from all rows": (
+        lambda: compare(tf.mean_prediction, by="sex", to="rest", scale="standardized"), "not with 'rest'"
+    ),
+    "a standardized difference with weights": (
+        lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized")(
+            LOANS, probs="score", case_weights="weight"
+        ), "takes no weights and no clusters"
+    ),
+    "a standardized mean of several labels": (
+        lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized")(
+            LOANS.with_columns(kind=pl.Series(list("abcd") * 500), half=pl.lit(0.25)),
+            "kind", probs={"a": "half", "b": "half", "c": "half", "d": "half"},
+        ), "is that of several labels"
+    ),
+    "a spread of other scales": (
+        lambda: compare(tf.mean_score, by="sex", to="male", spread="all"), "are about standardized differences"
+    ),
+    "an unknown spread": (
+        lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized", spread="iqr"), "spread"
+    ),
     "the best mean": (lambda: compare(tf.mean_prediction, by="sex", to="best"), "neither good nor bad"),
     "an unknown feature": (lambda: compare(tf.accuracy, by="sex", to={"race": "a"}), "is not compared"),
     "a function": (lambda: compare(tf.accuracy, by="sex", to=max), "is a group"),
@@ -302,11 +378,71 @@ def test_refused(case: str) -> None:
         call()
 
 
+def test_ratios_of_means_name_the_table_that_has_them() -> None:
+    with pytest.raises(tf.AggregateError, match=r'take `compare_groups\(mean_prediction, by=…, to=…, scale="ratio"\)`'):
+        tf.mean_prediction.ratio("g")
+
+
 def test_ratios_of_means_that_are_positive() -> None:
     people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "x": [1.0, 3.0] * 25 + [2.0, 6.0] * 25})
     result = row(table(tf.mean_prediction, data=people, call={"estimate": "x"}, by="g", to="b", scale="ratio"), "a")
     assert result[".disparity"] == pytest.approx(0.5)
     assert 0 < result[".lower"] < 0.5 < result[".upper"] < math.inf
+
+
+@pytest.mark.parametrize("spread", ["pooled", "reference", "all"])
+@pytest.mark.parametrize("corrected", [False, True])
+def test_standardized_scale_is_that_of_standardized_differences(spread: str, *, corrected: bool) -> None:
+    people = LOANS.with_columns(
+        pl.when(pl.col("race") != "Asian").then("race").alias("race"),
+        pl.when(pl.int_range(pl.len()) % 7 != 0).then(pl.col("score") * 1e3 + 1e9).alias("pay"),
+        pl.col("fold") % 2,
+    )
+    options: dict[str, Any] = {"spread": spread, "corrected": corrected}
+    for metric, column, call in (
+        (tf.mean_prediction, "pay", {"estimate": "pay"}),
+        (tf.mean_truth, "pay", {"truth": "pay"}),
+        (tf.mean_score, "score", {"probs": "score"}),
+    ):
+        for by, to in (("race", "White"), (("sex", "race"), ("male", "White"))):
+            compared = compare(metric, by=by, to=to, scale="standardized", **options)
+            result = compared(people, **call, group_by="fold", explain=True)
+            expected = tf.standardized_differences(people, column, by=by, to=to, group_by="fold", **options)
+            assert result[".status"].to_list() == expected[".status"].to_list()
+            for name in (".spread", ".disparity", ".lower", ".upper"):
+                given, wanted = (frame[name].fill_null(math.nan).to_list() for frame in (result, expected))
+                assert given == pytest.approx(wanted, rel=1e-6, nan_ok=True), name
+            tested = result.drop_nulls(".p_value")
+            excludes = (tested[".lower"] > 0) | (tested[".upper"] < 0)
+            assert (excludes == (tested[".p_value"] < 0.05)).all()
+            assert set(tested[".method"]) == {"hedges_olkin"}
+
+
+def test_standardized_differences_of_tables_count_frequencies_as_rows() -> None:
+    people = pl.DataFrame({"g": list("aabbb"), "x": [1.0, 3.0, 2.0, 5.0, 4.0], "times": [3, 2, 4, 1, 2]})
+    repeated = people.select(pl.all().exclude("times").repeat_by("times").explode())
+    compared = compare(tf.mean_prediction, by="g", to="b", scale="standardized")
+    counted = compared(people, estimate="x", frequency_weights="times")
+    plain = compared(repeated, estimate="x")
+    for name in (".disparity", ".lower", ".upper", ".p_value"):
+        assert counted.drop_nulls(".p_value")[name].item() == pytest.approx(plain.drop_nulls(".p_value")[name].item())
+
+
+def test_standardized_differences_of_one_value_are_null_with_a_reason() -> None:
+    same = pl.DataFrame({"x": [1.0, 1.0, 1.0, 1.0], "g": list("aabb")})
+    call: dict[str, Any] = {"estimate": "x"}
+    result = row(table(tf.mean_prediction, data=same, call=call, by="g", to="b", scale="standardized"), "a")
+    assert (result[".disparity"], result[".status"], result[".method"]) == (None, "zero_denominator", None)
+
+
+def test_standardized_tallies_are_enough() -> None:
+    compared = compare(tf.mean_prediction, by="sex", to="male", scale="standardized")
+    with pytest.raises(tf.TidyfairError):
+        compared.compute(tf.mean_score.difference("sex").tally(LOANS, probs="score"))
+    tally = tf.metric_set(tf.mean_prediction.difference("sex"), tf.ccc.difference("sex")).tally(
+        LOANS, "score", "score", parts=0
+    )
+    assert_frame_equal(compared.compute(tally), compared(LOANS, "score", "score"))
 
 
 def test_a_group_alone_is_its_own_reference() -> None:
@@ -351,3 +487,29 @@ def test_groupwise_metrics_leave_out_the_same_groups() -> None:
     assert set(groupwise.filter(pl.col(".n") == 3)[".status"]) == {"unknown"}
     with pytest.raises(tf.ArgumentError, match="has a feature of its own, 'race'; leave out `by`"):
         compare(tf.demographic_parity("race"), by="sex")
+
+
+@pytest.mark.parametrize("unknown", ["apart", "drop"])
+def test_shares_are_those_of_all_rows_as_min_share_reads_them(unknown: str) -> None:
+    result = table(tf.selection_rate, by="race", unknown=unknown, min_share=0.4)
+    assert row(result, "A")[".share"] == pytest.approx(70 / 120)
+    assert (row(result, "B")[".share"], row(result, "B")[".status"]) == (pytest.approx(44 / 120), "below_min_share")
+
+
+def test_shares_of_no_rows_are_null() -> None:
+    without_truth = APPLICANTS.with_columns(truth=pl.lit(None, pl.Int64))
+    call = {"truth": "truth", "estimate": "hired", "labels": [0, 1]}
+    result = table(tf.sens, data=without_truth, call=call, by="sex")
+    assert result[".share"].to_list() == [None, None]
+    assert set(result[".status"]) == {"zero_denominator"}
+
+
+def test_values_for_unknown_groups_fit_some_feature() -> None:
+    people = APPLICANTS.with_columns(code=pl.int_range(pl.len()) % 3)
+    call: dict[str, Any] = {"estimate": "hired"}
+    with pytest.raises(tf.TidyfairError, match=r"`unknown_values`: '2' is text, and the column 'code' is Int64"):
+        table(tf.selection_rate, data=people, call=call, by="code", unknown_values=["2"])
+    with pytest.raises(tf.TidyfairError, match=r"`unknown_values`: 9 is no text, and the column 'race' is String"):
+        table(tf.selection_rate, data=people, call=call, by="race", unknown_values=[9])
+    both = table(tf.selection_rate, data=people, call=call, by=["code", "race"], unknown_values=[2, "B"])
+    assert both.filter(pl.col(".status") == "unknown")[".group"].to_list() == ["2", "B", "null"]

@@ -690,7 +690,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
     for race, size in sizes.items():
         assert (set(_cells(out, "race", race)) == {"-"}) == (race in few)
         assert (str(size) in _cells(out, "race", race)) == (race not in few)
-    assert "\n-: of fewer than 60 rows, and not shown\n" in out
+    assert "\nHidden (-): fewer than 60 rows.\n" in out
     assert _cells(out, "demographic_parity", "race")[0].startswith(f"{enough['.estimate'].item():.3f} ")
     # who is left out by a gate may be whom it is about
     assert (code, called(capsys, "audit", *call[:-1], "0", *gate)[0]) == (4, 0)
@@ -698,7 +698,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
     called(capsys, "audit", *call, "--output-groups", str(groups))
     assert set(pl.read_csv(groups).filter(pl.col(".by") == "race")[".group"]) == set(sizes) - few
     called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
-    assert "of fewer than 60 rows, and not shown" in card.read_text("utf-8")
+    assert "Hidden (\N{EN DASH}): fewer than 60 rows." in card.read_text("utf-8")
     _, out, _ = called(
         capsys, "compare", file, "--truth", "repaid", "--pos-label", "yes", "--one", "approved", "--other", "model",
         "--by", "race", "--min-n", "60",
@@ -725,7 +725,7 @@ def test_metric_flag_adds_a_comparison(
         assert out.count(" demographic_parity ") == 2
     assert " fall_out " in out
     called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
-    assert "| predictive\\_equality | race |" in card.read_text("utf-8")
+    assert "`predictive_equality` | race |" in card.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

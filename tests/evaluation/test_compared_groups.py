@@ -173,3 +173,16 @@ def test_functions_that_compare_all_groups_refuse_to_leave_some_out(function: st
     if function != "monitor":
         with pytest.raises(tf.ArgumentError, match="filter these rows first"):
             COMPARE_ALL[function](tf.demographic_parity("race", unknown="apart"))
+
+
+def test_groups_that_would_read_alike_are_quoted() -> None:
+    people = pl.DataFrame({
+        "race": ["null", None, "x"] * 20, "site": ["a:b", "a", "q"] * 20, "ward": ["c", "b:c", "r"] * 20,
+        "hired": [1, 0, 1] * 15 + [0, 1, 0] * 5,
+    })  # fmt: skip
+    by_race = tf.demographic_parity("race").by_group(people, estimate="hired")
+    assert dict(by_race.select("race", ".group").rows()) == {"null": '"null"', "x": "x", None: "null"}
+    crossed = tf.demographic_parity("site", "ward")(people, estimate="hired", explain=True)
+    assert crossed.select(".group_min", ".group_max").row(0) == ('"a":"b:c"', '"a:b":"c"')
+    compared = tf.compare_groups(tf.selection_rate, by=("site", "ward"))(people, estimate="hired")
+    assert compared[".group"].to_list() == ['"a":"b:c"', '"a:b":"c"', "q:r"]

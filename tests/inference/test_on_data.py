@@ -23,11 +23,10 @@ from tidyfair.inference import (
 from tidyfair.specs.options import CallOptions, ReadOptions
 
 parity = tf.demographic_parity("sex")
-of_rates = {"pairwise()": pairwise(parity), "worst_groups()": worst_groups(parity)}
-of_rates |= {"stratified()": stratified(parity, within="race")}
+of_rates = {"worst_groups()": worst_groups(parity), "stratified()": stratified(parity, within="race")}
 of_rates |= {"compare_periods()": compare_periods(parity, period="month")}
 callables: dict[str, Any] = {"A gate": four_fifths("sex"), "A probability": probability(parity, below=0.1)}
-callables |= of_rates | {"disparity_test()": disparity_test(parity)}
+callables |= of_rates | {"disparity_test()": disparity_test(parity), "pairwise()": pairwise(parity)}
 people = pl.DataFrame({"hired": [1, 0, 1, 0], "sex": list("ffmm"), "race": list("abab"), "month": [1, 2, 1, 2]})
 
 
@@ -64,6 +63,7 @@ def test_compute_shows_the_reading_options_that_a_call_shows(subject: str) -> No
 @pytest.mark.parametrize("option", ["case_weights", "cluster"])
 def test_only_tests_of_counts_refuse_weights_and_clusters(option: str) -> None:
     assert option in _keywords(disparity_test(parity))
+    assert option in _keywords(pairwise(parity))
     for test in of_rates.values():
         assert option not in _keywords(test)
 

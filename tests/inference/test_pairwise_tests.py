@@ -13,7 +13,7 @@ import pytest
 from conftest import as_polars
 from permutation_data import SAME, SMALL, TIMES, error, random_people
 from polars.testing import assert_frame_equal
-from scipy import stats
+from scipy import optimize, stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep
 
@@ -24,25 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-MCC = tf.new_groupwise_metric(tf.mcc, "mcc_difference", tf.difference())
-NO_RATES: list[Any] = [
-    MCC("g"), tf.f_meas.group_minimum("g"), tf.bal_accuracy.group_minimum("g"), tf.treatment_equality("g"),
-    tf.average_odds_difference(tf.privileged(g="a")), tf.differential_fairness("g"), tf.independence("g"),
-]  # fmt: skip
+NO_PAIRS: list[Any] = [tf.equalized_odds("g"), tf.differential_fairness("g"), tf.independence("g")]
 
 
-@pytest.mark.parametrize("metric", NO_RATES, ids=lambda item: item.name)
-def test_pairwise_rejects_metrics_other_than_rates(metric: Any) -> None:
-    with pytest.raises(tf.ArgumentError):
-        tf.pairwise(metric)(SMALL, "t", "e")
-
-
-def test_pairwise_rejects_weights_and_clusters() -> None:
-    data = random_people(40).with_columns(w=pl.lit(2.0))
-    for name in ("case_weights", "cluster"):
-        option: dict[str, Any] = {name: "w"}
-        with pytest.raises(tf.ArgumentError, match=f"takes no `{name}`: it counts rows; `disparity_test`"):
-            tf.pairwise(tf.demographic_parity("g"))(data, "t", "e", **option)
+@pytest.mark.parametrize("metric", NO_PAIRS, ids=lambda item: item.name)
+def test_pairwise_refuses_metrics_that_are_no_comparison_of_single_values(metric: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match=r"compares several rates|compares each group with others already"):
+        tf.pairwise(metric)
 
 
 GROUPS = {"a": (31, 60), "b": (9, 25), "c": (0, 12), "d": (7, 7)}
@@ -66,11 +54,11 @@ def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: floa
         assert (row[".n"], row[".n_other"]) == (rows, other_rows)
         assert row[".estimate"] == pytest.approx(one / rows)
         assert row[".estimate_other"] == pytest.approx(other / other_rows)
-        assert row[".difference"] == pytest.approx(one / rows - other / other_rows)
+        assert row[".disparity"] == pytest.approx(one / rows - other / other_rows)
         low, high = confint_proportions_2indep(one, rows, other, other_rows, method="newcomb", alpha=error)
         if row[".p_adjusted"] >= 1 - level:
             low, high = min(low, 0), max(high, 0)
-        elif row[".difference"] > 0:
+        elif row[".disparity"] > 0:
             low = max(low, 0)
         else:
             high = min(high, 0)
@@ -97,8 +85,8 @@ def test_pairwise_limits_exclude_0_where_adjusted_p_values_reject_it(adjust: Any
         excluded = (result[".lower"] > 0) | (result[".upper"] < 0)
         assert excluded.to_list() == rejected.to_list()
         assert 0 < rejected.sum() < len(result)
-        assert result.select((pl.col(".lower") <= pl.col(".difference")).all()).item()
-        assert result.select((pl.col(".upper") >= pl.col(".difference")).all()).item()
+        assert result.select((pl.col(".lower") <= pl.col(".disparity")).all()).item()
+        assert result.select((pl.col(".upper") >= pl.col(".disparity")).all()).item()
 
 
 def test_pairwise_limits_of_bh_have_the_level_of_the_rejected_share() -> None:
@@ -157,7 +145,7 @@ def test_pairwise_with_another_test(pairs_of: pl.DataFrame) -> None:
         result = tf.pairwise(tf.demographic_parity("g"), test=asked)(pair, estimate="e")
         expected: Any = stats.chi2_contingency(table, correction=False, lambda_=power)
         assert result[".p_value"].item() == pytest.approx(expected.pvalue)
-        assert result[".method"].item() == test
+        assert (result[".test"].item(), result[".method"].item()) == (test, "newcombe")
     odd: Any = "chisq"
     with pytest.raises(tf.ArgumentError, match="Unknown test 'chisq'"):
         tf.pairwise(tf.demographic_parity("g"), test=odd)
@@ -400,7 +388,7 @@ def test_max_t_of_equal_pairs_is_1() -> None:
         result = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
             decisions(hits, [5, 6, 7]), estimate="e", pos_label=1, labels=[0, 1]
         )
-        assert result.select(".difference", ".p_value", ".p_adjusted").unique().rows() == [(0.0, 1.0, 1.0)]
+        assert result.select(".disparity", ".p_value", ".p_adjusted").unique().rows() == [(0.0, 1.0, 1.0)]
 
 
 @pytest.mark.parametrize("adjust", ["holm", "max_t"])
@@ -421,17 +409,245 @@ def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
     assert alone.schema == test(data, "t", "e").schema
 
 
-def test_multiclass_pairwise_rows_are_unique() -> None:
-    try:
-        result = tf.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
-    except tf.ArgumentError:
-        return
-    assert result.select(pl.exclude(r"^\.(p_|lower|upper|difference|estimate).*$")).is_unique().all()
+def test_pairs_of_several_labels_are_compared_label_by_label() -> None:
+    result = tf.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
+    labels = sorted(map(str, SMALL["guess"].unique()))
+    assert sorted(result[".level"].unique()) == labels
+    assert len(result) == len(labels) * 3
+    for label in labels:
+        decided = SMALL.with_columns(one=(pl.col("guess").cast(pl.String) == label).cast(pl.Int8))
+        alone = tf.pairwise(tf.demographic_parity("g"))(decided, estimate="one", pos_label=1)
+        of_label = result.filter(pl.col(".level") == label)
+        assert of_label[".p_value"].to_list() == pytest.approx(alone[".p_value"].to_list())
 
 
-def test_pairwise_rejects_several_rates() -> None:
-    with pytest.raises(tf.ArgumentError, match="equalized_odds compares several rates"):
-        tf.pairwise(tf.equalized_odds("g"))(SMALL, "t", "e")
+# Ratios, means and areas
+
+
+def deviations(p_value: float) -> float:
+    """The standard errors of a normal distribution beyond which it is so probable to be."""
+    return -statistics.NormalDist().inv_cdf(p_value / 2)
+
+
+def score_of_ratio(ratio: float, one: int, rows: int, other: int, other_rows: int) -> float:
+    """Miettinen and Nurminen's statistic of a ratio, with the likeliest rates searched numerically."""
+
+    def unlikely(share: float) -> float:
+        logarithms = stats.binom.logpmf(one, rows, min(ratio * share, 1)) + stats.binom.logpmf(other, other_rows, share)
+        return -float(logarithms)
+
+    most = min(1.0, 1 / ratio)
+    options: Any = {"bounds": (0, most), "method": "bounded", "options": {"xatol": 1e-12}}
+    likeliest: Any = optimize.minimize_scalar(unlikely, **options)
+    share = float(likeliest.x)
+    total = rows + other_rows
+    variance = ratio * share * (1 - ratio * share) / rows + ratio**2 * share * (1 - share) / other_rows
+    return abs(one / rows - ratio * other / other_rows) / math.sqrt(variance * total / (total - 1))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_ratios_of_rates_have_the_limits_of_miettinen_and_nurminen(pairs_of: pl.DataFrame, level: float) -> None:
+    result = tf.pairwise(tf.selection_rate.ratio("g"), conf_level=level)(pairs_of, estimate="e")
+    assert result[".scale"].unique().to_list() == ["ratio"]
+    error = (1 - level) / len(result)
+    checked = 0
+    for row in result.to_dicts():
+        (one, rows), (other, other_rows) = GROUPS[row[".group"]], GROUPS[row[".other"]]
+        expected = stats.fisher_exact([[one, rows - one], [other, other_rows - other]])[1]
+        assert row[".p_value"] == pytest.approx(expected)
+        is_rejected = row[".p_adjusted"] < 1 - level
+        assert ((row[".lower"] > 1) or (row[".upper"] < 1)) == is_rejected
+        if 0 in (one, other):
+            continue
+        ratio = (one / rows) / (other / other_rows)
+        assert row[".disparity"] == pytest.approx(ratio)
+        z = statistics.NormalDist().inv_cdf(1 - error / 2)
+        for name, is_beside in (
+            (".lower", row[".lower"] in {1, np.nextafter(1, 2)}),
+            (".upper", row[".upper"] in {1, np.nextafter(1, 0)}),
+        ):
+            # limits that are moved to equality agree with the p-value of Fisher's test
+            if not is_beside:
+                assert score_of_ratio(row[name], one, rows, other, other_rows) == pytest.approx(z, rel=1e-4)
+                checked += 1
+    assert checked >= 5
+
+
+def numbers_of(groups: dict[str, tuple[float, float, int]], seed: int = 1) -> pl.DataFrame:
+    """Numbers of groups with a mean, a standard deviation and a number of rows."""
+    random = np.random.default_rng(seed)
+    parts: list[pl.DataFrame] = []
+    for group, (mean, deviation, rows) in groups.items():
+        value = random.normal(mean, deviation, rows)
+        parts.append(pl.DataFrame({"g": group, "x": value, "zero": 0.0}))
+    return pl.concat(parts).with_columns(pl.col("x").abs().alias("size"))
+
+
+NUMBERS = numbers_of({"a": (10, 2, 180), "b": (10.4, 3, 120), "c": (10.6, 2, 90)})
+
+
+def test_means_have_the_p_values_and_limits_of_welch() -> None:
+    for metric, column in ((tf.mean_prediction, "x"), (tf.mae, "size")):
+        result = tf.pairwise(metric.difference("g"), adjust="none")(NUMBERS, "zero", "x")
+        assert result[".test"].unique().to_list() == ["interval"]
+        for row in result.to_dicts():
+            one, other = (NUMBERS.filter(g=row[name])[column].to_numpy() for name in (".group", ".other"))
+            welch: Any = stats.ttest_ind(one, other, equal_var=False)
+            low, high = welch.confidence_interval()
+            assert row[".disparity"] == pytest.approx(one.mean() - other.mean())
+            assert (row[".n"], row[".n_other"]) == (len(one), len(other))
+            assert deviations(row[".p_value"]) == pytest.approx(deviations(welch.pvalue), rel=0.02)
+            width = high - low
+            assert row[".lower"] == pytest.approx(low, abs=0.02 * width)
+            assert row[".upper"] == pytest.approx(high, abs=0.02 * width)
+
+
+def test_ratios_of_means_have_the_limits_of_log_ratios() -> None:
+    result = tf.pairwise(tf.mae.ratio("g"), adjust="none")(NUMBERS, "zero", "x")
+    asked = tf.pairwise(tf.mean_prediction.difference("g"), scale="ratio", adjust="none")(NUMBERS, "zero", "x")
+    assert asked[".disparity"].to_list() == pytest.approx(result[".disparity"].to_list())
+    for row in result.to_dicts():
+        one, other = (NUMBERS.filter(g=row[name])["size"].to_numpy() for name in (".group", ".other"))
+        ratio = one.mean() / other.mean()
+        error = math.hypot(stats.sem(one) / one.mean(), stats.sem(other) / other.mean())
+        assert row[".disparity"] == pytest.approx(ratio)
+        assert row[".lower"] == pytest.approx(ratio * math.exp(-1.96 * error), rel=3e-3)
+        assert row[".upper"] == pytest.approx(ratio * math.exp(1.96 * error), rel=3e-3)
+        # the p-value allows for few rows, by Student's t
+        assert deviations(row[".p_value"]) == pytest.approx(abs(math.log(ratio)) / error, rel=0.03)
+
+
+def delong(truth: Any, score: Any) -> tuple[float, float]:
+    """The area under the curve and its variance (DeLong, DeLong and Clarke-Pearson, 1988)."""
+    events, others = score[truth == 1], score[truth == 0]
+    wins = (events[:, None] > others).astype(float) + (events[:, None] == others) / 2
+    variance = wins.mean(axis=1).var(ddof=1) / len(events) + wins.mean(axis=0).var(ddof=1) / len(others)
+    return wins.mean(), variance
+
+
+def test_areas_of_pairs_have_nearly_the_p_values_of_delong() -> None:
+    random = np.random.default_rng(2)
+    group, truth = np.repeat(list("abc"), [900, 700, 500]), random.integers(0, 2, 2100)
+    shift = np.select([group == "a", group == "b"], [1.2, 0.8], 1.0)
+    people = pl.DataFrame({"g": group, "t": truth, "p": stats.norm.cdf(random.normal(truth * shift, 1))})
+    result = tf.pairwise(tf.roc_auc.difference("g"), adjust="none")(people, "t", probs="p", pos_label=1)
+    for row in result.to_dicts():
+        parts = [people.filter(g=row[name]) for name in (".group", ".other")]
+        areas = [delong(part["t"].to_numpy(), part["p"].to_numpy()) for part in parts]
+        difference, error = areas[0][0] - areas[1][0], math.sqrt(areas[0][1] + areas[1][1])
+        assert row[".disparity"] == pytest.approx(difference)
+        # limits of areas are symmetric on the scale of logits
+        assert deviations(row[".p_value"]) == pytest.approx(abs(difference) / error, rel=0.05)
+
+
+ALIKE: dict[str, tuple[tf.Metric, dict[str, Any]]] = {
+    "rates": (tf.sens, {}),
+    "rates with weights": (tf.selection_rate, {"case_weights": "w"}),
+    "rates of clusters": (tf.selection_rate, {"cluster": "fold"}),
+    "areas": (tf.roc_auc, {}),
+    "areas of clusters": (tf.roc_auc, {"cluster": "fold"}),
+    "made of labels": (tf.f_meas, {}),
+}
+
+
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("case", ALIKE)
+def test_pairs_are_those_of_reference_tables(case: str, scale: Any) -> None:
+    metric, option = ALIKE[case]
+    random = np.random.default_rng(3)
+    people = random_people(600).with_columns(w=pl.Series(random.uniform(1, 3, 600)), p=pl.Series(random.random(600)))
+    call: dict[str, Any] = {"truth": "t", "estimate": "e", "probs": "p", "pos_label": 1, **option}
+    made = getattr(metric, scale)("g")
+    result = tf.pairwise(made, test="interval", adjust="none")(people, **call)
+    assert len(result) == 3
+    for row in result.to_dicts():
+        compared: Any = tf.compare_groups(metric, by="g", to=row[".other"], scale=scale)(people, **call)
+        expected = compared.row(by_predicate=pl.col(".group") == row[".group"], named=True)
+        for name in (".estimate", ".disparity", ".p_value", ".lower", ".upper"):
+            assert row[name] == pytest.approx(expected[name], rel=1e-9), name
+        assert (row[".scale"], row[".method"], row[".test"]) == (scale, expected[".method"], "interval")
+
+
+@pytest.mark.parametrize("adjust", ["holm", "max_t", "bh", "by", "none"])
+def test_limits_of_means_and_areas_exclude_equality_where_adjusted_p_values_reject_it(adjust: Any) -> None:
+    random = np.random.default_rng(5)
+    rows = 2_400
+    group, fold = random.integers(0, 4, rows), random.integers(0, 6, rows)
+    truth = random.integers(0, 2, rows)
+    score = stats.norm.cdf(random.normal(truth * (0.3 + 1.5 * (group == 3)), 1))
+    people = pl.DataFrame({"g": group, "fold": fold, "t": truth, "p": score, "x": random.exponential(1 + group / 2)})
+    of_scores = tf.pairwise(tf.roc_auc.difference("g"), tf.brier_class.ratio("g"), adjust=adjust)
+    of_numbers = tf.pairwise(tf.mae.ratio("g"), tf.rmse.difference("g"), adjust=adjust)
+    results = [
+        of_scores(people, "t", probs="p", pos_label=1, group_by="fold"), of_numbers(people, "t", "x", group_by="fold")
+    ]  # fmt: skip
+    for result in results:
+        equality = (pl.col(".scale") == "ratio").cast(pl.Float64)
+        excluded = result.select((pl.col(".lower") > equality) | (pl.col(".upper") < equality)).to_series()
+        rejected = result[".p_adjusted"] < 0.05
+        assert excluded.to_list() == rejected.to_list()
+        assert 0 < rejected.sum() < len(result)
+        assert result.select(pl.col(".disparity").is_between(".lower", ".upper").all()).item()
+
+
+def test_max_t_of_means_and_clusters_is_at_most_holms() -> None:
+    people = random_people(800)
+    cases: list[tuple[tf.Metric, dict[str, Any]]] = [(tf.f_meas, {}), (tf.selection_rate, {"cluster": "fold"})]
+    for metric, option in cases:
+        made = {
+            adjust: tf.pairwise(metric.difference("g"), adjust=adjust)(people, "t", "e", pos_label=1, **option)
+            for adjust in ("holm", "max_t", "none")
+        }
+        assert (made["max_t"][".p_adjusted"] <= made["holm"][".p_adjusted"] * (1 + SAME)).all()
+        assert (made["max_t"][".p_adjusted"] >= made["none"][".p_value"] * (1 - SAME)).all()
+        assert (made["max_t"][".lower"] >= made["holm"][".lower"]).all()
+
+
+def test_max_t_of_means_rejects_equal_groups_rarely() -> None:
+    runs, sizes = 150, (12, 30, 60)
+    random = np.random.default_rng(9)
+    group = np.tile(np.repeat(list("abc"), sizes), runs)
+    run = np.repeat(np.arange(runs), sum(sizes))
+    people = pl.DataFrame({"run": run, "g": group, "x": random.normal(5, 1, len(group)), "zero": 0.0})
+    test = tf.pairwise(tf.mean_prediction.difference("g"), adjust="max_t", times=1000)
+    result = test(people, "zero", "x", group_by="run")
+    rejected = result.filter(pl.col(".p_adjusted") < 0.05)["run"].n_unique() / runs
+    assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_pairs_without_an_interval_have_no_p_value() -> None:
+    people = pl.concat([NUMBERS, pl.DataFrame({"g": ["d"], "x": [9.0], "zero": [0.0], "size": [9.0]})])
+    for adjust in ("holm", "max_t", "bh"):
+        result = tf.pairwise(tf.mae.difference("g"), adjust=adjust)(people, "zero", "x")
+        alone = pl.col(".other") == "d"
+        assert result.filter(alone)[".disparity"].null_count() == 0
+        for name in (".lower", ".upper", ".p_value", ".p_adjusted", ".method"):
+            assert result.filter(alone)[name].null_count() == 3, name
+            assert result.filter(~alone)[name].null_count() == 0, name
+        others = tf.pairwise(tf.mae.difference("g"), adjust=adjust)(NUMBERS, "zero", "x")
+        if adjust == "bh":
+            assert result.filter(~alone)[".p_adjusted"].to_list() == pytest.approx(others[".p_adjusted"].to_list())
+
+
+def test_ratios_of_no_selections_are_null_with_a_reason() -> None:
+    data = decisions([0, 0, 5], [8, 9, 10])
+    result = tf.pairwise(tf.selection_rate.ratio("g"))(data, estimate="e", pos_label=1)
+    (row,) = result.filter((pl.col(".group") == "a") & (pl.col(".other") == "b")).to_dicts()
+    assert (row[".disparity"], row[".status"], row[".p_value"]) == (None, "zero_denominator", 1.0)
+
+
+def test_pairwise_refuses_scales_that_values_do_not_have() -> None:
+    below = NUMBERS.with_columns(pl.col("x") - 10)
+    with pytest.raises(
+        tf.ArgumentError, match=r'mean_prediction: a ratio compares values above 0.*`scale="difference"`'
+    ):
+        tf.pairwise(tf.mean_prediction.difference("g"), scale="ratio")(below, "zero", "x")
+    with pytest.raises(tf.ArgumentError, match="mcc can be negative"):
+        tf.pairwise(tf.mcc.difference("g"), scale="ratio")
+    with pytest.raises(tf.ArgumentError, match="mae is no rate, so that it has no odds"):
+        tf.pairwise(tf.mae.difference("g"), scale="odds_ratio")
+    with pytest.raises(tf.AggregateError, match="`to='z'` is no group"):
+        tf.pairwise(tf.mae.difference("g", to="z"))(NUMBERS, "zero", "x")
 
 
 def with_a_rare_group() -> pl.DataFrame:
@@ -449,5 +665,5 @@ def test_min_n_leaves_rare_groups_out_of_tests(test: Any) -> None:
 
 def test_stratified_rejects_a_reference_below_min_n() -> None:
     metric = tf.selection_rate.difference("g", to="rare", min_n=30)
-    with pytest.raises(tf.ArgumentError, match="the reference 'rare' has fewer than `min_n=30` rows"):
+    with pytest.raises(tf.ArgumentError, match="the reference 'rare' is below `min_n=30`"):
         inference.stratified(metric, within="t")(with_a_rare_group(), estimate="e")

@@ -750,3 +750,12 @@ def test_compute_rejects_data_and_counting_options() -> None:
     tally = tf.demographic_parity("g").tally(data, "t", "e")
     with pytest.raises(tf.ArgumentError, match="'group_by' belongs to counting: give it to `tally`"):
         test.compute(tally, group_by="h")
+
+
+def test_draws_in_blocks_are_those_of_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    people = lending(2_000)
+    test = inference.disparity_test(tf.demographic_parity("race"), times=500)
+    whole = test(people, estimate="approved", pos_label="yes")
+    # seven draws of five groups at a time, the last of which are fewer
+    monkeypatch.setattr("tidyfair.inference.permutation_test._MOST_DRAWN", 35)
+    assert test(people, estimate="approved", pos_label="yes").equals(whole)

@@ -190,3 +190,18 @@ def test_ratios_without_hits_are_null() -> None:
     result = inference.stratified(tf.demographic_parity("g", to="b"), within="s")(people, estimate="hired")
     assert result.select(".ratio", ".ratio_lower", ".odds_ratio", ".odds_ratio_upper").row(0) == (None,) * 4
     assert result[".adjusted"].item() == -1
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_strata_are_compared_with_a_group(to: Any) -> None:
+    metric = tf.selection_rate.difference("race", to=to)
+    with pytest.raises(
+        tf.TidyfairError, match=rf"stratified\(\) compares groups with one of them, not with `to='{to}'`"
+    ):
+        tf.inference.stratified(metric, within="sex")(lending(500), estimate="approved", pos_label="yes")
+
+
+def test_a_reference_below_min_share_is_named_as_such() -> None:
+    metric = tf.selection_rate.difference("race", to="Native", min_share=0.3)
+    with pytest.raises(tf.TidyfairError, match=r"the reference 'Native' is below `min_share=0.3` of the rows"):
+        tf.inference.stratified(metric, within="sex")(lending(500), estimate="approved", pos_label="yes")

@@ -8,6 +8,7 @@ import pytest
 import tidyfair as tf
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
 from tidyfair.metrics.catalog import definition_of
+from tidyfair.metrics.titles import in_prose, title_of
 
 
 def test_every_metric_is_in_the_catalogue() -> None:
@@ -40,3 +41,15 @@ def test_get_metrics_returns_all_metrics_of_a_kind(loans: pl.DataFrame) -> None:
     result = every(loans, "truth", "estimate")
     assert result[".metric"].to_list() == [metric.name for metric in every]
     assert result[".estimate"].null_count() == 0
+
+
+def test_every_metric_has_a_title_for_people() -> None:
+    names = [*tf.catalogue()["name"], *(alias for aliases in tf.catalogue()["aliases"] for alias in aliases)]
+    titles = {name: title_of(name) for name in names}
+    assert titles["sens"] == "Sensitivity (true positive rate)"
+    for name, title in titles.items():
+        assert "_" not in title
+        assert title[0].isupper()
+        assert in_prose(name).lower() == title.partition(" (")[0].lower()
+    assert title_of("mae_difference") == "Difference in mean absolute error"
+    assert title_of("own_rate") == "Own rate"

@@ -669,3 +669,92 @@ def test_plain_arithmetic_detects_wrong_metrics(mutant: Member) -> None:
     right = FACTORIES.get(mutant.name) or getattr(tf, mutant.name)
     assert not disagreements(right("group") if isinstance(right, tf.GroupwiseFactory) else right)
     assert disagreements(mutant)
+
+
+# Laws of reference tables
+
+TABLE_CALL: dict[str, Any] = {"truth": "truth", "estimate": "estimate", "case_weights": "weight", "explain": True}
+TABLE_METRICS = tf.metric_set(tf.selection_rate, tf.recall)
+
+
+@st.composite
+def people(draw: st.DrawFn) -> pl.DataFrame:
+    row = st.tuples(
+        st.sampled_from([0, 1]), st.sampled_from([0, 1]), st.sampled_from("abc"), st.sampled_from("AB"),
+        st.sampled_from([1.0, 2.0]),
+    )  # fmt: skip
+    rows = draw(st.lists(row, min_size=8, max_size=40))
+    return pl.DataFrame(rows, schema=["truth", "estimate", "group", "outer", "weight"], orient="row")
+
+
+def reference_table(data: pl.DataFrame, to: str, call: dict[str, Any] | None = None, **options: Any) -> pl.DataFrame:
+    given: dict[str, Any] = {"labels": [0, 1], "pos_label": 1, **TABLE_CALL, **(call or {})}
+    made = tf.compare_groups(TABLE_METRICS, by="group", to=to, **options)(data, **given)
+    return made.sort(".metric", "group", nulls_last=True)
+
+
+REFERENCES = st.sampled_from(["majority", "highest", "rest", "overall"])
+TABLE_LAW = settings(LAW, max_examples=examples(6))
+
+
+@TABLE_LAW
+@given(people(), REFERENCES)
+def test_reference_tables_of_outer_groups_are_those_of_their_rows(data: pl.DataFrame, to: str) -> None:
+    grouped = reference_table(data, to, {"group_by": "outer"}, adjust="none")
+    for (outer,), part in data.group_by("outer"):
+        own = grouped.filter(pl.col("outer") == outer).drop("outer")
+        assert_frame_equal(own, reference_table(part, to, adjust="none"), abs_tol=1e-7)
+
+
+@TABLE_LAW
+@given(people(), REFERENCES, st.randoms())
+def test_reference_tables_do_not_depend_on_the_order_of_rows(data: pl.DataFrame, to: str, random: Any) -> None:
+    order = list(range(len(data)))
+    random.shuffle(order)
+    assert_frame_equal(reference_table(data[order], to), reference_table(data, to), abs_tol=1e-7)
+
+
+@TABLE_LAW
+@given(people(), REFERENCES)
+def test_reference_tables_do_not_depend_on_the_scale_of_weights(data: pl.DataFrame, to: str) -> None:
+    heavier = data.with_columns(pl.col("weight") * 4)
+    assert_frame_equal(reference_table(heavier, to), reference_table(data, to), abs_tol=1e-7)
+
+
+@TABLE_LAW
+@given(people(), REFERENCES, st.sampled_from(["apart", "drop"]))
+def test_unknown_groups_change_no_comparison_of_reference_tables(data: pl.DataFrame, to: str, unknown: Any) -> None:
+    more = pl.concat([data, data.head(5).with_columns(group=pl.lit(None, pl.String))])
+    known = reference_table(more, to, unknown=unknown).filter(pl.col("group").is_not_null())
+    # shares are of all rows
+    assert_frame_equal(known.drop(".share"), reference_table(data, to).drop(".share"), abs_tol=1e-7)
+
+
+@TABLE_LAW
+@given(people(), st.sampled_from(["majority", "highest"]))
+def test_small_groups_are_listed_and_left_out_of_reference_tables(data: pl.DataFrame, to: str) -> None:
+    sizes = data.group_by("group").len()
+    large = sizes.filter(pl.col("len") >= 8)["group"]
+    options: dict[str, Any] = {"adjust": "none", "min_n": 8}
+    metric = "selection_rate"
+    listed = reference_table(data, to, **options).filter(pl.col(".metric") == metric)
+    assert set(listed["group"]) == set(sizes["group"])
+    compared = listed.filter(pl.col("group").is_in(large.implode())).drop(".share")
+    filtered = data.filter(pl.col("group").is_in(large.implode()))
+    if len(filtered):
+        own = reference_table(filtered, to, **options).filter(pl.col(".metric") == metric)
+        assert_frame_equal(compared, own.drop(".share"), abs_tol=1e-7)
+
+
+@TABLE_LAW
+@given(people(), REFERENCES)
+def test_reference_tables_of_merged_tallies_are_those_of_all_rows(data: pl.DataFrame, to: str) -> None:
+    made = tf.compare_groups(TABLE_METRICS, by="group", to=to)
+    half = len(data) // 2
+    parts = [
+        TABLE_METRICS.difference("group").tally(part, "truth", "estimate", case_weights="weight")
+        for part in (data[:half], data[half:])
+    ]
+    total = made.compute(parts[0] + parts[1], labels=[0, 1], pos_label=1, explain=True)
+    total = total.sort(".metric", "group", nulls_last=True)
+    assert_frame_equal(total, reference_table(data, to), abs_tol=1e-7)

@@ -1,15 +1,14 @@
-"""Charts show what the frames of results say.
-
-`PYTHONPATH=tests python tests/reports/test_plots.py` writes their specifications, `charts.json`, again.
-"""
+"""Charts show what the frames of results say."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from pathlib import Path
+from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
@@ -18,11 +17,13 @@ from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.reports.svg import svg_of_two_themes, themed_svg
+from tidyfair.reports.theme import DARK, LIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-SPECIFICATIONS = Path(__file__).with_name("charts.json")
 LOANS = lending(2_000)
 DECIDED: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
 LABELS: dict[str, Any] = {**DECIDED, "on_undefined": "ignore"}
@@ -37,7 +38,15 @@ def _models() -> Any:
     return tf.compare_models(FAIR)(LOANS, "repaid", one="approved", other=OTHER, pos_label="yes", times=20)
 
 
-RESULTS: dict[str, Callable[[], Any]] = {
+def _known_by_probability() -> Any:
+    people = LOANS.with_columns(a=pl.col("score").round(1), b=1 - pl.col("score").round(1))
+    with pytest.warns(tf.ProxyWarning):
+        return tf.inference.probabilistic_groups(tf.selection_rate, {"a": "a", "b": "b"})(
+            people, estimate="approved", pos_label="yes"
+        )
+
+
+MADE: dict[str, Callable[[], Any]] = {
     "results": lambda: FAIR(LOANS, **LABELS),
     "intervals": lambda: FAIR(LOANS, **LABELS, interval="analytic"),
     "verdicts": lambda: tf.check(APART, below=0.1)(LOANS, **LABELS, times=50),
@@ -66,31 +75,133 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "gain": lambda: tf.gain_curve(LOANS, **SCORES, group_by="sex"),
     "lift": lambda: tf.lift_curve(LOANS, **SCORES, group_by="sex"),
     "calibration": lambda: tf.calibration_curve(LOANS, **SCORES, group_by="race"),
+    "confusion matrix": lambda: tf.conf_mat(LOANS, "repaid", "approved"),
+    "confusion matrices": lambda: tf.conf_mat(LOANS, "repaid", "approved", group_by="sex"),
+    "comparison": lambda: tf.compare_groups(tf.selection_rate, by=["sex", "race"], scale="ratio")(
+        LOANS, estimate="approved", pos_label="yes"
+    ),
+    "four fifths": lambda: tf.audit("eeoc_uniform_guidelines", LOANS, **DECIDED, by="race").tables["adverse_impact"],
+    "standardized": lambda: tf.standardized_differences(LOANS, "score", by="race", to="White"),
+    "quantiles": lambda: tf.quantile_ratios(LOANS, "weight", by=["sex", "race"], to={"sex": "male", "race": "White"}),
+    "ratios of pairs": lambda: tf.pairwise(tf.selection_rate.ratio("race"))(LOANS, **DECIDED),
+    "resamples of models": lambda: tf.inference.compare_resamples(
+        tf.accuracy(LOANS, **LABELS, group_by="fold"),
+        tf.accuracy(LOANS, "repaid", OTHER, pos_label="yes", group_by="fold"),
+    ),
+    "frontier": lambda: tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("race"))(
+        LOANS.with_columns(OTHER), "repaid", models=["other"], baseline="approved", pos_label="yes"
+    ),
+    "known by probability": _known_by_probability,
+    "certificate": lambda: tf.inference.certify_subgroups(tf.selection_rate, ["sex", "race"])(LOANS, **DECIDED),
+    "halves": lambda: tf.inference.linear_subgroup(tf.selection_rate, ["score", "weight"])(LOANS, **DECIDED),
+    "missing truths": lambda: tf.inference.missing_truth(LOANS, "repaid", "approved", by="sex", positive="yes"),
+    "shrunken": lambda: tf.inference.shrunken_rates(tf.demographic_parity("race"), LOANS, **DECIDED),
+    "smallest difference": lambda: tf.inference.smallest_difference({"a": 800, "b": 200}, 0.5, times=100),
+    "periods": lambda: tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", times=20)(
+        LOANS, **DECIDED, group_by="fold"
+    ),
+    "sensitivity of verdicts": lambda: tf.inference.verdict_sensitivity(tf.demographic_parity("race"), below=0.1)(
+        LOANS, **DECIDED
+    ),
+    "decision curve": lambda: tf.threshold_curve(tf.net_benefit, [0.1, 0.3, 0.5])(LOANS, **SCORES, interval="analytic"),
 }
 
 
-def specification(chart: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What is drawn, without the numbers; and the numbers."""
-    written = chart.to_dict()
-    rows = [row for part in written.pop("datasets").values() for row in part]
-
-    def without_data(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {name: without_data(item) for name, item in part.items() if name not in {"data", "$schema"}}
-        return [without_data(item) for item in part] if isinstance(part, list) else part
-
-    return without_data(written), rows
+RESULTS: dict[str, Callable[[], Any]] = {name: cache(make) for name, make in MADE.items()}
+"""Results, each made once."""
 
 
+@cache
+def specification(name: str, width: int = 896) -> dict[str, Any]:
+    """The chart of a result as it is written."""
+    return tf.autoplot(RESULTS[name](), width=width).to_dict()
+
+
+def layers_of(chart: Any) -> list[dict[str, Any]]:
+    """Each layer of a chart with the rows that it draws, as `rows`, and the size of its panel."""
+    written = chart if isinstance(chart, dict) else chart.to_dict()
+    layers: list[dict[str, Any]] = []
+    for panel in written.get("concat", [written]):
+        for layer in panel["layer"]:
+            data = layer.get("data", panel.get("data", written.get("data")))
+            rows = written["datasets"][data["name"]]
+            layers.append({**layer, "rows": rows, "width": panel["width"], "height": panel["height"]})
+    return layers
+
+
+def drawn(chart: Any) -> list[dict[str, Any]]:
+    """The rows of the marks that a reader can point at."""
+    return [row for layer in layers_of(chart) if "tooltip" in layer["encoding"] for row in layer["rows"]]
+
+
+def texts_in(chart: Any) -> list[str]:
+    """The texts within panels, each once."""
+    texts: dict[str, None] = {}
+    for layer in layers_of(chart):
+        if layer["mark"]["type"] == "text":
+            field = layer["encoding"]["text"]["field"]
+            texts |= dict.fromkeys(row[field] for row in layer["rows"])
+    return list(texts)
+
+
+def domains(chart: Any, channel: str = "x") -> list[list[float]]:
+    """The ends of the axes of panels, each once."""
+    ends: dict[tuple[float, ...], None] = {}
+    for layer in layers_of(chart):
+        if "tooltip" in layer["encoding"]:
+            ends[tuple(layer["encoding"][channel]["scale"]["domain"])] = None
+    return [list(pair) for pair in ends]
+
+
+_DRAWN_ACROSS = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "hollow", "mean")
+_DRAWN_DOWN = ("y", "lower", "upper", "limit", "expected_lower", "expected_upper")
+
+
+@pytest.mark.parametrize("width", [350, 896])
 @pytest.mark.parametrize("name", RESULTS)
-def test_chart_specifications_are_unchanged(name: str) -> None:
-    result, _ = specification(tf.autoplot(RESULTS[name]()))
-    assert result == json.loads(SPECIFICATIONS.read_text("utf-8"))[name], "look at it, then write it again"
+def test_axes_hold_all_values_and_limits_and_their_labels_have_room(name: str, width: int) -> None:
+    for layer in layers_of(specification(name, width)):
+        for channel, columns, length in (("x", _DRAWN_ACROSS, layer["width"]), ("y", _DRAWN_DOWN, layer["height"])):
+            encoded = layer["encoding"].get(channel, {})
+            if "tooltip" not in layer["encoding"] or "axis" not in encoded or encoded["axis"] is None:
+                continue
+            low, high = sorted(encoded["scale"]["domain"])
+            values = [row[column] for row in layer["rows"] for column in columns if column in row]
+            assert all(low <= float(value) <= high for value in values if value not in {None, "inf"}), columns
+            ticks = encoded["axis"]["values"]
+            assert 2 <= len(ticks) <= 6
+            step = min(after - before for before, after in pairwise(ticks)) / (high - low) * length
+            labels = [format(tick, encoded["axis"]["format"]) for tick in ticks]
+            assert step >= (14 if channel == "y" else 8 + 6.5 * max(map(len, labels)))
+
+
+@pytest.mark.parametrize("width", [350, 640, 896])
+def test_pictures_are_as_wide_as_asked(width: int) -> None:
+    for name in (
+        "verdicts",
+        "groups",
+        "models",
+        "groups over thresholds",
+        "roc",
+        "crossed groups",
+        "monitor by period",
+    ):
+        written = themed_svg(tf.autoplot(RESULTS[name](), width=width), "a")
+        assert float(re.findall(r'width="([\d.]+)"', written)[0]) == width, name
+    with pytest.raises(tf.ArgumentError, match="`width` is"):
+        tf.autoplot(RESULTS["verdicts"](), width=100)
+
+
+def test_wide_titles_are_one_line() -> None:
+    for name in RESULTS:
+        title = specification(name)["title"]["text"]
+        assert isinstance(title, str), name
+        assert title[0].isupper() or title[0].isdigit(), name
 
 
 VALUES = {
     "results": ".estimate", "intervals": ".estimate", "verdicts": ".estimate", "tests": ".estimate",
-    "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".difference",
+    "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".disparity",
     "worst groups": ".estimate", "probability": ".probability", "monitor": ".estimate",
     "monitor by period": ".estimate",
 }  # fmt: skip
@@ -99,8 +210,9 @@ VALUES = {
 @pytest.mark.parametrize("name", VALUES)
 def test_charts_draw_every_value(name: str) -> None:
     result = RESULTS[name]()
-    _, rows = specification(tf.autoplot(result))
-    assert sorted(row["estimate"] for row in rows) == sorted(result[VALUES[name]])
+    rows = drawn(tf.autoplot(result))
+    value = "y" if name == "monitor by period" else "estimate"
+    assert sorted(row[value] for row in rows) == sorted(result[VALUES[name]])
     wanted = ("lower", "upper", "expected_lower", *(["limit"] if ".verdict" in result.columns else []))
     ends = [end for end in wanted if f".{end}" in result.columns]
     for end in ends:
@@ -109,40 +221,42 @@ def test_charts_draw_every_value(name: str) -> None:
 
 def test_thinned_curves_keep_their_area() -> None:
     curve = tf.roc_curve(lending(20_000), **SCORES)
-    _, rows = specification(tf.autoplot(curve))
+    rows = drawn(tf.autoplot(curve))
     assert len(rows) < 1_000 < len(curve)
-    drawn = pl.DataFrame(rows).select(x=pl.col("x").cast(pl.Float64), y=pl.col("y").cast(pl.Float64)).sort("x", "y")
-    area = drawn.select(((pl.col("x") - pl.col("x").shift(1)) * (pl.col("y") + pl.col("y").shift(1)) / 2).sum()).item()
+    points = pl.DataFrame(rows).select(x=pl.col("x").cast(pl.Float64), y=pl.col("y").cast(pl.Float64)).sort("x", "y")
+    area = points.select(((pl.col("x") - pl.col("x").shift(1)) * (pl.col("y") + pl.col("y").shift(1)) / 2).sum()).item()
     assert area == pytest.approx(tf.roc_auc(lending(20_000), **SCORES)[".estimate"].item(), abs=2e-3)
 
 
 def test_beside_draws_the_expected_range() -> None:
     tested = tf.inference.disparity_test(APART, times=50)(LOANS, **DECIDED)
     for result in (RESULTS["verdicts"](), APART(LOANS, **LABELS)):
-        _, rows = specification(tf.autoplot(result, beside=tested))
+        rows = drawn(tf.autoplot(result, beside=tested))
         assert [row["expected_lower"] for row in rows] == tested[".expected_lower"].to_list()
 
 
 def test_group_chart_marks_the_overall_value() -> None:
     result = RESULTS["groups"]()
-    _, rows = specification(tf.autoplot(result))
+    rows = drawn(tf.autoplot(result))
     overall = dict(result.filter(pl.col(".by").is_null()).select(".metric", ".estimate").rows())
     assert {row["limit"] for row in rows} == set(overall.values())
-    alone, values = specification(tf.autoplot(tf.demographic_parity("race").by_group(LOANS, **LABELS)))
-    assert "limit" not in values[0]
-    assert alone["title"]["subtitle"] == ["in brackets: rows"]
+    names = [text for text in texts_in(tf.autoplot(result)) if text.startswith("all rows")]
+    assert names == [f"all rows {value:.3g}" for value in overall.values()]
+    alone = tf.autoplot(tf.demographic_parity("race").by_group(LOANS, **LABELS))
+    assert "limit" not in drawn(alone)[0]
+    assert alone.to_dict()["title"]["subtitle"] == ["in brackets: rows"]
 
 
 def test_undefined_values_show_the_reason() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0], "p": [1, 0, 1, 0], "g": list("aabb")})
-    _, rows = specification(tf.autoplot(tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")))
+    rows = drawn(tf.autoplot(tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")))
     assert [(row["what"], row["why"]) for row in rows] == [("a (2)", ""), ("b (2)", "zero denominator")]
     assert rows[1]["estimate"] is None
 
 
 def test_groups_of_equal_text_keep_their_rows() -> None:
     people = pl.DataFrame({"p": [1, 0, 1, 1], "g": ["null", "null", None, None]})
-    _, rows = specification(tf.autoplot(tf.demographic_parity("g").by_group(people, estimate="p")))
+    rows = drawn(tf.autoplot(tf.demographic_parity("g").by_group(people, estimate="p")))
     assert {(row["what"], row["estimate"]) for row in rows} == {("null (2)", 0.5), ("null (2) [2]", 1.0)}
 
 
@@ -151,11 +265,12 @@ def test_groups_of_equal_text_are_distinct_in_lines_and_heat_maps() -> None:
         race=pl.when(pl.col("race") == "White").then(pl.lit("null")).when(pl.col("race") != "Black").then("race")
     )
     curves = tf.threshold_curve(tf.demographic_parity("race"), [0.2, 0.5]).by_group(people, **SCORES)
-    _, rows = specification(tf.autoplot(curves))
+    rows = drawn(tf.autoplot(curves))
     assert {row["series"] for row in rows} == {"Asian", "Hispanic", "Native", "null", "null [2]"}
-    _, rows = specification(tf.autoplot(tf.demographic_parity("race", "sex").by_group(people, **LABELS)))
+    assert len(rows) == 2 * 5
+    rows = drawn(tf.autoplot(tf.demographic_parity("race", "sex").by_group(people, **LABELS)))
     assert len({(row["row"], row["column"]) for row in rows}) == len(rows) == 10
-    _, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="race")))
+    rows = drawn(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="race")))
     assert {"null", '"null"'} <= {row["series"] for row in rows}
 
 
@@ -163,78 +278,94 @@ def test_infinite_values_leave_the_others_drawn() -> None:
     likelihood = tf.new_groupwise_metric(tf.positive_likelihood_ratio, "plr", tf.difference())("a", "b")
     people = pl.DataFrame({"y": [1, 1, 0, 0] * 4, "p": [1, 0, 1, 0] * 3 + [1, 1, 0, 0], "a": list("xxxxyyyy") * 2})
     people = people.with_columns(b=pl.Series(["u"] * 8 + ["v"] * 8))
-    result, _ = specification(tf.autoplot(likelihood.by_group(people, "y", "p", on_undefined="ignore")))
-    assert "datum.estimate > 1.0" in json.dumps(result)
+    rows = drawn(tf.autoplot(likelihood.by_group(people, "y", "p", on_undefined="ignore")))
+    assert sorted(row["text"] for row in rows) == ["1.000", "1.000", "1.000", "\N{INFINITY}"]
+    assert all(0 <= row["strength"] <= 1 for row in rows)
     folds = tf.positive_likelihood_ratio(people, "y", "p", group_by=["a", "b"], on_undefined="ignore")
-    _, rows = specification(tf.autoplot(folds))
+    rows = drawn(tf.autoplot(folds))
     assert {row["mean"] for row in rows} == {None}
 
 
 def test_outer_columns_may_be_named_like_curve_columns() -> None:
     people = LOANS.with_columns(sensitivity=pl.col("sex"), specificity=pl.col("fold"))
-    _, rows = specification(tf.autoplot(tf.accuracy(people, **LABELS, group_by=["sensitivity", "specificity"])))
+    rows = drawn(tf.autoplot(tf.accuracy(people, **LABELS, group_by=["sensitivity", "specificity"])))
     assert len(rows) == 20
 
 
 def test_many_threshold_curves_are_thinned() -> None:
     people = LOANS.with_columns(part=pl.int_range(pl.len()) % 28)
     curves = tf.threshold_curve(tf.demographic_parity("part"), [step / 250 for step in range(251)])
-    _, rows = specification(tf.autoplot(curves.by_group(people, **SCORES)))
+    rows = drawn(tf.autoplot(curves.by_group(people, **SCORES)))
     assert len(rows) <= 5_000
-    assert {row["panel"] for row in rows} == {str(index) for index in range(28)}
+    assert {row["panel"] for row in rows} == {"Selection rate by part"}
 
 
 def test_subgroup_chart_keeps_order_of_searched_subgroups() -> None:
     result = RESULTS["subgroups"]()
-    _, rows = specification(tf.autoplot(result))
+    rows = drawn(tf.autoplot(result))
     searched = result.filter(pl.col(".status") == "ok").drop_nulls(".difference")
     assert [row["estimate"] for row in rows] == searched[".difference"].to_list()[:30]
 
 
 def test_fold_chart_draws_intervals() -> None:
     result = FAIR(LOANS, **LABELS, group_by="fold", interval="auto", times=50)
-    _, rows = specification(tf.autoplot(result))
+    rows = drawn(tf.autoplot(result))
     assert [row["lower"] for row in rows] == result[".lower"].to_list()
     assert [row["what"] for row in rows[:2]] == ["fold 1", "fold 2"]
     assert {row["panel"] for row in rows} == {
-        "accuracy", "sens", "demographic parity by race", "equalized odds by sex"
+        "Accuracy", "Sensitivity", "Demographic parity by race", "Equalized odds by sex"
     }  # fmt: skip
 
 
 def test_fold_chart_draws_means_of_metrics_only() -> None:
     result = RESULTS["folds"]()
-    _, rows = specification(tf.autoplot(result))
+    rows = drawn(tf.autoplot(result))
     means = dict(result.filter(pl.col(".by").is_null()).group_by(".metric").agg(pl.col(".estimate").mean()).rows())
-    drawn = {row["what"]: row["mean"] for row in rows}
-    assert drawn == {
-        **{name: pytest.approx(mean) for name, mean in means.items()},
-        "demographic parity by race": None, "equalized odds by sex": None,
+    assert {row["what"]: row["mean"] for row in rows} == {
+        "Accuracy": pytest.approx(means["accuracy"]), "Sensitivity": pytest.approx(means["sens"]),
+        "Demographic parity by race": None, "Equalized odds by sex": None,
     }  # fmt: skip
 
 
 def test_model_chart_draws_change_and_interval() -> None:
     result = RESULTS["models"]()
-    _, rows = specification(tf.autoplot(result))
-    drawn = [row for row in rows if "change" in row]
-    for name in ("one", "other", "change", "lower", "upper"):
-        assert [row[name] for row in drawn] == result[f".{name}"].to_list()
-    assert {row["model"] for row in rows if "model" in row} == {"one", "other"}
+    chart = tf.autoplot(result, models=("today", "challenger"))
+    rows = drawn(chart)
+    changes = [row for row in rows if "model" not in row]
+    for name in ("one", "other", "lower", "upper"):
+        assert [row[name] for row in changes] == result[f".{name}"].to_list()
+    assert [row["estimate"] for row in changes] == result[".change"].to_list()
+    assert {row["model"] for row in rows if "model" in row} == {"today", "challenger"}
+    assert {"today", "challenger"} <= set(texts_in(chart))
+    assert {"Model 1", "Model 2"} <= set(texts_in(tf.autoplot(result)))
+    for models in ("ab", ("a",), ("a", "a"), ("a", 3)):
+        with pytest.raises(tf.ArgumentError, match="`models` are the names of two models"):
+            tf.autoplot(result, models=models)  # pyright: ignore[reportArgumentType] - bad input
 
 
 def test_differences_ratios_and_metrics_have_separate_panels() -> None:
     mixed = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.demographic_parity_ratio("sex"))
-    _, rows = specification(tf.autoplot(mixed(LOANS, **LABELS)))
-    assert [row["panel"] for row in rows] == ["metrics", "differences", "ratios"]
+    rows = drawn(tf.autoplot(mixed(LOANS, **LABELS)))
+    assert [row["panel"] for row in rows] == ["Metrics", "Differences", "Ratios"]
     rents = pl.DataFrame({"rent": [500.0, 700, 900, 650], "guess": [520.0, 690, 930, 600]})
-    _, rows = specification(tf.autoplot(tf.metric_set(tf.rmse, tf.rsq)(rents, "rent", "guess")))
-    assert [row["panel"] for row in rows] == ["rmse", "rsq"]
+    rows = drawn(tf.autoplot(tf.metric_set(tf.rmse, tf.rsq)(rents, "rent", "guess")))
+    assert [row["panel"] for row in rows] == ["Root mean squared error", "R squared"]
 
 
 def test_at_marks_a_threshold() -> None:
     curve = RESULTS["thresholds"]()
-    plain, marked = (json.dumps(specification(tf.autoplot(curve, at=at))[0]) for at in (None, 0.6))
-    assert '"datum": 0.6' in marked
-    assert '"datum"' not in plain
+    marks = [
+        [
+            row["x"]
+            for layer in layers_of(tf.autoplot(curve, at=at))
+            if layer["mark"]["type"] == "rule"
+            for row in layer["rows"]
+        ]
+        for at in (None, 0.6, 0.9)
+    ]
+    assert marks == [[], [0.6], [0.9]]
+    # a threshold beyond those of the result is in the picture too
+    assert domains(tf.autoplot(curve, at=0.9))[0][1] >= 0.9
     for at, result, expected in (
         (0.5, RESULTS["results"](), "no list of them"),
         ("x", curve, "`at` is a finite number"),
@@ -251,7 +382,8 @@ def test_names_are_data_and_not_field_paths() -> None:
         tf.roc_curve(people, **SCORES, group_by=odd),
         tf.demographic_parity("sex")(people, **LABELS, group_by=odd),
     ):
-        actual, rows = specification(tf.autoplot(result))
+        rows = drawn(tf.autoplot(result))
+        actual = tf.autoplot(result).to_dict()
         fields = set(json.dumps(actual).split('"field": "')[1:])
         assert all(field.partition('"')[0].isidentifier() for field in fields)
         # a notebook gets them as part of a script, where they may not end it
@@ -264,28 +396,44 @@ def test_long_names_are_shortened() -> None:
     people = LOANS.with_columns(
         pl.col("race").cast(pl.String) + long, b=f"{long}" + pl.col("sex").cast(pl.String) + long
     )
-    result, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="b")))
+    chart = tf.autoplot(tf.roc_curve(people, **SCORES, group_by="b"))
+    rows = drawn(chart)
     assert len({row["series"] for row in rows}) == people["b"].n_unique()
     assert all(len(row["series"]) < 250 for row in rows)
-    assert len(result["description"]) < 1_000
+    assert len(chart.to_dict()["description"]) < 1_000
+    # what is written is no wider than the picture
+    for result in (tf.demographic_parity("b").by_group(people, **LABELS), tf.demographic_parity("b")(people, **LABELS)):
+        assert 'width="350"' in themed_svg(tf.autoplot(result, width=350), "a")
 
 
-def test_many_lines_get_separate_panels() -> None:
-    result, rows = specification(tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by="fold")))
-    assert len({row["panel"] for row in rows}) == 10
-    assert "legend" not in json.dumps(result)
-    assert '"color": {' not in json.dumps(result["spec"])
-    with pytest.raises(tf.ArgumentError, match="would draw 40 panels; filter the result"):
-        tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by=["fold", "age_band"]))
+def test_of_many_lines_the_lowest_and_the_highest_have_colours() -> None:
+    curves = tf.threshold_curve(tf.demographic_parity("fold"), [0.2, 0.4, 0.6]).by_group(LOANS, **SCORES)
+    means = curves.group_by(".group").agg(pl.col(".estimate").mean()).sort(".estimate")[".group"]
+    chart = tf.autoplot(curves)
+    assert {f"lowest: {means[0]}", f"highest: {means[-1]}", "8 others"} <= set(texts_in(chart))
+    assert {row["series"] for row in drawn(chart)} == {means[0], means[-1]}
+    lines = {row["series"] for layer in layers_of(chart) for row in layer["rows"] if "front" in row}
+    assert len(lines) == 10
+    with pytest.raises(tf.ArgumentError, match=r"would draw 4\d panels; filter the result"):
+        tf.autoplot(tf.calibration_curve(LOANS, **SCORES, group_by=["fold", "race"]))
+
+
+def test_groups_over_thresholds_have_a_panel_for_each_metric() -> None:
+    rows = drawn(tf.autoplot(RESULTS["groups over thresholds"]()))
+    assert {row["panel"] for row in rows} == {"Sensitivity by race", "Specificity by race"}
+    colours = {(row["series"], row["colour"]) for row in rows}
+    assert len(colours) == len({series for series, _ in colours}) == LOANS["race"].n_unique()
 
 
 def test_period_chart_draws_changes() -> None:
     months = LOANS.with_columns(month=pl.int_range(pl.len()) * 3 // pl.len())
     tested = tf.inference.compare_periods(tf.demographic_parity("sex"), period="month", times=50)
     result = tested(months, **DECIDED, group_by="month")
-    _, rows = specification(tf.autoplot(result))
-    assert [row["estimate"] for row in rows] == result[".change"].to_list()
-    assert [row["what"] for row in rows] == ["demographic parity by sex, 0 to 1", "demographic parity by sex, 1 to 2"]
+    rows = drawn(tf.autoplot(result))
+    assert [row["y"] for row in rows] == result[".change"].to_list()
+    assert [row["at"] for row in rows] == ["0 to 1", "1 to 2"]
+    low, high = sorted(domains(tf.autoplot(result), "y")[0])
+    assert low <= 0 <= high
 
 
 def test_lists_of_top_k_are_lines() -> None:
@@ -293,7 +441,7 @@ def test_lists_of_top_k_are_lines() -> None:
     lists: list[dict[str, Any]] = [{"top_k": [50, 300]}, {"top_fraction": [0.1, 0.5]}]
     for ways in lists:
         for result in (tf.sens(LOANS, **call, **ways), tf.equal_opportunity("sex").by_group(LOANS, **call, **ways)):
-            _, rows = specification(tf.autoplot(result))
+            rows = drawn(tf.autoplot(result))
             assert {row["x"] for row in rows} == set(next(iter(ways.values())))
             assert len(rows) == len(result)
 
@@ -301,40 +449,51 @@ def test_lists_of_top_k_are_lines() -> None:
 @pytest.mark.parametrize("name", ["panel", "what", "outer", "estimate", "series", "recall", "a.b"])
 def test_chart_takes_any_outer_column_name(name: str) -> None:
     people = LOANS.rename({"fold": name})
-    _, rows = specification(tf.autoplot(tf.demographic_parity("sex")(people, **LABELS, group_by=name)))
+    rows = drawn(tf.autoplot(tf.demographic_parity("sex")(people, **LABELS, group_by=name)))
     assert {row["outer"] for row in rows} == {str(fold) for fold in range(1, 11)}
     if name != "recall":
-        _, rows = specification(tf.autoplot(tf.roc_curve(people.filter(pl.col(name) < 4), **SCORES, group_by=name)))
+        rows = drawn(tf.autoplot(tf.roc_curve(people.filter(pl.col(name) < 4), **SCORES, group_by=name)))
         assert {row["series"] for row in rows} == {"1", "2", "3"}
     days = LOANS.with_columns(days=pl.duration(days=pl.col("fold")))
-    _, rows = specification(tf.autoplot(tf.accuracy(days, **LABELS, group_by="days")))
+    rows = drawn(tf.autoplot(tf.accuracy(days, **LABELS, group_by="days")))
     assert "1d" in {row["outer"] for row in rows}
 
 
 def test_many_curves_are_thinned() -> None:
     people = lending(20_000).with_columns(part=pl.int_range(pl.len()) % 12)
-    result, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="part")))
-    assert len(rows) <= 5_000
-    assert len({row["panel"] for row in rows}) == 12
-    assert result["description"].startswith("sensitivity over 1 - specificity for each part.")
+    chart = tf.autoplot(tf.roc_curve(people, **SCORES, group_by="part"))
+    lines = [row for layer in layers_of(chart) for row in layer["rows"] if "order" in row]
+    assert len(lines) <= 5_000
+    assert len({row["series"] for row in lines}) == 12
+    assert chart.to_dict()["description"].startswith("ROC curves by part.")
 
 
 def test_infinite_values_are_described() -> None:
     people = pl.DataFrame({"p": [1, 0, 0, 0], "y": [1, 0, 1, 0], "g": list("aabb")})
     apart = tf.new_groupwise_metric(tf.selection_rate, "apart", tf.log_ratio())
     text = tf.autoplot(tf.metric_set(tf.selection_rate, apart("g"))(people, "y", "p")).to_dict()["description"]
-    assert text.endswith("One value, 0.25 (metrics, selection rate). 1 is infinite, and not drawn.")
+    assert text.endswith("One value, 0.25 (Metrics, Selection rate). 1 is infinite, and not drawn.")
 
 
 def test_crossed_groups_are_drawn_as_heat_map_or_dots() -> None:
     crossed = RESULTS["crossed groups"]()
-    assert "rect" in json.dumps(specification(tf.autoplot(crossed))[0])
-    assert "rect" not in json.dumps(specification(tf.autoplot(crossed, kind="dots"))[0])
-    # a colon in a value could be the one between two
+    kinds = [{layer["mark"]["type"] for layer in layers_of(tf.autoplot(crossed, kind=kind))} for kind in (None, "dots")]
+    assert ["rect" in types for types in kinds] == [True, False]
+    # rows and columns come from the features, so that a colon in a value parts nothing
     people = LOANS.with_columns(pl.col("sex").cast(pl.String) + ":x")
-    assert "rect" not in json.dumps(
-        specification(tf.autoplot(tf.demographic_parity("sex", "race").by_group(people, **LABELS)))[0]
-    )
+    rows = drawn(tf.autoplot(tf.demographic_parity("sex", "race").by_group(people, **LABELS)))
+    assert {row["column"] for row in rows} == {"female:x", "male:x"}
+    assert {row["row"] for row in rows} == set(LOANS["race"])
+
+
+def test_crossed_groups_with_intervals_have_a_panel_for_each_value() -> None:
+    crossed = tf.demographic_parity("sex", "race").by_group(LOANS, **LABELS, interval="exact")
+    chart = tf.autoplot(crossed)
+    rows = drawn(chart)
+    assert {row["panel"] for row in rows} == {"female", "male"}
+    assert sorted(row["lower"] for row in rows) == sorted(crossed[".lower"])
+    # they are compared on one scale
+    assert len(domains(chart)) == 1
 
 
 def test_autoplot_takes_pandas_and_pipes() -> None:
@@ -348,8 +507,8 @@ def test_autoplot_takes_pandas_and_pipes() -> None:
 def test_charts_have_text_descriptions() -> None:
     text = tf.autoplot(RESULTS["results"]()).to_dict()["description"]
     assert re.match(
-        r"accuracy, sens and 2 more\. 4 values from 0\.\d+ \(differences, equalized odds by sex\) "
-        r"to 0\.\d+ \(metrics, sens\)\.", text
+        r"Accuracy, sensitivity and 2 more\. 4 values from 0\.\d+ \(Differences, Equalized odds by sex\) "
+        r"to 0\.\d+ \(Metrics, Sensitivity\)\.", text
     )  # fmt: skip
 
 
@@ -367,7 +526,7 @@ def test_charts_have_text_descriptions() -> None:
             lambda: tf.autoplot(tf.demographic_parity("sex")(LOANS, **LABELS), beside=RESULTS["tests"]()),
             "none of the disparities of the result",
         ),
-        (lambda: tf.autoplot(tf.conf_mat(LOANS, "repaid", "approved")), "no picture of the columns"),
+        (lambda: tf.autoplot(tf.catalogue()), "no picture of the columns"),
         (lambda: tf.autoplot(tf.accuracy.by_group(LOANS, **LABELS)), "these are of all rows"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), title=3), "`title` is a text, not 3"),  # pyright: ignore[reportArgumentType] - bad input
         (lambda: tf.autoplot(3), "`data` is a int"),
@@ -380,7 +539,7 @@ def test_autoplot_rejects_other_frames(ask: Callable[[], Any], expected: str) ->
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_offline_browser_draws_every_chart(tmp_path: Path) -> None:
-    charts = [tf.autoplot(made()).to_json() for made in RESULTS.values()]
+    charts = [json.dumps(specification(name)) for name in RESULTS]
     places = "".join(f'<div id="c{index}"></div>' for index in range(len(charts)))
     calls = "".join(f"vegaEmbed('#c{index}', {chart}, {{actions: false}});" for index, chart in enumerate(charts))
     bundle: str = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue] - all of it, without a snippet
@@ -399,6 +558,91 @@ def test_missing_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
         tf.autoplot(FAIR(LOANS, **LABELS))
 
 
-if __name__ == "__main__":
-    written = {name: specification(tf.autoplot(made()))[0] for name, made in RESULTS.items()}
-    SPECIFICATIONS.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", "utf-8")
+def test_curves_and_changes_have_their_lines_of_reference() -> None:
+    for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "as scores say")):
+        chart = tf.autoplot(RESULTS[name]())
+        assert title in texts_in(chart)
+        for layer in layers_of(chart):
+            assert layer["width"] == layer["height"]
+        diagonals = [layer["rows"] for layer in layers_of(chart) if layer["mark"].get("strokeDash")]
+        assert diagonals
+        assert all(rows == [{"x": 0, "y": 0}, {"x": 1, "y": 1}] for rows in diagonals)
+    at = {"pairs": 0, "strata": 0, "models": 0, "results": 0, "comparison": 1, "standardized": 0, "quantiles": 1, "ratios of pairs": 1}
+    for name, value in at.items():
+        layers = layers_of(specification(name))
+        lines = [layer for layer in layers if layer["mark"]["type"] == "rule" and layer["rows"] == [{"at": value}]]
+        assert lines, name
+    scores = tf.metric_set(tf.calibration_in_the_large, tf.calibration_slope)(LOANS, **SCORES)
+    layers = layers_of(tf.autoplot(scores))
+    assert [layer["rows"] for layer in layers if layer["rows"] in ([{"at": 0}], [{"at": 1}])] == [
+        [{"at": 0}],
+        [{"at": 1}],
+    ]
+
+
+def test_calibration_has_intervals_where_rows_count_alike() -> None:
+    rows = drawn(tf.autoplot(tf.calibration_curve(LOANS, **SCORES)))
+    for row in rows:
+        # Wilson's interval, from its quadratic equation
+        for end in (row["lower"], row["upper"]):
+            if 0 < end < 1:
+                z = (row["y"] - end) / (end * (1 - end) / row["rows"]) ** 0.5
+                assert abs(z) == pytest.approx(1.959964, abs=1e-4)
+        assert row["lower"] <= row["y"] <= row["upper"]
+    weighted = drawn(tf.autoplot(tf.calibration_curve(LOANS, **SCORES, case_weights="weight")))
+    assert all("lower" not in row for row in weighted)
+
+
+def test_missing_ends_of_intervals_are_arrows() -> None:
+    values = tf.demographic_parity("race").by_group(LOANS, **LABELS, interval="exact")
+    is_first = pl.int_range(pl.len()) == 0
+    for end, shape in ((".lower", "triangle-left"), (".upper", "triangle-right")):
+        chart = tf.autoplot(values.with_columns(pl.when(~is_first).then(end).alias(end)))
+        arrows = [layer for layer in layers_of(chart) if layer["mark"].get("shape") == shape]
+        assert [row["what"] for layer in arrows for row in layer["rows"]] == [drawn(chart)[0]["what"]]
+        assert not [layer for layer in layers_of(tf.autoplot(values)) if layer["mark"].get("shape") == shape]
+
+
+def test_confusion_matrix_shows_counts_and_shares_of_the_truth() -> None:
+    counts = RESULTS["confusion matrix"]()
+    chart = tf.autoplot(counts)
+    rows = drawn(chart)
+    assert [row["rows"] for row in rows] == counts[".n"].to_list()
+    of_truth = dict(counts.group_by(".truth").agg(pl.col(".n").sum()).rows())
+    assert [row["estimate"] for row in rows] == [row["rows"] / of_truth[row["row"]] for row in rows]
+    right = tf.accuracy(LOANS, **LABELS)[".estimate"].item()
+    assert chart.to_dict()["title"]["text"] == f"{right * 100:.1f} % of 2,000 predictions are right"
+
+
+def test_titles_tell_what_is_seen() -> None:
+    title = {name: specification(name)["title"]["text"] for name in RESULTS}
+    rates = RESULTS["worst groups"]().sort(".estimate")
+    low, high = rates.row(0, named=True), rates.row(-1, named=True)
+    assert title["worst groups"] == (
+        f"Selection rate by race is {low['.estimate']:.3f} for {low['.group']} and {high['.estimate']:.3f} for Asian"
+    )
+    beyond = int((RESULTS["tests"]()[".p_adjusted"] < 0.05).sum())
+    assert title["tests"].startswith(f"{beyond} of 2 disparities")
+    assert title["groups over thresholds"] == "Sensitivity and specificity by race over the threshold"
+
+
+def test_themed_svg_takes_its_colours_from_the_page() -> None:
+    for name in ("verdicts", "groups", "roc", "crossed groups"):
+        written = themed_svg(tf.autoplot(RESULTS[name]()), "fig-1")
+        root = ET.fromstring(written)  # noqa: S314 - drawn here
+        assert root.get("role") == "img"
+        assert root.get("aria-label")
+        colours = {item.get(key) for item in root.iter() for key in ("fill", "stroke")} - {None, "none", "transparent"}
+        assert colours <= {f"var(--{key}, {value})" for key, value in LIGHT.items()}
+        assert all(str(item.get("id")).startswith("fig-1-") for item in root.iter() if item.get("id"))
+        # text stays text
+        assert "Sensitivity" in written or "Selection rate" in written or "pass" in written
+
+
+def test_one_file_serves_both_themes() -> None:
+    written = svg_of_two_themes(tf.autoplot(RESULTS["verdicts"]()))
+    root = ET.fromstring(written)  # noqa: S314 - drawn here
+    assert root.get("id") == "only-dark"
+    assert f"#only-dark:target {{ --ink: {DARK['ink']};" in written
+    assert LIGHT.keys() == DARK.keys()
+    assert len(set(LIGHT.values())) == len(LIGHT)

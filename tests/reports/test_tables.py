@@ -39,7 +39,7 @@ def test_empty_table_cells_give_the_reason() -> None:
     groups = tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")
     texts = shown(tf.as_table(groups, min_n=2))
     assert "zero denominator" in texts
-    assert "\N{EN DASH}: of fewer than 2 rows, and not shown" in texts
+    assert "Hidden (\N{EN DASH}): fewer than 2 rows." in texts
     assert texts.count("1.000") == 1  # of a, and not of the only one of c
 
 
@@ -98,13 +98,27 @@ def test_table_takes_any_outer_column_name(name: str) -> None:
     assert {f"{value:.3f}" for value in groups[".estimate"]} <= set(texts)
 
 
-def test_table_keeps_rows_of_equal_group_text() -> None:
+def test_table_keeps_rows_of_groups_that_would_read_alike() -> None:
     few = tf.demographic_parity("sex").by_group(LOANS, "repaid", probs="score", pos_label="yes", top_k=[50, 300])
     assert {f"{value:.3f}" for value in few[".estimate"]} <= set(shown(tf.as_table(few)))
     people = pl.DataFrame({"y": [1, 0, 1, 1], "g": ["null", "null", None, None]})
     texts = shown(tf.as_table(tf.demographic_parity("g").by_group(people, estimate="y")))
     assert {"0.500", "1.000"} <= set(texts)
-    assert texts.count("null") == 2
+    assert (texts.count("null"), texts.count("&quot;null&quot;") + texts.count('"null"')) == (1, 1)
+
+
+def test_braces_in_names_are_no_markup() -> None:
+    odd = "{{a}} **b**"
+    people = LOANS.rename({"sex": odd}).with_columns(pl.col(odd).cast(pl.String).replace({"male": "{{m/s}} ^2^"}))
+    groups = tf.demographic_parity(odd).by_group(people, **LABELS, group_by=pl.col("fold").alias("{{fold}}"))
+    texts = shown(tf.as_table(groups, title="{{title}}"))
+    assert {"{{title}}", "{{m/s}} ^2^", "{{fold}}"} <= set(texts)
+
+
+def test_large_numbers_have_no_decimals() -> None:
+    prices = pl.DataFrame({"y": [200_000.0, 300_000.0, 400_000.0], "p": [210_000.5, 280_000.25, 430_000.0]})
+    assert "20,000" in shown(tf.as_table(tf.mae(prices, "y", "p")))
+    assert "120.5" in shown(tf.as_table(tf.mae(prices / 166, "y", "p")))
 
 
 def test_value_rounded_to_zero_has_no_sign() -> None:
@@ -152,13 +166,20 @@ def test_as_table_rejects_other_frames(ask: Callable[[], Any], expected: str) ->
         ask()
 
 
+def test_tables_of_comparisons_with_a_reference_show_the_interval_of_the_disparity() -> None:
+    compared = tf.compare_groups(tf.sens, by="race")(lending(2_000), "repaid", "approved", pos_label="yes")
+    shown = tf.as_table(compared).as_raw_html()
+    lower = compared.drop_nulls(".lower").row(0, named=True)
+    assert f"{lower['.disparity']:.3f} ({lower['.lower']:.3f} to {lower['.upper']:.3f})" in shown
+
+
 def test_tables_of_tests_show_what_their_interval_is_about() -> None:
     call: Any = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
     loans = lending(2_000)
     race = tf.sens.difference("race")
     pairs = one_below_the_other(tf.pairwise(race)(loans, **call))
     assert len(pairs) == 10
-    assert " to " in pairs[".difference"][0]
+    assert " to " in pairs[".disparity"][0]
     assert " to " not in pairs[".estimate"][0]
     assert {".other", ".p_value"} <= set(pairs.columns)
     ranked = one_below_the_other(tf.inference.worst_groups(race, times=200)(loans, **call))

@@ -11,11 +11,13 @@ import polars as pl
 from tidyfair.audits.effect_sizes import standardized_differences
 from tidyfair.audits.named_audits import NOTE, AuditTable, ComparisonTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.pairwise_tests import stratified
-from tidyfair.metrics.classification import selection_rate
+from tidyfair.metrics.classification import base_rate, selection_rate
 from tidyfair.specs.columns import Column
 from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import TRUTH
 
 if TYPE_CHECKING:
     from tidyfair.audits.effect_sizes import Spread
@@ -56,15 +58,19 @@ class StandardizedTable(AuditTable):
     of_residuals: bool = False
     spread: Spread = "all"
 
+    @property
+    def takes_reference(self) -> bool:
+        """Whether the caller names the group that others are compared with."""
+        return True
+
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
-        if call.counting.get("case_weights") is not None or call.counting.get("frequency_weights") is not None:
-            msg = f"audit(): the table {self.name!r} takes no weights; leave `probs` out, or the weights."
-            raise ArgumentError(msg)
+        call.refuse_weights(self.name, "probs")
         source = open_frame(call.data, call.counting.get("group_by"))
         data, values, group_by = call.data, call.counting["probs"], call.counting.get("group_by")
         if self.of_residuals:
             data, values, group_by = _with_residuals(source, call), _RESIDUAL, source.group_by or None
+        self._check_values(data, values, call)
         to = {_text(feature): reference_of(call, feature) for feature in call.features}
         result = standardized_differences(
             data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
@@ -73,6 +79,15 @@ class StandardizedTable(AuditTable):
         )  # fmt: skip
         return open_frame(result).to_polars().with_columns(note())
 
+    def _check_values(self, data: Any, values: Any, call: AuditCall) -> None:
+        """Refuse data without a single value to compare."""
+        read = open_frame(data).read({"value": ("probs", Column.of(values, "probs"))})["value"]
+        if len(read) == read.null_count():
+            names = [Column.of(call.counting["probs"], "probs").name]
+            names += [Column.of(call.truth, "truth").name] if self.of_residuals else []
+            msg = f"audit(): the table {self.name!r} has no row with {' and '.join(map(repr, names))}."
+            raise ArgumentError(msg)
+
     def specification(self) -> str:
         """The table in words."""
         of = "residuals (truth less score)" if self.of_residuals else "scores"
@@ -80,22 +95,53 @@ class StandardizedTable(AuditTable):
 
 
 def _with_residuals(source: Source, call: AuditCall) -> pl.DataFrame:
-    """The rows with the truth, as 1 or 0 or a number, less the score."""
+    """The rows with the truth less the score: 1 less the score for the event, its negative for other labels."""
     truth, score = Column.of(call.truth, "truth"), Column.of(call.counting["probs"], "probs")
     rows = source.to_polars()
     read = open_frame(rows).read({"truth": ("truth", truth), "score": ("probs", score)})
-    event, actual = call.reading.get("pos_label"), read["truth"]
-    if event is not None:
-        actual = actual == event
-    elif not actual.dtype.is_numeric() and actual.dtype != pl.Boolean:
-        msg = f"audit(): {truth.name!r} holds labels; say which is the event, `pos_label=…`."
-        raise ArgumentError(msg)
-    return rows.with_columns((actual.cast(pl.Float64) - read["score"]).alias(_RESIDUAL))
+    actual, scores = read["truth"], read["score"]
+    if not scores.dtype.is_numeric():
+        msg = f"`probs`: the column {score.name!r} holds no numbers, which residuals are made of."
+        raise ColumnError(msg)
+    if not _is_measured(actual, call):
+        _check_probabilities(scores, score)
+        actual = _is_event(rows, actual, truth, call)
+    return rows.with_columns((actual.cast(pl.Float64) - scores).alias(_RESIDUAL))
+
+
+def _is_measured(truth: pl.Series, call: AuditCall) -> bool:
+    """True for fractions that no option calls labels."""
+    if not truth.dtype.is_float() or {"labels", "pos_label"} & call.reading.keys():
+        return False
+    return bool((truth != truth.round()).any())
+
+
+def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditCall) -> pl.Series:
+    """A mask of the rows whose truth is the event, null where it is missing."""
+    tally = base_rate.tally(rows, truth.source)
+    labels = read_labels(
+        tally, labels=call.reading.get("labels"), pos_label=call.reading.get("pos_label"), estimator="binary"
+    )
+    event = labels.values[labels.event or 0]
+    # Python compares labels by value, True with 1 and 1.0, and polars by dtype
+    same = [value for value in tally.seen[TRUTH] if value == event]
+    return actual.is_in(pl.Series(same, dtype=actual.dtype).implode())
+
+
+def _check_probabilities(scores: pl.Series, score: Column) -> None:
+    """Refuse scores from which labels cannot be subtracted."""
+    low, high = cast("Any", scores.min()), cast("Any", scores.max())
+    if low is not None and not (low >= 0 and high <= 1):
+        msg = (
+            f"`probs`: {score.name!r} holds values from {low:g} to {high:g}, and residuals of labels need "
+            "probabilities, between 0 and 1. Without residuals the scores are compared all the same: leave `truth` out."
+        )
+        raise ColumnError(msg)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentedTable(AuditTable):
-    """A table of differences within segments, as `inference.stratified` has them.
+    """A table of differences and ratios within segments, as `inference.stratified` has them.
 
     Args:
         name: The name of the table in `.tables`.
@@ -107,8 +153,14 @@ class SegmentedTable(AuditTable):
 
     metric: Metric
 
+    @property
+    def takes_reference(self) -> bool:
+        """Whether the caller names the group that others are compared with."""
+        return True
+
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
+        call.refuse_weights(self.name, "within")
         groups: Any = {
             "unknown": audit.unknown, "unknown_values": audit.unknown_values, "min_n": audit.min_n,
             "min_share": audit.min_share,
@@ -117,12 +169,31 @@ class SegmentedTable(AuditTable):
         conf_level = call.reading.get("conf_level", 0.95)
         reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none", conf_level=conf_level)
-        result = test(call.data, call.truth, call.estimate, **call.counting, **reading)
-        return open_frame(result).to_polars()
+        frames: list[pl.DataFrame] = []
+        for one_cut, cut in call.cuts():
+            tested = test(one_cut.data, one_cut.truth, one_cut.estimate, **one_cut.counting, **reading)
+            frame = open_frame(tested).to_polars()
+            for name, value in cut.items():
+                frame = frame.insert_column(frame.columns.index(".strata"), pl.lit(value).alias(name))
+            frames.append(frame)
+        return _with_marginal_effects(pl.concat(frames, how="vertical_relaxed"))
 
     def specification(self) -> str:
         """The table in words."""
-        return f"{self.metric.name} by group within segments, Mantel and Haenszel's difference to a group that is named"
+        return (
+            f"{self.metric.name} by group within segments, Mantel and Haenszel's difference from a group that is named "
+            "and ratio to it, with tests of no difference and of segments that are alike"
+        )
+
+
+def _with_marginal_effects(segments: pl.DataFrame) -> pl.DataFrame:
+    """Differences within segments as those of the whole: reference less group, above 0 where they are adverse."""
+    return segments.with_columns(
+        (-pl.col(".crude")).alias(".marginal_effect"),
+        (-pl.col(".adjusted")).alias(".marginal_effect_within"),
+        (-pl.col(".upper")).alias(".marginal_effect_lower"),
+        (-pl.col(".lower")).alias(".marginal_effect_upper"),
+    )
 
 
 def _text(feature: tuple[Any, ...]) -> str:
@@ -160,7 +231,7 @@ lending_adverse_impact = NamedAudit(
     source="the documentation of solas-ai 0.6 (adverse impact ratio, SMD, segments); no regulation names these numbers",
     purpose=(
         "adverse impact ratios to groups that the caller names, differences in points, odds ratios, standardized mean "
-        "differences of scores and residuals, and differences within segments"
+        "differences of scores and residuals, and differences and ratios within segments"
     ),
     is_not=(
         "a rule: lines at 0.8, 0.9 or 30 are habits, and none is drawn here",
@@ -169,9 +240,10 @@ lending_adverse_impact = NamedAudit(
         "legal advice",
     ),
     readings=(
-        "The marginal effect is the rate of the reference less that of the group; above 0 it is adverse.",
+        "Differences are the rate of the reference less that of the group: above 0 they are adverse to the group.",
         "Standardized mean differences are group less reference, in standard deviations of all rows.",
         "With top_fraction there are ratios at each share of the best scores.",
+        "Within segments, like is compared with like: the ratio and the difference are those of Mantel and Haenszel.",
     ),
     tables=(
         ComparisonTable(
@@ -205,11 +277,17 @@ lending_adverse_impact = NamedAudit(
             columns=(
                 PublishedColumn(column=".other", heading="Compared with"),
                 PublishedColumn(column=".strata", heading="Segments"),
-                PublishedColumn(column=".crude", heading="Difference (points)", digits=2, percent=True),
-                PublishedColumn(column=".adjusted", heading="Within segments (points)", digits=2, percent=True),
-                PublishedColumn(column=".lower", heading="from", digits=2, percent=True),
-                PublishedColumn(column=".upper", heading="to", digits=2, percent=True),
+                PublishedColumn(column=".marginal_effect", heading="Difference (points)", digits=2, percent=True),
+                PublishedColumn(
+                    column=".marginal_effect_within", heading="Within segments (points)", digits=2, percent=True
+                ),
+                PublishedColumn(column=".marginal_effect_lower", heading="from", digits=2, percent=True),
+                PublishedColumn(column=".marginal_effect_upper", heading="to", digits=2, percent=True),
+                PublishedColumn(column=".ratio", heading="AIR within segments", digits=3),
+                PublishedColumn(column=".ratio_lower", heading="AIR from", digits=3),
+                PublishedColumn(column=".ratio_upper", heading="AIR to", digits=3),
                 PublishedColumn(column=".p_value", heading="p (CMH)", significant=3),
+                PublishedColumn(column=".p_homogeneity", heading="p (homogeneity)", significant=3),
                 PublishedColumn(column=".p_equal_odds", heading="p (Breslow-Day)", significant=3),
             ),
         ),

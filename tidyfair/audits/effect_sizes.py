@@ -1,38 +1,81 @@
-"""Effect sizes of numbers and scores: differences of means in standard deviations."""
+"""Effect sizes of numbers and scores: differences of means in standard deviations, and ratios of quantiles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
+from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.intervals.proportions import z_value
+from tidyfair.requirements import refuse_outer
 from tidyfair.specs.arguments import flag, number, one_of, proper_share, whole
 from tidyfair.specs.columns import Column
-from tidyfair.specs.groups import By, Unknown
+from tidyfair.specs.groups import By, Privileged, Unknown
 from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Treatment
     from tidyfair.specs.options import OuterGroups
     from tidyfair.tallies.source import Source
 
-__all__ = ["standardized_differences"]
+__all__ = ["quantile_ratios", "standardized_differences"]
 
 Spread: TypeAlias = Literal["pooled", "reference", "all"]
-_SPREADS = ("pooled", "reference", "all")
-_NUMBERS = (".spread", ".disparity", ".lower", ".upper")
-_Numbers: TypeAlias = tuple[float | None, float | None, float | None, float | None]
-_NO_NUMBERS: _Numbers = (None, None, None, None)
+SPREADS = ("pooled", "reference", "all")
+_SURE = 1 - 1e-12
+"""The largest probability that has a finite number of standard errors."""
+_Numbers: TypeAlias = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Numbers of a group: how many, their mean, and the sum of their squared distances from it."""
+
+    size: int
+    mean: float
+    squares: float
+
+
+@dataclass(frozen=True)
+class Standardization:
+    """The standard deviation that differences of means are measured in, and whether its bias is corrected."""
+
+    spread: Spread
+    corrected: bool
+
+    def compared(self, group: Sample, other: Sample, overall: float | None) -> tuple[float, float, float] | None:
+        """The deviation, the standardized difference and its error (Hedges & Olkin, 1985); None without a deviation.
+
+        `overall` is the standard deviation of all rows.
+        """
+        freedom = other.size - 1 if self.spread == "reference" else group.size + other.size - 2
+        deviation = self._deviation(group, other, overall) if freedom > int(self.corrected) else None
+        if not deviation:
+            return None
+        factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0
+        difference = (group.mean - other.mean) / deviation
+        of_deviation = 2 * freedom if self.spread == "reference" else 2 * (group.size + other.size)
+        error = factor * math.sqrt(1 / group.size + 1 / other.size + difference**2 / of_deviation)
+        return deviation, factor * difference, error
+
+    def _deviation(self, group: Sample, other: Sample, overall: float | None) -> float | None:
+        """The standard deviation."""
+        if self.spread == "all":
+            return overall
+        if self.spread == "reference":
+            return math.sqrt(other.squares / (other.size - 1))
+        return math.sqrt((group.squares + other.squares) / (group.size + other.size - 2))
 
 
 @refuse_unknown_keywords
@@ -80,120 +123,275 @@ def standardized_differences(
     >>> standardized_differences(people, "score", by="group", to="b").select(".group", ".disparity").rows()
     [('a', -2.0), ('b', 0.0)]
     """
-    one_of("spread", spread, _SPREADS)
+    one_of("spread", spread, SPREADS)
     flag("corrected", corrected)
-    settings = _Settings(
-        spread, corrected, z_value(proper_share("conf_level", conf_level)), whole("min_n", min_n, 0),
-        number("min_share", min_share, 0, 1),
-    )  # fmt: skip
-    source = open_frame(data, group_by)
-    if source.sides:
-        msg = "standardized_differences(): `group_by` takes columns, and no privileged(…)."
-        raise ArgumentError(msg)
-    refuse_reserved("group_by", source.outer)
-    treatment = Unknown.of(unknown, unknown_values, "standardized_differences()")
-    bys = _features(by, treatment)
-    rows = _read(source, Column.of(values, "values"), bys)
-    outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
-    parts: list[pl.DataFrame] = []
-    for index, feature in enumerate(bys):
-        keys = [f"by {index} {part}" for part in range(len(feature.columns))]
-        reference = _reference(rows, keys, feature, to)
-        for own in rows.partition_by(list(outer), maintain_order=True) if outer else [rows]:
-            compared = settings.compared(own, keys, feature, reference)
-            parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
-    return source.restore(pl.concat(parts).rename(outer))
+    z = z_value(proper_share("conf_level", conf_level))
+    standardization = Standardization(spread, corrected)
+
+    def compared(own: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
+        overall = cast("float | None", own["value"].std()) if spread == "all" else None
+        result = standardization.compared(_sample(group), _sample(other), overall)
+        if result is None:
+            return {}
+        deviation, value, error = result
+        return {".spread": deviation, ".disparity": value, ".lower": value - z * error, ".upper": value + z * error}
+
+    groups = _Groups("standardized_differences", by, to, unknown, unknown_values, min_n, min_share)
+    measure = _Measure(".mean", pl.col("value").mean(), (".spread", ".disparity", ".lower", ".upper"), 0.0, compared)
+    return groups.table(data, values, group_by, measure)
 
 
-def _features(by: Any, unknown: Unknown | None) -> list[By]:
-    """The features whose groups are compared."""
-    features = cast("list[Any]", by if isinstance(by, list) else [by])
-    bys: list[By] = []
-    for feature in features:
-        columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
-        bys.append(By.of(columns, "by", unknown))
-    return bys
+@refuse_unknown_keywords
+def quantile_ratios(
+    data: object,
+    values: ColumnLike,
+    *,
+    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    to: object,
+    quantile: float = 0.5,
+    group_by: OuterGroups | None = None,
+    unknown: Treatment = "apart",
+    unknown_values: Iterable[object] | None = None,
+    min_n: int = 0,
+    min_share: float = 0.0,
+    conf_level: float = 0.95,
+) -> Any:
+    """Compare the medians, or another quantile, of positive numbers between groups by their ratios.
+
+    Args:
+        data: The rows, as metrics take them.
+        values: The column of numbers above 0, such as pay; rows without one do not count.
+        by: The feature, or a list of them; a tuple is a crossing.
+        to: The group that others are compared with, or a mapping of features to groups, `{"race": "White"}`.
+        quantile: The share of the numbers that lie below; 0.5 is the median.
+        group_by: Outer groups, each of which is looked at on its own.
+        unknown: What becomes of rows whose group is missing or unknown, as `compare_groups` has it.
+        unknown_values: The values that mean unknown beside null.
+        min_n: Groups of fewer rows are listed, but not compared.
+        min_share: The same for groups with a smaller share of the rows.
+        conf_level: Confidence level of the intervals, which are those of Price & Bonett (2002): of logarithms, whose
+            errors follow from the ranks that hold the quantile with a known probability.
+
+    Returns:
+        A row for each group: outer keys, `.by`, `.group`, `.n`, `.share`, `.quantile` (interpolated between two
+        numbers), `.reference`, `.disparity` (group over reference) with `.lower`, `.upper`, and `.status`. Limits are
+        null where a group has too few rows to hold the quantile between two of them.
+
+    Raises:
+        ColumnError: For a column that holds no numbers, or some that are not above 0.
+        ArgumentError: For a reference that does not occur.
+
+    >>> people = pl.DataFrame({"pay": [10.0, 20, 30, 20, 40, 60], "group": list("aaabbb")})
+    >>> quantile_ratios(people, "pay", by="group", to="b").select(".group", ".quantile", ".disparity").rows()
+    [('a', 20.0, 0.5), ('b', 40.0, 1.0)]
+    """
+    share = proper_share("quantile", quantile)
+    z = z_value(proper_share("conf_level", conf_level))
+
+    def compared(own: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
+        del own
+        value, of_other = (cast("float", numbers.quantile(share, "linear")) for numbers in (group, other))
+        error = math.hypot(_error_of_logarithm(group, share), _error_of_logarithm(other, share))
+        if math.isnan(error):
+            return {".disparity": value / of_other}
+        low, high = (value / of_other * math.exp(side * error) for side in (-z, z))
+        return {".disparity": value / of_other, ".lower": low, ".upper": high}
+
+    groups = _Groups("quantile_ratios", by, to, unknown, unknown_values, min_n, min_share)
+    of_group = pl.col("value").quantile(share, "linear")
+    measure = _Measure(".quantile", of_group, (".disparity", ".lower", ".upper"), 1.0, compared, is_relative=True)
+    return groups.table(data, values, group_by, measure)
 
 
-def _read(source: Source, values: Column, bys: Sequence[By]) -> pl.DataFrame:
-    """The rows with a value: `value`, and the columns of outer groups and of features by their numbers."""
-    wanted = {"value": ("values", values)}
-    outer = [f"outer {index}" for index in range(len(source.outer))]
-    wanted |= {name: ("group_by", key) for name, key in zip(outer, source.outer, strict=True)}
-    for index, by in enumerate(bys):
-        wanted |= {f"by {index} {part}": ("by", key) for part, key in enumerate(by.columns)}
-    rows = source.read(wanted)
-    if not rows["value"].dtype.is_numeric():
-        msg = f"`values`: the column {values.name!r} holds no numbers, which standardized_differences() compares."
-        raise ColumnError(msg)
-    rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
-    if rows.is_empty():
-        msg = "standardized_differences(): there are no rows with a value."
-        raise ArgumentError(msg)
-    if rows["value"].is_infinite().any():
-        msg = f"`values`: the column {values.name!r} holds infinite numbers, which have no mean."
-        raise ColumnError(msg)
-    return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
+def _sample(values: pl.Series) -> Sample:
+    variance = cast("float | None", values.var())
+    # one row has no variance, and no weight
+    squares = 0.0 if variance is None else variance * (len(values) - 1)
+    return Sample(len(values), cast("float", values.mean()), squares)
 
 
-def _reference(rows: pl.DataFrame, keys: Sequence[str], by: By, to: Any) -> str:
-    """The text of the group that those of a feature are compared with, which must occur."""
-    named: Any = cast("Any", to).get(by.text) if isinstance(to, Mapping) else to
-    parts = cast("tuple[Any, ...]", named if isinstance(named, tuple) else (named,))
-    text = ":".join(map(str, parts))
-    texts = _texts(rows.select(keys).unique().sort(keys, nulls_last=True))
-    if named is None or text not in texts:
-        msg = (
-            f"standardized_differences(): `to` names no group of {by.text!r}, but {named!r}.{nearest(text, texts)} "
-            f"The groups: {listed(texts)}."
-        )
-        raise ArgumentError(msg)
-    return text
+def _error_of_logarithm(values: pl.Series, share: float) -> float:
+    """The standard error of the logarithm of a quantile, from two of the numbers (Price & Bonett, 2002).
+
+    They are two standard errors of a rank from that of the quantile, and hold it with a probability that the binomial
+    distribution gives; nan where it is too small.
+    """
+    size = len(values)
+    middle, reach = (size + 1) * share, 2 * math.sqrt(size * share * (1 - share))
+    first, last = max(round(middle - reach), 1), min(round(middle + reach), size)
+    ordered = values.sort()
+    # the quantile lies between the two numbers if so many are below it
+    held = sum(_binomial(count, size, share) for count in range(first, last))
+    if first >= last or held <= 0:
+        return math.nan
+    deviations = 2 * NormalDist().inv_cdf((1 + min(held, _SURE)) / 2)
+    return (math.log(ordered[last - 1]) - math.log(ordered[first - 1])) / deviations
 
 
-def _texts(keys: pl.DataFrame) -> list[str]:
-    """Groups as results show them."""
-    return [":".join("null" if part is None else str(part) for part in key) for key in keys.rows()]
+def _binomial(count: int, size: int, share: float) -> float:
+    """The probability of so many of some rows."""
+    ways = math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)
+    return math.exp(ways + count * math.log(share) + (size - count) * math.log1p(-share))
 
 
 @dataclass(frozen=True)
-class _Settings:
-    """The settings of a comparison of means."""
+class _Measure:
+    """A number of each group, and how that of a group is compared with that of another."""
 
-    spread: Spread
-    corrected: bool
-    z: float
+    name: str
+    """The column of the number."""
+    value: pl.Expr
+    numbers: tuple[str, ...]
+    """The columns of a comparison."""
+    equality: float
+    compared: Callable[[pl.DataFrame, pl.Series, pl.Series], _Numbers]
+    """The comparison of two groups, by all rows, and the values of both; nothing where there is none."""
+    is_relative: bool = False
+    """Whether it divides, so that values are above 0."""
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups that are compared, and with which of them."""
+
+    function: str
+    by: Any
+    to: Any
+    unknown: Treatment
+    unknown_values: Iterable[object] | None
     min_n: int
     min_share: float
 
-    def compared(self, rows: pl.DataFrame, keys: Sequence[str], by: By, reference: str) -> pl.DataFrame:
+    def __post_init__(self) -> None:
+        whole("min_n", self.min_n, 0)
+        number("min_share", self.min_share, 0, 1)
+
+    def table(self, data: object, values: ColumnLike, group_by: OuterGroups | None, measure: _Measure) -> Any:
+        """A row for each group of each feature, in a frame of the caller's kind."""
+        source = open_frame(data, group_by)
+        if source.sides:
+            msg = f"{self.function}(): `group_by` takes columns, and no privileged(…)."
+            raise ArgumentError(msg)
+        refuse_reserved("group_by", source.outer)
+        features = self._features()
+        for feature in features:
+            refuse_outer(self.function, feature, source.outer)
+        rows = self._read(source, Column.of(values, "values"), features, is_relative=measure.is_relative)
+        outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
+        parts: list[pl.DataFrame] = []
+        for index, feature in enumerate(features):
+            keys = [f"by {index} {part}" for part in range(len(feature.columns))]
+            reference = self._reference(rows, keys, feature)
+            for own in rows.partition_by(list(outer), maintain_order=True) if outer else [rows]:
+                compared = self._compared(own, keys, feature, reference, measure)
+                parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
+        return source.restore(pl.concat(parts).rename(outer))
+
+    def _features(self) -> list[By]:
+        """The features whose groups are compared."""
+        by: Any = self.by
+        given = cast("list[Any]", by if isinstance(by, list) else [by])
+        if not given or any(isinstance(feature, tuple) and not feature for feature in given):
+            msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
+            raise ArgumentError(msg)
+        treatment = Unknown.of(self.unknown, self.unknown_values, f"{self.function}()")
+        features: list[By] = []
+        for feature in given:
+            columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
+            if any(isinstance(column, Privileged) for column in columns):
+                msg = f"{self.function}(): `by` takes columns, and no privileged(…)."
+                raise ArgumentError(msg)
+            compared = By.of(columns, self.function, treatment)
+            if compared in features:
+                msg = f"{self.function}(): `by` names {compared.text!r} twice."
+                raise ArgumentError(msg)
+            features.append(compared)
+        return features
+
+    def _read(self, source: Source, values: Column, features: Sequence[By], *, is_relative: bool) -> pl.DataFrame:
+        """The rows with a value: `value`, and the columns of outer groups and of features by their numbers."""
+        wanted = {"value": ("values", values)}
+        outer = [f"outer {index}" for index in range(len(source.outer))]
+        wanted |= {name: ("group_by", key) for name, key in zip(outer, source.outer, strict=True)}
+        for index, by in enumerate(features):
+            wanted |= {f"by {index} {part}": ("by", key) for part, key in enumerate(by.columns)}
+        rows = source.read(wanted)
+        if not rows["value"].dtype.is_numeric():
+            msg = f"`values`: the column {values.name!r} holds no numbers, which {self.function}() compares."
+            raise ColumnError(msg)
+        rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
+        if rows.is_empty():
+            msg = f"{self.function}(): there are no rows with a value."
+            raise ArgumentError(msg)
+        if rows["value"].is_infinite().any():
+            msg = f"`values`: the column {values.name!r} holds infinite numbers, which have no mean."
+            raise ColumnError(msg)
+        if is_relative and (rows["value"] <= 0).any():
+            least = rows["value"].min()
+            msg = (
+                f"`values`: a ratio compares numbers above 0, and the column {values.name!r} holds {least}; take "
+                "differences of means, `standardized_differences(…)`."
+            )
+            raise ColumnError(msg)
+        return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
+
+    def _reference(self, rows: pl.DataFrame, keys: Sequence[str], by: By) -> tuple[tuple[object, ...], str]:
+        """The key and the text of the group that those of a feature are compared with, which must occur."""
+        named: Any = self.to
+        if isinstance(named, Mapping):
+            of_features: dict[object, object] = {}
+            for feature, group in cast("Mapping[object, object]", named).items():
+                columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
+                of_features[":".join(map(str, columns))] = group
+            named = of_features.get(by.text)
+        groups = _with_texts(rows.select(keys).unique().sort(keys, nulls_last=True), keys)
+        alike = [] if named is None else named_groups(groups, named)
+        if len(alike) == 1:
+            (key,) = alike
+            return key, groups[".group"][groups.select(keys).rows().index(key)]
+        texts = groups[".group"].unique(maintain_order=True).to_list()
+        text = ":".join(map(str, cast("tuple[object, ...]", named))) if isinstance(named, tuple) else str(named)
+        problem = f"`to` names no group of {by.text!r}, but {named!r}.{nearest(text, texts)}"
+        if alike:
+            problem = f"`to={named!r}` names several groups of {by.text!r}; give a tuple of values."
+        msg = f"{self.function}(): {problem} The groups: {listed(texts)}."
+        raise ArgumentError(msg)
+
+    def _compared(
+        self,
+        rows: pl.DataFrame,
+        keys: Sequence[str],
+        by: By,
+        reference: tuple[tuple[object, ...], str],
+        measure: _Measure,
+    ) -> pl.DataFrame:
         """The groups of a feature compared with one of them."""
-        value = pl.col("value")
-        summed = (pl.len().cast(pl.Int64).alias(".n"), value.mean().alias(".mean"), value.var().alias("variance"))
+        summed = (pl.len().cast(pl.Int64).alias(".n"), measure.value.alias(measure.name), pl.col("value"))
         groups = rows.group_by(keys).agg(summed).sort(keys, nulls_last=True)
-        groups = groups.with_columns(
-            (pl.col(".n") / pl.col(".n").sum()).alias(".share"),
-            pl.Series(".group", _texts(groups.select(keys)), dtype=pl.String),
-        )
+        groups = _with_texts(groups, keys).with_columns((pl.col(".n") / pl.col(".n").sum()).alias(".share"))
         statuses = self._statuses(groups, keys, by)
-        others = groups.filter((pl.col(".group") == reference) & (pl.Series(statuses) == Status.OK.value)).to_dicts()
-        overall = cast("float | None", rows["value"].std())
+        own_keys, values = groups.select(keys).rows(), groups["value"]
+        is_compared = [status == Status.OK.value for status in statuses]
+        key, text = reference
+        index = own_keys.index(key) if key in own_keys else None
+        other = values[index] if index is not None and is_compared[index] else None
         numbers: list[_Numbers] = []
-        for index, group in enumerate(groups.to_dicts()):
-            if statuses[index] != Status.OK.value:
-                numbers.append(_NO_NUMBERS)
-            elif not others:
-                statuses[index] = Status.NO_REFERENCE.value
-                numbers.append(_NO_NUMBERS)
-            elif group[".group"] == reference:
-                numbers.append((None, 0.0, None, None))
-            else:
-                numbers.append(self._standardized(group, others[0], overall))
-                if numbers[-1] == _NO_NUMBERS:
-                    statuses[index] = Status.ZERO_DENOMINATOR.value
-        shown = pl.DataFrame(numbers, schema=dict.fromkeys(_NUMBERS, pl.Float64), orient="row")
-        table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", ".mean")
-        table = table.with_columns(pl.lit(reference).alias(".reference"), *shown, pl.Series(".status", statuses))
+        for group, status in enumerate(statuses):
+            compared: _Numbers = {}
+            if status == Status.OK.value and other is None:
+                statuses[group] = Status.NO_REFERENCE.value
+            elif status == Status.OK.value and group == index:
+                compared = {".disparity": measure.equality}
+            elif status == Status.OK.value and other is not None:
+                compared = measure.compared(rows, values[group], other)
+                if not compared:
+                    statuses[group] = Status.ZERO_DENOMINATOR.value
+            numbers.append(compared)
+        shown = pl.DataFrame(
+            {name: pl.Series([row.get(name) for row in numbers], dtype=pl.Float64) for name in measure.numbers}
+        )
+        table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", measure.name)
+        table = table.with_columns(pl.lit(text).alias(".reference"), *shown, pl.Series(".status", statuses))
         is_listed = by.unknown is None or by.unknown.is_listed
         return table if is_listed else table.filter(pl.col(".status") != Status.UNKNOWN.value)
 
@@ -206,27 +404,7 @@ class _Settings:
         status = status.when(pl.col(".share") < self.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
         return groups.select(status.otherwise(pl.lit(Status.OK.value)).alias("status"))["status"].to_list()
 
-    def _standardized(self, group: Mapping[str, Any], other: Mapping[str, Any], overall: float | None) -> _Numbers:
-        """The deviation of two groups, and their standardized difference with its limits."""
-        size, other_size = group[".n"], other[".n"]
-        freedom = other_size - 1 if self.spread == "reference" else size + other_size - 2
-        deviation = self._deviation(group, other, overall) if freedom > int(self.corrected) else None
-        if not deviation:
-            return _NO_NUMBERS
-        factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0
-        difference = (group[".mean"] - other[".mean"]) / deviation
-        of_deviation = 2 * freedom if self.spread == "reference" else 2 * (size + other_size)
-        error = factor * math.sqrt(1 / size + 1 / other_size + difference**2 / of_deviation)
-        value = factor * difference
-        return deviation, value, value - self.z * error, value + self.z * error
 
-    def _deviation(self, group: Mapping[str, Any], other: Mapping[str, Any], overall: float | None) -> float | None:
-        """The standard deviation that a difference is measured in."""
-        if self.spread == "all":
-            return overall
-        if self.spread == "reference":
-            return math.sqrt(other["variance"])
-        freedom = group[".n"] - 1, other[".n"] - 1
-        # one row has no variance, and no weight
-        squares = freedom[0] * (group["variance"] or 0.0) + freedom[1] * (other["variance"] or 0.0)
-        return math.sqrt(squares / sum(freedom))
+def _with_texts(groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Groups with their texts as results show them, as the last column."""
+    return groups.with_columns(texts_of(groups.select(keys)).alias(".group"))

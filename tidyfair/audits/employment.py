@@ -27,8 +27,8 @@ nyc_ll144 = NamedAudit(
         "ethnicity, and by both"
     ),
     is_not=(
-        "a finding of discrimination, nor one that there is none: the rule has no line at 0.8, no test and no pass",
-        "the whole of the audit: an independent auditor, notices, dates and the source of the data are asked for too",
+        "a finding of discrimination, or of its absence: the rule sets no line at 0.8, no test and no passing mark",
+        "the whole audit: the rule also asks for an independent auditor, notices, dates and the source of the data",
         "legal advice",
     ),
     readings=(
@@ -72,7 +72,9 @@ def adverse_impact(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the four-fifths rule in whole numbers, exact tests, the pooled shortfall, and what one selection changes."""
     hits, rows = pl.col(".numerator"), pl.col(".denominator")
     other_hits, other_rows = pl.col(".numerator_reference"), pl.col(".denominator_reference")
-    is_below = (5 * hits * other_rows < 4 * other_hits * rows).fill_null(pl.col(".disparity") < _FOUR_FIFTHS)
+    below = (5 * hits * other_rows < 4 * other_hits * rows).fill_null(pl.col(".disparity") < _FOUR_FIFTHS)
+    # two rates of zero have no ratio
+    is_below = pl.when(pl.col(".disparity").is_not_null()).then(below)
     pooled = (hits + other_hits) / (rows + other_rows)
     can_move = (hits < rows) & (other_hits > 0)
     flips = can_move & ((hits + 1) * other_rows > (other_hits - 1) * rows)
@@ -80,8 +82,9 @@ def adverse_impact(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(
         is_below.alias(".below_four_fifths"),
         (rows * pooled - hits).alias(".shortfall_pooled"),
-        (is_below & flips).alias(".flips"),
-        (is_below & within_one).alias(".within_one"),
+        # weighted rows have no counts, and no selection that could move
+        pl.when(is_below.is_not_null() & flips.is_not_null()).then(is_below & flips).alias(".flips"),
+        pl.when(is_below.is_not_null() & within_one.is_not_null()).then(is_below & within_one).alias(".within_one"),
         _exact(frame, mid_p=False).alias(".p_fisher"),
         _exact(frame, mid_p=True).alias(".p_mid_p"),
     )
@@ -113,7 +116,7 @@ eeoc_uniform_guidelines = NamedAudit(
     ),
     is_not=(
         "a finding of law: four fifths is a rule of thumb, and the guidelines prescribe no test",
-        "about age, which the guidelines do not cover",
+        "about age: the guidelines do not cover it",
         "legal advice",
     ),
     readings=(

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.audits.chai import applied_model_card
 from tidyfair.audits.credit import lending_adverse_impact
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
 from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
+from tidyfair.specs.columns import Column
+from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import CallOptions, CountOptions, refuse, show_keywords
 from tidyfair.tallies.source import open_frame
 
@@ -41,6 +44,35 @@ NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
 """The audits of the library by their names."""
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), " of its own")
 _UNKNOWN = "unknown"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""Content security policy: a browser may show the page, and nothing else."""
+_STYLE = """
+.tidyfair-audit { line-height: 1.5; }
+.tidyfair-audit h1 { font-size: 1.5em; line-height: 1.25; margin: 0 0 1em; }
+.tidyfair-audit h2 { font-size: 1.15em; margin: 2em 0 .5em; }
+.tidyfair-audit .table { overflow-x: auto; }
+.tidyfair-audit table { border-collapse: collapse; font-size: .875em; margin: 0; }
+.tidyfair-audit :is(th, td) { padding: .3em .75em; text-align: left; vertical-align: top; border: 0; }
+.tidyfair-audit th { font-weight: 600; vertical-align: bottom; border-bottom: 2px solid; min-width: 3.5em; }
+.tidyfair-audit td { border-bottom: 1px solid rgb(128 128 128 / .35); }
+.tidyfair-audit .number { text-align: right; font-variant-numeric: tabular-nums; }
+.tidyfair-audit td.number { white-space: nowrap; }
+.tidyfair-audit ul { padding-left: 1.25em; max-width: 48em; }
+@media print {
+  .tidyfair-audit { font-size: 9pt; }
+  .tidyfair-audit .table { overflow: visible; }
+  .tidyfair-audit table { font-size: 7.5pt; }
+  .tidyfair-audit :is(th, td) { padding: 2pt 4pt; }
+  .tidyfair-audit tr { break-inside: avoid; }
+  .tidyfair-audit h2 { break-after: avoid; }
+}
+"""
+_STYLE_OF_PAGE = """
+:root { color-scheme: light dark; }
+body { margin: 0 auto; max-width: 80rem; padding: 1.5rem 1rem 3rem; font: 16px system-ui, sans-serif; }
+@page { size: A4 landscape; margin: 15mm; }
+@media print { :root { color-scheme: light; } body { max-width: none; padding: 0; } }
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +86,7 @@ class FiledAudit:
     _frames: Mapping[str, pl.DataFrame] = field()
     """The same in polars."""
     _made: tuple[AuditTable, ...] = ()
+    _conf_level: float = 0.95
 
     def published(self, name: str | None = None) -> pl.DataFrame:
         """A table as it is published, rounded: the first, or that of a name."""
@@ -100,6 +133,19 @@ class FiledAudit:
             sentences.append(f"Listed, and too small for some or all comparisons: {', '.join(small)}.")
         return sentences
 
+    def chai(self) -> dict[str, Any]:
+        """The metrics in the fields of CHAI's applied model card, schema 0.2, as a mapping that JSON can hold.
+
+        Values of all rows are results of `UsefulnessUsabilityEfficacy`, and those of groups of `FairnessEquity`, with
+        the numbers of rows as `TestingDataDescription`. A `ValueJson` is what the published cards have: a text of JSON
+        of the kind `estimate_ci`, or `single` without an interval. Undefined values have no entry. All other fields
+        are for people to write.
+
+        Raises:
+            ArgumentError: For an audit that has no values of groups.
+        """
+        return applied_model_card(self.audit.name, self._made, self._frames, self._counts(), self._conf_level)
+
     def markdown(self) -> str:
         """The published tables and the statement in Markdown."""
         parts = [f"# {as_text(self.audit.title)}"]
@@ -109,22 +155,22 @@ class FiledAudit:
         return "\n\n".join(parts) + "\n"
 
     def html(self) -> str:
-        """The published tables and the statement in HTML, as a part of a page."""
-        parts = [f"<h1>{as_html(self.audit.title)}</h1>"]
+        """The published tables and the statement in HTML, as a part of a page, with a style of their own."""
+        parts = [f'<div class="tidyfair-audit">\n<style>{_STYLE}</style>', f"<h1>{as_html(self.audit.title)}</h1>"]
         for table in self.published_tables().values():
             parts += [f"<h2>{as_html(table.heading)}</h2>", table.html()]
-        parts += ["<h2>Statement</h2><ul>", *(f"<li>{as_html(sentence)}</li>" for sentence in self.statement), "</ul>"]
+        sentences = [f"<li>{as_html(sentence)}</li>" for sentence in self.statement]
+        parts += ["<h2>Statement</h2>", "<ul>", *sentences, "</ul>", "</div>"]
         return "\n".join(parts)
 
     def page(self) -> str:
         """The same as a page that needs nothing else."""
-        title, body = as_html(self.audit.title), self.html()
-        style = (
-            "body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}td,th{border:1px solid;padding:.3em}"
-        )
         return (
-            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
-            f"<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{as_html(self.audit.title)}</title>\n<style>{_STYLE_OF_PAGE}</style>\n"
+            f"</head>\n<body>\n{self.html()}\n</body>\n</html>\n"
         )
 
     def _repr_html_(self) -> str:
@@ -144,7 +190,7 @@ def audit(
     truth: ColumnLike | None = None,
     estimate: ColumnLike | None = None,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]] | None = None,
     to: object = None,
     within: ColumnLike | list[ColumnLike] | None = None,
     unknown: Treatment | None = None,
@@ -190,23 +236,22 @@ def audit(
             raise ArgumentError.unknown_keyword(
                 kind, keyword, ["truth", "estimate", "by", "to", *CallOptions.__annotations__]
             )
-    named = _named(name).with_groups(
-        unknown=unknown,
-        unknown_values=None if unknown_values is None else tuple(unknown_values),
-        min_n=min_n,
-        min_share=min_share,
-    )
+    if by is None:
+        msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
+        raise ArgumentError(msg)
+    named = _named(name).with_groups(unknown=unknown, unknown_values=unknown_values, min_n=min_n, min_share=min_share)
     call = AuditCall(
         data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,
         counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
         reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
     )  # fmt: skip
+    _refuse_unheeded(named, call)
     made = named.of(call)
     frames = {table.name: table.frame(call, named) for table in made}
     frames[_UNKNOWN] = unknown_rows(call, named)
     source = open_frame(data, call.counting.get("group_by"))
     tables = {key: source.restore(frame) for key, frame in frames.items()}
-    return FiledAudit(named, tables, frames, tuple(made))
+    return FiledAudit(named, tables, frames, tuple(made), call.reading.get("conf_level", 0.95))
 
 
 def _named(name: str | NamedAudit) -> NamedAudit:
@@ -222,14 +267,33 @@ def _named(name: str | NamedAudit) -> NamedAudit:
     return NAMED_AUDITS[name]
 
 
+def _refuse_unheeded(named: NamedAudit, call: AuditCall) -> None:
+    """Refuse arguments that no table of the audit takes."""
+    if call.to is not None and not any(table.takes_reference for table in named.tables):
+        msg = f"audit(): {named.name} leaves no reference to the caller, and takes no `to`."
+        raise ArgumentError(msg)
+    if call.within is not None and not any("within" in table.needs for table in named.tables):
+        msg = f"audit(): {named.name} compares nothing within segments, and takes no `within`."
+        raise ArgumentError(msg)
+
+
 def _features(by: Any) -> tuple[tuple[Any, ...], ...]:
     """The features, each as a tuple of columns."""
     features = cast("list[Any]", by if isinstance(by, list) else [by])
-    if not features:
-        msg = "audit() compares groups: name at least one feature as `by`."
-        raise ArgumentError(msg)
-    distinct: dict[tuple[Any, ...], None] = {}
+    distinct: dict[tuple[object, ...], tuple[Any, ...]] = {}
     for feature in features:
         columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
-        distinct[columns] = None
-    return tuple(distinct)
+        if not columns:
+            continue
+        # expressions are equal as columns, and have no hash of their own
+        parts = tuple(part if isinstance(part, Privileged) else Column.of(part, "by") for part in columns)
+        names = [part.name for part in parts if isinstance(part, Column)]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            msg = f"audit(): `by` crosses {twice[0]!r} with itself; name two different columns, or one without a tuple."
+            raise ArgumentError(msg)
+        distinct.setdefault(parts, columns)
+    if not distinct:
+        msg = "audit() compares groups: name at least one feature as `by`."
+        raise ArgumentError(msg)
+    return tuple(distinct.values())

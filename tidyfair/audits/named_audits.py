@@ -11,15 +11,18 @@ import polars as pl
 
 from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import compare_groups
+from tidyfair.audits.usual_metrics import Groups
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Unknown
+from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import columns_of, key_names
+from tidyfair.tallies.thresholds import Cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -42,6 +45,10 @@ _OF_COMPARISONS = ("conf_level", "times", "seed")
 """The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
 _CUTS = ("threshold", "top_k", "top_fraction")
+_ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within")
+"""The arguments that tables may need."""
+_UNHEEDED = ("case_weights", "frequency_weights", "cluster")
+"""The options that only some tables heed."""
 _EXCLUDED = {
     Status.UNKNOWN.value: "unknown",
     Status.BELOW_MIN_N.value: "few rows",
@@ -82,6 +89,24 @@ class AuditCall:
             given.add("threshold")
         is_cut = any(self.counting.get(cut) is not None for cut in _CUTS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
+
+    def cuts(self) -> list[tuple[AuditCall, dict[str, float]]]:
+        """The call for each threshold, or number or share of the best scores, and the column that names it."""
+        for option in _CUTS:
+            listed_cuts = self.counting.get(option)
+            if is_list(listed_cuts):
+                Cut.of({option: listed_cuts}, {"probs"})
+                return [
+                    (replace(self, counting={**self.counting, option: cut}), {f".{option}": cut}) for cut in listed_cuts
+                ]
+        return [(self, {})]
+
+    def refuse_weights(self, table: str, argument: str) -> None:
+        """Refuse weights and clusters, which a table made of an argument would not heed."""
+        for option in _UNHEEDED:
+            if self.counting.get(option) is not None:
+                msg = f"audit(): the table {table!r} takes no `{option}`; leave out that, or `{argument}`."
+                raise ArgumentError(msg)
 
     def above_median(self) -> AuditCall:
         """The same call, of decisions that select the scores above the median of all rows."""
@@ -136,6 +161,24 @@ class AuditTable(ABC):
     columns: tuple[PublishedColumn, ...]
     """The columns as they are published."""
 
+    def __post_init__(self) -> None:
+        """Check what a table is made of."""
+        if not isinstance(self.needs, tuple):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = f'The table {self.name!r}: `needs` lists arguments, as in `needs=("truth",)`, not {self.needs!r}.'
+            raise ArgumentError(msg)
+        for argument in self.needs:
+            if argument not in _ARGUMENTS:
+                kind = f"argument that the table {self.name!r} needs:"
+                raise ArgumentError.unknown(kind, argument, _ARGUMENTS)
+        if not self.columns:
+            msg = f"The table {self.name!r}: `columns` lists at least one PublishedColumn(…)."
+            raise ArgumentError(msg)
+
+    @property
+    def takes_reference(self) -> bool:
+        """Whether the caller names the group that others are compared with."""
+        return False
+
     @abstractmethod
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
@@ -175,10 +218,15 @@ class ComparisonTable(AuditTable):
     crossed: bool = False
     derived: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = ()
 
+    @property
+    def takes_reference(self) -> bool:
+        """Whether the caller names the group that others are compared with."""
+        return self.to is None
+
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         features = crossings(call.features) if self.crossed else call.features
-        reference = self.to if call.to is None else call.to
+        reference = self.to if self.to is not None else call.to
         if reference is None:
             msg = (
                 f"audit(): {audit.name} compares each group with one that you name, as "
@@ -210,7 +258,8 @@ class ComparisonTable(AuditTable):
         reference = "a group that the caller names" if self.to is None else f'the reference "{self.to}"'
         crossed = ", also of the crossing of all features" if self.crossed else ""
         test = "" if self.test == "interval" else f", test: {self.test}"
-        return f"{self.metric.name} of {of}, by group{crossed}; {self.scale} to {reference}{test}"
+        derived = "".join(f"; with {function.__name__}" for function in self.derived)
+        return f"{self.metric.name} of {of}, by group{crossed}; {self.scale} to {reference}{test}{derived}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,23 +280,41 @@ class ValuesTable(AuditTable):
     at_risk: bool = False
     crossed: bool = False
 
+    def __post_init__(self) -> None:
+        """Check that columns are those of the metrics."""
+        super().__post_init__()
+        known = [*(metric.name for metric in self.metrics), ".n", NOTE]
+        for column in self.columns:
+            if column.column not in known:
+                kind = f"column of the table {self.name!r}:"
+                raise ArgumentError.unknown(kind, column.column, known)
+
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         if not self.at_risk:
             return self._values(call, audit, self.metrics, without=_CUTS if "estimate" not in self.needs else ())
-        risks = call.counting["threshold"]
-        if isinstance(risks, Mapping):
-            msg = f"audit(): the table {self.name!r} acts at the same risks in all groups; give a number, or a list."
-            raise ArgumentError(msg)
         frames: list[pl.DataFrame] = []
-        for risk in risks if is_list(risks) else [risks]:
+        for risk in self._risks(call.counting["threshold"]):
             metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]
             metrics += [metric for metric in self.metrics if "at" not in metric.options]
             at_risk = replace(call, counting={**call.counting, "threshold": risk})
             values = self._values(at_risk, audit, metrics)
             position = values.columns.index(".estimate")
-            frames.append(values.insert_column(position, pl.lit(float(risk)).alias(".threshold")))
+            frames.append(values.insert_column(position, pl.lit(risk).alias(".threshold")))
         return pl.concat(frames, how="vertical_relaxed")
+
+    def _risks(self, threshold: object) -> tuple[float, ...]:
+        """The thresholds of a call, which are the risks at which one acts."""
+        if isinstance(threshold, Mapping):
+            msg = f"audit(): the table {self.name!r} acts at the same risks in all groups; give a number, or a list."
+            raise ArgumentError(msg)
+        cut = Cut.of({"threshold": threshold}, {"probs"})
+        risks = cut.values if cut else ()
+        for risk in risks:
+            if not 0 < risk < 1:
+                msg = f"`threshold`: the table {self.name!r} acts at risks between 0 and 1, not at {risk:g}."
+                raise ArgumentError(msg)
+        return risks
 
     def _values(
         self, call: AuditCall, audit: NamedAudit, metrics: Sequence[Metric], without: Sequence[str] = ()
@@ -259,26 +326,33 @@ class ValuesTable(AuditTable):
             "min_share": audit.min_share,
         }  # fmt: skip
         members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
+        metrics_of_groups = metric_set(*members)
         tally = call.tally(members, without=without)
-        frame = metric_set(*members).compute_by_group(tally, **call.reading, interval="auto", on_undefined="ignore")
+        metrics_of_groups.run.check_occurs(tally, Options(**call.reading))
+        frame = metrics_of_groups.compute_by_group(tally, **call.reading, interval="auto", on_undefined="ignore")
         return frame.with_columns(note("not shown"))
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published: a row for each group, and its metrics side by side."""
         shown = keys_of(frame)
         features = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
-        keys = [*(name for name, _ in shown), *features]
+        names = [*(name for name, _ in shown), *features]
+        # features may have the name of a metric, or of any other column
+        keys = [pl.col(name).alias(f"key {index}") for index, name in enumerate(names)]
         cells: list[pl.Expr] = []
-        for column in self.columns:
+        for index, column in enumerate(self.columns):
             if column.column in (".n", NOTE):
-                cells.append(pl.col(column.column).max())
+                cell = pl.col(column.column).max()
             else:
                 texts = pl.struct(".estimate", ".lower", ".upper").map_elements(column.interval, pl.String)
-                cells.append(texts.filter(pl.col(".metric") == column.column).first().alias(column.column))
-        wide = frame.group_by(keys, maintain_order=True).agg(cells)
-        wide = wide.with_columns(pl.col(".by").fill_null(""), pl.col(".group").fill_null("all rows"))
-        as_texts = tuple(replace(column, digits=None) for column in self.columns)
-        return PublishedTable.of(self.heading, wide, shown, as_texts)
+                cell = texts.filter(pl.col(".metric") == column.column).first()
+            cells.append(cell.alias(f"cell {index}"))
+        named = frame.with_columns(pl.col(".by").fill_null(""), pl.col(".group").fill_null("all rows"))
+        wide = named.group_by(keys, maintain_order=True).agg(cells)
+        headings = [(f"key {index}", heading) for index, (_, heading) in enumerate(shown)]
+        as_texts = [replace(column, column=f"cell {index}", digits=None) for index, column in enumerate(self.columns)]
+        numbers = [column.column for column, own in zip(as_texts, self.columns, strict=True) if own.column != NOTE]
+        return PublishedTable.of(self.heading, wide, headings, tuple(as_texts), texts_of_numbers=numbers)
 
     def specification(self) -> str:
         """The table in words."""
@@ -339,8 +413,9 @@ class NamedAudit:
         lines += [f"Read as: {text}" for text in self.readings]
         lines.append(f"Groups: {self.policy}")
         for table in self.tables:
-            lines.append(f'Table "{table.name}" (needs {listed(table.needs)}): {table.specification()}')
-            lines.append(f"  columns: {'; '.join(map(str, table.columns))}")
+            needs = listed(table.needs)
+            lines.append(f'Table "{table.name}", "{table.heading}" (needs {needs}): {table.specification()}')
+            lines += [f"  column {column}" for column in table.columns]
         return "\n".join(lines)
 
     @property
@@ -353,7 +428,10 @@ class NamedAudit:
         }
         parts = [treatments[self.unknown]]
         if self.complete_rows and self.unknown != "group":
-            parts = ["rows that are unknown in any feature are counted, and left out of all tables"]
+            counted = "counted, and " if self.unknown == "apart" else ""
+            parts = [f"rows that are unknown in any feature are {counted}left out of all tables"]
+        if self.unknown_values is not None:
+            parts.append(f"unknown are missing values and {listed(self.unknown_values)}")
         if self.min_n:
             parts.append(f"groups of fewer than {self.min_n} rows are listed, and not compared")
         if self.min_share:
@@ -364,6 +442,9 @@ class NamedAudit:
 
     def of(self, call: AuditCall) -> list[AuditTable]:
         """The tables that can be made of the columns of a call."""
+        if not self.tables:
+            msg = f"audit(): {self.name} has no tables."
+            raise ArgumentError(msg)
         able = [table for table in self.tables if set(table.needs) <= call.given]
         if not able:
             ways = " or ".join(
@@ -376,7 +457,9 @@ class NamedAudit:
     def with_groups(self, **groups: Any) -> Self:
         """The same with another policy on groups; None leaves it as it is."""
         changed = {name: value for name, value in groups.items() if value is not None}
-        return replace(self, **changed) if changed else self
+        audit = replace(self, **changed)
+        Groups.read("audit()", audit.min_n, audit.min_share, audit.unknown, audit.unknown_values)
+        return audit if audit.unknown_values is None else replace(audit, unknown_values=tuple(audit.unknown_values))
 
 
 def keys_of(frame: pl.DataFrame) -> list[tuple[str, str]]:

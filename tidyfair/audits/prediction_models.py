@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tidyfair.audits.named_audits import NOTE, NamedAudit, ValuesTable
@@ -26,11 +27,21 @@ from tidyfair.metrics.probability import (
     calibration_slope,
     roc_auc,
 )
+from tidyfair.specs.arguments import number
 
 if TYPE_CHECKING:
     from tidyfair.specs.formulas import Number, Rate
 
 __all__: list[str] = []
+
+
+@class_metric(range=(-math.inf, 1))
+def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
+    """Net benefit of selecting all rows that the model has a risk for."""
+    number("at", at, 0, 1, inside=True)
+    events, others = tp + fn, fp + tn
+    return events - others * at / (1 - at), events + others
+
 
 _CALIBRATION_IN_LOGITS = metric_tweak(calibration_intercept, "calibration_intercept_given_slope", slope="one")
 _ROWS = PublishedColumn(column=".n", heading="Rows")
@@ -55,6 +66,7 @@ clinical_tripod_ai = NamedAudit(
     readings=(
         "Calibration in the large is the intercept in logits with the slope held at 1; O:E is observed over expected.",
         "Net benefit depends on how frequent events are, so that groups are compared by the standardized one.",
+        "A model is useful at a threshold where its net benefit exceeds that of treating all, and 0, that of none.",
     ),
     tables=(
         ValuesTable(
@@ -64,7 +76,7 @@ clinical_tripod_ai = NamedAudit(
             metrics=(base_rate, roc_auc, _CALIBRATION_IN_LOGITS, calibration_slope, calibration_ratio, brier_class),
             columns=(
                 _ROWS,
-                _column("base_rate", "Events"),
+                _column("base_rate", "Event rate"),
                 _column("roc_auc", "AUC"),
                 _column("calibration_intercept_given_slope", "Calibration in the large"),
                 _column("calibration_slope", "Calibration slope"),
@@ -77,11 +89,12 @@ clinical_tripod_ai = NamedAudit(
             name="net_benefit",
             heading="Net benefit",
             needs=("truth", "probs", "threshold"),
-            metrics=(net_benefit, standardized_net_benefit),
+            metrics=(net_benefit, net_benefit_of_treating_all, standardized_net_benefit),
             at_risk=True,
             columns=(
                 _ROWS,
                 _column("net_benefit", "Net benefit", 4),
+                _column("net_benefit_of_treating_all", "Net benefit of treating all", 4),
                 _column("standardized_net_benefit", "Standardized net benefit"),
                 _NOTE,
             ),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from tidyfair.errors import ArgumentError, listed, nearest
 from tidyfair.escapes import as_html, markdown_row, renamed, visible_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 __all__ = ["PublishedColumn"]
 
@@ -46,16 +47,23 @@ class PublishedColumn:
     rounding: Literal["half_up", "up"] = "half_up"
 
     def __str__(self) -> str:
-        """The heading, and how values are rounded."""
+        """The heading, the column, and how its values are rounded."""
+        parts = [f"{self.heading}: {self.column}"]
+        if self.percent:
+            parts.append("in percent")
         if self.significant is not None:
-            return f"{self.heading} ({self.significant} significant digits)"
-        if self.digits is None:
-            return self.heading
-        up = ", up" if self.rounding == "up" else ""
-        return f"{self.heading} ({self.digits} decimals{up})"
+            parts.append(f"{self.significant} significant digits")
+        elif self.digits is not None:
+            parts.append(f"{self.digits} decimals")
+        if self.rounding == "up":
+            parts.append("up")
+        return ", ".join(parts)
 
     def values(self, column: pl.Series) -> pl.Series:
         """The values of a column as they are published."""
+        if not column.dtype.is_numeric() and (self.significant, self.digits) != (None, None):
+            msg = f"{self!r}: the column {self.column!r} holds no numbers that could be rounded; leave `digits` out."
+            raise ArgumentError(msg)
         if self.significant is not None:
             return column.round_sig_figs(self.significant).alias(self.heading)
         if self.digits is None:
@@ -87,7 +95,7 @@ class PublishedColumn:
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, float) and self.significant is not None:
-            return f"{value:.{self.significant}g}"
+            return f"{value:#.{self.significant}g}".removesuffix(".")
         if isinstance(value, float) and self.digits is None:
             return f"{value:g}"
         if isinstance(value, float):
@@ -106,15 +114,27 @@ class PublishedTable:
     values: pl.DataFrame
     columns: tuple[PublishedColumn, ...]
     """The last columns of the values; those before are keys."""
+    numbers: frozenset[str]
+    """The headings of columns that hold numbers, or texts of them."""
 
     @classmethod
     def of(
-        cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: tuple[PublishedColumn, ...]
-    ) -> PublishedTable:
+        cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: tuple[PublishedColumn, ...],
+        *, texts_of_numbers: Collection[str] = (),
+    ) -> PublishedTable:  # fmt: skip
         """The keys of a frame, by name and heading, and its columns as they are published."""
+        for column in columns:
+            if column.column not in frame.columns:
+                hint, known = nearest(column.column, frame.columns), listed(frame.columns, shown=40)
+                msg = f"The table {heading!r} has no column {column.column!r}.{hint} The columns: {known}."
+                raise ArgumentError(msg)
         series = [frame[name] for name, _ in keys] + [column.values(frame[column.column]) for column in columns]
         headings = renamed([*(heading for _, heading in keys), *(column.heading for column in columns)])
-        return cls(heading, pl.DataFrame(dict(zip(headings, series, strict=True))), columns)
+        values = pl.DataFrame(dict(zip(headings, series, strict=True)))
+        of_values = zip(headings[len(keys) :], columns, strict=True)
+        are_texts = [name for name, column in of_values if column.column in texts_of_numbers]
+        are_numbers = [name for name, dtype in values.schema.items() if dtype.is_numeric()]
+        return cls(heading, values, columns, frozenset([*are_texts, *are_numbers]))
 
     @property
     def texts(self) -> pl.DataFrame:
@@ -129,15 +149,23 @@ class PublishedTable:
     def markdown(self) -> str:
         """As Markdown."""
         texts = self.texts
-        head = [markdown_row(texts.columns), markdown_row(["---"] * texts.width)]
+        rules = ["---:" if name in self.numbers else "---" for name in self.values.columns]
+        head = [markdown_row(texts.columns), f"| {' | '.join(rules)} |"]
         return "\n".join([*head, *(markdown_row(row) for row in texts.rows())])
 
     def html(self) -> str:
-        """As HTML."""
+        """As HTML, in a box of its own, in which a wide table scrolls."""
         texts = self.texts
-        body = "".join(_html_row(row, "td") for row in texts.rows())
-        return f"<table><thead>{_html_row(texts.columns, 'th')}</thead><tbody>{body}</tbody></table>"
+        classes = [' class="number"' if name in self.numbers else "" for name in self.values.columns]
+        head = _html_row(texts.columns, "th", [f'{own} scope="col"' for own in classes])
+        body = "".join(_html_row(row, "td", classes) for row in texts.rows())
+        label = as_html(self.heading)
+        return (
+            f'<div class="table" role="region" tabindex="0" aria-label="{label}">'
+            f"<table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
+        )
 
 
-def _html_row(cells: Sequence[Any], tag: str) -> str:
-    return "<tr>" + "".join(f"<{tag}>{as_html(cell)}</{tag}>" for cell in cells) + "</tr>"
+def _html_row(cells: Sequence[Any], tag: str, attributes: Sequence[str]) -> str:
+    row = "".join(f"<{tag}{own}>{as_html(cell)}</{tag}>" for cell, own in zip(cells, attributes, strict=True))
+    return f"<tr>{row}</tr>"

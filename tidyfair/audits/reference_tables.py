@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.audits.effect_sizes import SPREADS, Standardization
 from tidyfair.audits.references import (
     IN_WORDS,
-    AgainstRest,
     against_rest,
     check_best,
     limits_to_overall,
@@ -19,19 +19,31 @@ from tidyfair.audits.references import (
     share_of_group,
 )
 from tidyfair.audits.usual_metrics import Groups
+from tidyfair.audits.variations import Variations, variation_of, with_variation
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.dispatch import families
-from tidyfair.intervals.pairs import Scale, compare_values, method_of, p_value, pair_limits
+from tidyfair.intervals.pairs import (
+    SCALES,
+    Scale,
+    check_positive,
+    check_scale,
+    compare_values,
+    method_of,
+    p_values,
+    pair_limits,
+    scale_of,
+)
 from tidyfair.intervals.proportions import adjusted, z_value
+from tidyfair.intervals.quantities import Estimated
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.arguments import how_often, is_value, one_of, proper_share, whole
+from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.options import CallOptions, ComputeOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import ComputeOptions, SurveyCallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.tally import BLOCK, HIDDEN, check_tally
 
 if TYPE_CHECKING:
@@ -41,10 +53,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.audits.effect_sizes import Spread
     from tidyfair.audits.usual_metrics import Feature
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.pairs import Family
-    from tidyfair.intervals.quantities import Quantities
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import By, Treatment
@@ -56,8 +68,8 @@ if TYPE_CHECKING:
 __all__ = ["GroupComparison", "compare_groups"]
 
 Test: TypeAlias = Literal["interval", "fisher", "mid_p", "z"]
+TableScale: TypeAlias = Literal["difference", "ratio", "odds_ratio", "standardized"]
 _TESTS = ("interval", "fisher", "mid_p", "z")
-_SCALES = ("difference", "ratio", "odds_ratio")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
 _REFUSED = {
@@ -67,12 +79,12 @@ _REFUSED = {
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
     ".estimate_reference", ".disparity", ".lower", ".upper", ".p_value", ".numerator_reference",
-    ".denominator_reference", ".shortfall", ".deviations", ".flip_flop",
+    ".denominator_reference", ".shortfall", ".deviations", ".flip_flop", ".spread",
 )  # fmt: skip
 _TEXTS = (".reference", ".method", ".test")
 _DETAILS = (
     ".numerator", ".denominator", ".numerator_reference", ".denominator_reference", ".shortfall", ".deviations",
-    ".flip_flop",
+    ".flip_flop", ".spread",
 )  # fmt: skip
 """The columns that are shown when asked for."""
 
@@ -82,23 +94,26 @@ class GroupComparison(CalledOnData):
     """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
 
     subject: ClassVar[str] = "compare_groups()"
+    follows_designs: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
-    _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed")
+    _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
     metrics: tuple[GroupwiseMetric, ...]
     to: tuple[object, ...]
     """The reference of each metric."""
-    scale: tuple[Scale, ...]
+    scale: tuple[TableScale, ...]
     test: Test
     adjust: str
     family: str
     conf_level: float
     times: int
     seed: int
+    standardization: Standardization
+    """The way in which differences are standardized, where they are."""
 
-    @show_keywords(CallOptions, without=_REFUSED)
+    @show_keywords(SurveyCallOptions, without=_REFUSED)
     def __call__(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Compare groups on a dataframe; it takes what a metric takes."""
         return self._on_data(data, truth, estimate, options)
@@ -112,14 +127,20 @@ class GroupComparison(CalledOnData):
 
     @property
     def _run(self) -> Run:
-        return metric_set(*self.metrics).run
+        """The run of all metrics, and of the variations of those whose differences are standardized."""
+        counted: dict[str, GroupwiseMetric | Metric] = {}
+        for metric, scale in zip(self.metrics, self.scale, strict=True):
+            if scale == "standardized":
+                counted |= {variation.name: variation for variation in with_variation(metric)}
+        return metric_set(*self.metrics, *counted.values()).run
 
     def _reading(self, columns: AbstractSet[str]) -> Self:
         return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
-        return replace(options, parts=self.seed) if options.cluster is None else options
+        is_known = options.cluster is not None or options.design is not None
+        return options if is_known else replace(options, parts=self.seed)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The tables of all metrics, with p-values adjusted for their number."""
@@ -130,24 +151,31 @@ class GroupComparison(CalledOnData):
             options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
             seed=self.seed,
         )  # fmt: skip
-        evaluated = self._run.evaluate(tally, options)
-        plain = tally.weights is None and all(key.column.name == BLOCK for key in tally.clusters)
+        plain = tally.weights is None and tally.design is None
+        plain = plain and all(key.column.name == BLOCK for key in tally.clusters)
+        if "standardized" in self.scale and not plain:
+            msg = (
+                'compare_groups(): `scale="standardized"` takes no weights and no clusters, because its intervals '
+                'count rows; take `scale="difference"`, which allows for both.'
+            )
+            raise ArgumentError(msg)
+        evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)
         tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
         table = pl.concat(tables, how="diagonal_relaxed")
         table = self._adjusted(table)
         return table if options.explain else table.drop(_DETAILS)
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all comparisons of a family."""
+        """The table with p-values adjusted for all comparisons that are adjusted together."""
         p_values = table[".p_value"]
-        family = pl.Series([0]).new_from_index(0, len(table))
+        together = pl.Series([0]).new_from_index(0, len(table))
         if self.family != "all":
-            family = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
+            together = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
         values: list[float | None] = [None] * len(table)
-        for number in family.unique():
-            index = ((family == number) & p_values.is_not_null()).arg_true()
-            of_family = adjusted(p_values.gather(index).to_numpy(), self.adjust)
-            for row, value in zip(index, of_family, strict=True):
+        for number in together.unique():
+            index = ((together == number) & p_values.is_not_null()).arg_true()
+            adjusted_together = adjusted(p_values.gather(index).to_numpy(), self.adjust)
+            for row, value in zip(index, adjusted_together, strict=True):
                 values[row] = float(value)
         after = table.columns.index(".p_value") + 1
         return table.insert_column(after, pl.Series(".p_adjusted", values, dtype=pl.Float64))
@@ -155,19 +183,21 @@ class GroupComparison(CalledOnData):
 
 @dataclass(frozen=True, eq=False)
 class _Sides:
-    """The groups of a family that are compared, and what each of them is compared with."""
+    """The groups of a family that are compared, and what they are compared with: arrays with a number for each."""
 
     group: Array
     """The indices of the groups in their family."""
+    reference: str
+    """The name of what they are compared with."""
     other: Array
     """The values of the references."""
     counts: tuple[Array, Array]
     """The numerators and denominators of the references."""
-    names: list[str]
-    pairs: list[tuple[Quantities, int, int]]
-    """The quantities of which group and reference are two, and their indices."""
-    share: Array
-    """The share of each group in the rows of both; nan where the reference is a group."""
+    others: tuple[Array, Array]
+    """The same of the rows that are not of a group but of its reference."""
+    limits: tuple[Array, Array]
+    p_value: Array
+    """The p-values that agree with the limits."""
 
 
 class _Table:
@@ -182,14 +212,20 @@ class _Table:
         self.numbers = {name: np.full(size, np.nan) for name in _NUMBERS}
         self.texts: dict[str, list[str | None]] = {name: [None] * size for name in _TEXTS}
         self.status: list[str] = evaluated.rows["status"].to_list()
+        self.variations: dict[int, Variations] = {}
 
     def frame(self) -> pl.DataFrame:
         """The tidy frame."""
-        evaluated, tally = self.evaluated, self.evaluated.evaluator.tally
-        in_contexts = [number for number in range(len(evaluated.specs)) if self._to(number) in CONTEXTS]
-        beside = against_rest(evaluated, self.options, in_contexts)
-        for family in families(tally, evaluated, self.options):
-            has_context = family.spec in in_contexts
+        compared = families(self.evaluated.evaluator.tally, self.evaluated, self.options)
+        of_contexts = [family for family in compared if self._to(family.spec) in CONTEXTS]
+        for family in of_contexts:
+            if len(family.rows) > 1:
+                check_positive(family, self._scale_of_values(family.spec))
+        scales: dict[int, Scale] = {family.spec: self._scale_of_values(family.spec) for family in of_contexts}
+        drawn = {family.spec for family in of_contexts if isinstance(family.quantities, Estimated)}
+        beside = against_rest(self.evaluated, self.options, scales, drawn)
+        for family in compared:
+            has_context = family.spec in scales
             sides = self._contexts(family, beside) if has_context else self._references(family)
             if sides is not None:
                 self._compare(family, sides)
@@ -204,8 +240,13 @@ class _Table:
     def _to(self, spec: int) -> object:
         return self.settings.to[self._number(spec)]
 
-    def _scale(self, spec: int) -> Scale:
+    def _scale(self, spec: int) -> TableScale:
         return self.settings.scale[self._number(spec)]
+
+    def _scale_of_values(self, spec: int) -> Scale:
+        """The scale on which two values are compared; a standardized difference is one first."""
+        scale = self._scale(spec)
+        return "difference" if scale == "standardized" else scale
 
     def _references(self, family: Family) -> _Sides | None:
         """The group that all others of a family are compared with."""
@@ -217,115 +258,119 @@ class _Table:
             for row in rows["row"].to_list():
                 self.status[row] = Status.NO_REFERENCE.value
             return None
-        count, name = len(rows), rows["text"][reference]
-        self._show_reference(rows["row"][reference], name, float(quantities.value[reference]), family.spec)
-        if count == 1:
+        name, value = rows["text"][reference], quantities.value[reference]
+        self._show_reference(rows["row"][reference], name, float(value), family.spec)
+        group = np.delete(np.arange(len(rows)), reference)
+        if not len(group):
             return None
+        if self._scale(family.spec) == "standardized":
+            self._standardize(family, group.tolist(), reference)
+            return None
+        scale = self._scale_of_values(family.spec)
+        check_positive(family, scale)
+        references = np.full(len(group), reference)
         hits, denominator = _counts(rows)
+        counts = hits[references], denominator[references]
         return _Sides(
-            group=np.delete(np.arange(count), reference),
-            other=np.full(count - 1, quantities.value[reference]),
-            counts=(np.full(count - 1, hits[reference]), np.full(count - 1, denominator[reference])),
-            names=[name] * (count - 1),
-            pairs=[(quantities, group, reference) for group in range(count) if group != reference],
-            share=np.full(count - 1, np.nan),
+            group=group,
+            reference=name,
+            other=quantities.value[references],
+            counts=counts,
+            others=counts,
+            limits=pair_limits(quantities, group, references, z_value(self.settings.conf_level), scale),
+            p_value=p_values(quantities, group, references, scale),
         )
 
     def _show_reference(self, row: int, name: str, value: float, spec: int) -> None:
         """The row of a reference, which equals itself."""
         import numpy as np
 
-        disparity = float(compare_values(np.array([value]), np.array([value]), self._scale(spec))[0])
+        disparity = float(compare_values(np.array([value]), np.array([value]), self._scale_of_values(spec))[0])
         self.texts[".reference"][row] = name
         self.numbers[".estimate_reference"][row] = value
         self.numbers[".disparity"][row] = disparity
         if math.isnan(disparity):
             self.status[row] = Status.ZERO_DENOMINATOR.value
 
-    def _contexts(self, family: Family, beside: Mapping[Any, AgainstRest]) -> _Sides | None:
+    def _contexts(self, family: Family, beside: pl.DataFrame) -> _Sides | None:
         """All rows, or all other groups, that each group of a family is compared with."""
-        import numpy as np
-
-        to, rows = str(self._to(family.spec)), family.rows
-        group: list[int] = []
-        pairs: list[AgainstRest] = []
-        for index, cell in enumerate(rows[GROUP_CELL].to_list()):
-            pair = beside.get((family.spec, family.outer, family.level, cell))
-            if pair is None:
-                self.status[rows["row"][index]] = Status.NO_REFERENCE.value
-            else:
-                group.append(index)
-                pairs.append(pair)
-        if not pairs:
+        to, rows, spec = str(self._to(family.spec)), family.rows, family.spec
+        own = beside.filter(pl.col("spec") == spec, pl.col(LEVEL) == family.level)
+        pairs = rows.select(GROUP_CELL).join(own, on=GROUP_CELL, how="left", maintain_order="left")
+        is_compared = pairs["of_rest"].is_not_null()
+        for row in rows["row"].filter(~is_compared).to_list():
+            self.status[row] = Status.NO_REFERENCE.value
+        if not is_compared.any():
             return None
-        chosen = np.array(group)
-        counts = np.array([pair.numerator for pair in pairs]), np.array([pair.denominator for pair in pairs])
-        if to == "overall":
-            own = _counts(rows)
-            counts = counts[0] + own[0][chosen], counts[1] + own[1][chosen]
-        return _Sides(
-            group=chosen,
-            other=rows[to].to_numpy()[chosen],
-            counts=counts,
-            names=[to] * len(chosen),
-            pairs=[(pair.quantities, 0, 1) for pair in pairs],
-            share=np.array([pair.share for pair in pairs]),
+        group = is_compared.arg_true().to_numpy()
+        hits, denominator, rest, share, lower, upper, p_value = (
+            pairs[name].to_numpy()[group] for name in ("hits", "rows", "of_rest", "share", "lower", "upper", "p_value")
         )
+        other, others = rows[to].to_numpy()[group], (hits, denominator)
+        counts, limits = others, (lower, upper)
+        if to == "overall":
+            own_hits, own_rows = _counts(rows)
+            counts = hits + own_hits[group], denominator + own_rows[group]
+            value = family.quantities.value[group]
+            share = share_of_group(value, rest, other, share)
+            limits = limits_to_overall(limits, value, rest, other, share, self._scale_of_values(spec))
+        return _Sides(group, to, other, counts, others, limits, p_value)
 
     def _compare(self, family: Family, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
         import numpy as np
 
-        scale, rows = self._scale(family.spec), family.rows
-        value, z = family.quantities.value[sides.group], z_value(self.settings.conf_level)
-        _check_positive(rows["name"][0], family.quantities.value, rows["text"], scale)
-        limits = _limits(sides.pairs, z, scale)
-        if self._to(family.spec) == "overall":
-            limits = self._overall(family, sides, limits)
+        scale, rows = self._scale_of_values(family.spec), family.rows
+        value, (lower, upper) = family.quantities.value[sides.group], sides.limits
         index = rows["row"].to_numpy()[sides.group]
         columns: dict[str, Array] = {
             ".estimate_reference": sides.other, ".disparity": compare_values(value, sides.other, scale),
-            ".lower": limits[0], ".upper": limits[1],
+            ".lower": lower, ".upper": upper, ".p_value": sides.p_value,
         }  # fmt: skip
-        hits, denominator = (counts[sides.group] for counts in _counts(rows))
-        others = self._others(family, sides)
         is_rate = self._is_rate(family)
         test = self._test(is_rate=is_rate)
         if is_rate:
+            hits, denominator = (counts[sides.group] for counts in _counts(rows))
             is_overall = self._to(family.spec) == "overall"
-            columns |= _selections(value, (hits, denominator), sides, others, scale, is_overall=is_overall)
-        if test in {"fisher", "mid_p"}:
-            tables = np.column_stack([hits, denominator, *others]).round().astype(np.int64)
-            columns[".p_value"] = np.array([fisher(*row, mid_p=test == "mid_p") for row in tables.tolist()])
-        elif test == "z":
-            columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
-        else:
-            columns[".p_value"] = np.array([p_value(*pair, scale) for pair in sides.pairs])
+            columns |= _selections(value, (hits, denominator), sides, scale, is_overall=is_overall)
+            if test in {"fisher", "mid_p"}:
+                tables = np.column_stack([hits, denominator, *sides.others]).round().astype(np.int64)
+                columns[".p_value"] = np.array([fisher(*row, mid_p=test == "mid_p") for row in tables.tolist()])
+            elif test == "z":
+                columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
         for name, values in columns.items():
             self.numbers[name][index] = values
         for row in index[np.isnan(columns[".disparity"])].tolist():
             self.status[row] = Status.ZERO_DENOMINATOR.value
         method = method_of(family.quantities, scale)
-        for row, name, no_limit in zip(index.tolist(), sides.names, np.isnan(limits[0]).tolist(), strict=True):
-            self.texts[".reference"][row] = name
+        for row, no_limit in zip(index.tolist(), np.isnan(lower).tolist(), strict=True):
+            self.texts[".reference"][row] = sides.reference
             self.texts[".method"][row] = None if no_limit else method
             self.texts[".test"][row] = test
 
-    def _others(self, family: Family, sides: _Sides) -> tuple[Array, Array]:
-        """The counts of the rows that are not of a group but of its reference."""
-        if self._to(family.spec) != "overall":
-            return sides.counts
-        own = _counts(family.rows)
-        return sides.counts[0] - own[0][sides.group], sides.counts[1] - own[1][sides.group]
-
-    def _overall(self, family: Family, sides: _Sides, limits: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Limits of comparisons with all rows, from those of comparisons with the rest."""
-        import numpy as np
-
-        value = family.quantities.value[sides.group]
-        rest = np.array([float(quantities.value[1]) for quantities, _, _ in sides.pairs])
-        share = share_of_group(value, rest, sides.other, sides.share)
-        return limits_to_overall(limits, value, rest, sides.other, share, self._scale(family.spec))
+    def _standardize(self, family: Family, groups: Sequence[int], reference: int) -> None:
+        """Fill the rows of the groups of a family with standardized differences."""
+        spec, z = family.spec, z_value(self.settings.conf_level)
+        if spec not in self.variations:
+            tally, metric = self.evaluated.evaluator.tally, self.settings.metrics[self._number(spec)]
+            self.variations[spec] = Variations.of(metric, tally, self.options)
+        variations = self.variations[spec]
+        samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
+        overall = variations.deviation.get((family.outer, family.level))
+        name = family.rows["text"][reference]
+        for group in groups:
+            row = family.rows["row"][group]
+            self.texts[".reference"][row], self.texts[".test"][row] = name, "interval"
+            self.numbers[".estimate_reference"][row] = samples[reference].mean
+            result = self.settings.standardization.compared(samples[group], samples[reference], overall)
+            if result is None:
+                self.status[row] = Status.ZERO_DENOMINATOR.value
+                continue
+            deviation, value, error = result
+            self.numbers[".spread"][row], self.numbers[".disparity"][row] = deviation, value
+            self.numbers[".lower"][row], self.numbers[".upper"][row] = value - z * error, value + z * error
+            self.numbers[".p_value"][row] = math.erfc(abs(value) / error / math.sqrt(2))
+            self.texts[".method"][row] = "hedges_olkin"
 
     def _is_rate(self, family: Family) -> bool:
         """Check whether values are shares of rows that count alike, and are independent."""
@@ -351,10 +396,9 @@ class _Table:
         rows = evaluated.rows
         columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
         last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
-        share = rows.select(pl.col("n") / pl.col("n").sum().over("spec", "outer", LEVEL)).to_series()
         columns |= evaluated.group_cells.features[rows[GROUP_CELL]].to_dict()
         columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
-        columns |= {".n": rows["n"], ".share": share, ".estimate": rows["rate"]}
+        columns |= {".n": rows["n"], ".share": rows["share"], ".estimate": rows["rate"]}
         scales = [self._scale(spec) for spec in range(len(evaluated.specs))]
         shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
         shown |= {name: pl.Series(values, dtype=pl.String) for name, values in self.texts.items()}
@@ -378,28 +422,16 @@ def _counts(rows: pl.DataFrame) -> tuple[Array, Array]:
     return np.round(rows["estimate"].to_numpy() * denominator), denominator
 
 
-def _limits(pairs: Sequence[tuple[Quantities, int, int]], z: float, scale: Scale) -> tuple[Array, Array]:
-    """Limits of the comparisons of pairs, those of the same quantities at once."""
-    import numpy as np
-
-    quantities, groups, others = zip(*pairs, strict=True)
-    if all(own is quantities[0] for own in quantities):
-        return pair_limits(quantities[0], np.array(groups), np.array(others), z, scale)
-    ends = [pair_limits(own, np.array([one]), np.array([other]), z, scale) for own, one, other in pairs]
-    return np.array([float(low[0]) for low, _ in ends]), np.array([float(high[0]) for _, high in ends])
-
-
 def _selections(
-    value: Array, counts: tuple[Array, Array], sides: _Sides, others: tuple[Array, Array], scale: Scale, *,
-    is_overall: bool,
-) -> dict[str, Array]:  # fmt: skip
+    value: Array, counts: tuple[Array, Array], sides: _Sides, scale: Scale, *, is_overall: bool
+) -> dict[str, Array]:
     """The shortfall of selections, the standard deviations between rates, and the disparity if one selection moved.
 
-    `others` are the counts of the rows that are not of the group; among all rows together a selection only moves.
+    Among all rows together a selection only moves.
     """
     import numpy as np
 
-    (hits, denominator), (other_hits, other_rows) = counts, others
+    (hits, denominator), (other_hits, other_rows) = counts, sides.others
     together = (hits + other_hits) / (denominator + other_rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(together * (1 - together) * (1 / denominator + 1 / other_rows))
@@ -414,25 +446,15 @@ def _selections(
         }
 
 
-def _check_positive(name: str, values: Array, texts: pl.Series, scale: Scale) -> None:
-    """Refuse ratios of values below 0."""
-    if scale == "difference" or not (values < 0).any():
-        return
-    index = int((values < 0).argmax())
-    msg = (
-        f"{name}: a ratio compares values above 0, and that of the group {texts[index]!r} is {values[index]:.4g}; "
-        'take differences, `scale="difference"`.'
-    )
-    raise ArgumentError(msg)
-
-
 @refuse_unknown_keywords
 def compare_groups(
     *metrics: Metric | MetricSet | GroupwiseMetric,
     by: Feature | list[Feature] | None = None,
     to: object = None,
-    scale: Scale | None = None,
+    scale: TableScale | None = None,
     test: Test = "interval",
+    spread: Spread = "pooled",
+    corrected: bool = False,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Literal["all", "metric", "by"] = "all",
     min_n: int = 0,
@@ -452,15 +474,20 @@ def compare_groups(
         to: The reference: `"best"`, the group with the best value; `"highest"` or `"lowest"`; `"majority"`, the largest
             group; `"overall"`, all rows; `"rest"`, all other groups; or a group. A mapping gives each feature its own,
             such as `{"race": "White", "sex": "male"}`. Left out, the best.
-        scale: `"difference"` (group less reference), `"ratio"` (group over reference) or, of rates, `"odds_ratio"`.
-            Left out, that of groupwise metrics, and differences.
+        scale: `"difference"` (group less reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
+            `mean_prediction`, `mean_truth` and `mean_score` `"standardized"`, the difference in standard deviations, as
+            `standardized_differences` has it. Left out, that of groupwise metrics, and differences.
         test: The test of `.p_value`: `"interval"`, the level at which the interval just holds equality, so that both
             agree; or of rates of rows that count alike, `"fisher"`, the exact test, its `"mid_p"`, or `"z"`, of the
             standard deviations between two rates. `.test` says which it was.
+        spread: The standard deviation of standardized differences: `"pooled"` of the two groups (Cohen's d),
+            `"reference"` (Glass's delta), or `"all"` rows, those of unknown groups too.
+        corrected: Correct the bias that standardized differences of few rows have, as Hedges does.
         adjust: The adjustment of p-values for their number.
         family: The comparisons that are adjusted together: `"all"`, those of one `"metric"`, or of one feature, `"by"`.
         min_n: Groups whose denominator has fewer rows are listed, but not compared, nor a reference.
-        min_share: The same for groups with a smaller share of the rows.
+        min_share: The same for groups with a smaller share of the rows: that of `.share`, among all rows, those of
+            unknown groups included, whether they are listed or not.
         unknown: Rows whose group is missing or unknown are listed `"apart"`, never compared and part of no reference;
             or they are a `"group"` like all others; or they are not listed, `"drop"`.
         unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.
@@ -478,11 +505,11 @@ def compare_groups(
         (the rows that count, and of how many), those of the reference, `.shortfall` (how many
         more of the group would be selected at the rate of the reference), `.deviations` (the standard deviations
         between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the reference to the
-        group).
+        group); and `.spread`, what standardized differences are divided by.
 
     Raises:
-        ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, or
-            an odds ratio of what is no rate.
+        ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, an
+            odds ratio of what is no rate, or a standardized difference of what is no mean of numbers or scores.
 
     >>> from tidyfair import selection_rate
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 1, 0, 0, 0], "sex": list("ffffmmmm")})
@@ -495,17 +522,21 @@ def compare_groups(
     }  # fmt: skip
     members = _members(metrics, _features(by), groups)
     references = _references(to, members)
-    scales: tuple[Scale, ...] = tuple(_scale_of(metric, scale) for metric in members)
+    standardization = Standardization(cast("Spread", one_of("spread", spread, SPREADS)), flag("corrected", corrected))
+    scales: tuple[TableScale, ...] = tuple(_scale_of(metric, scale) for metric in members)
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
         _check(metric, reference, own_scale)
         aggregate = difference(reference if reference in CONTEXTS else None)
         compared.append(replace(metric, name=metric.metrics[0].name, aggregate=aggregate))
+    if standardization != Standardization("pooled", corrected=False) and "standardized" not in scales:
+        msg = 'compare_groups(): `spread` and `corrected` are about standardized differences, `scale="standardized"`.'
+        raise ArgumentError(msg)
     metric_set(*compared)  # refuses a metric that is compared twice
     return GroupComparison(
         tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES),
-        proper_share("conf_level", conf_level), how_often(times), whole("seed", seed, 0),
+        proper_share("conf_level", conf_level), how_often(times), whole("seed", seed, 0), standardization,
     )  # fmt: skip
 
 
@@ -584,15 +615,14 @@ def _reference_of(metric: GroupwiseMetric) -> object:
     return "best"
 
 
-def _scale_of(metric: GroupwiseMetric, scale: object) -> Scale:
+def _scale_of(metric: GroupwiseMetric, scale: object) -> TableScale:
     """The scale that is asked for, or that of the aggregate of a metric."""
     if scale is not None:
-        return cast("Scale", one_of("scale", scale, _SCALES))
-    aggregate = metric.aggregate
-    return "ratio" if isinstance(aggregate, Contrast) and aggregate.is_relative else "difference"
+        return cast("TableScale", one_of("scale", scale, (*SCALES, "standardized")))
+    return scale_of(metric.aggregate)
 
 
-def _check(metric: GroupwiseMetric, reference: object, scale: Scale) -> None:
+def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> None:
     """Refuse a reference that is none, and scales that a metric does not have."""
     (base,) = metric.metrics
     if not is_value(reference) or callable(reference):
@@ -603,10 +633,13 @@ def _check(metric: GroupwiseMetric, reference: object, scale: Scale) -> None:
         raise ArgumentError(msg)
     if reference == "best":
         check_best(metric)
-    low, _ = base.range
-    if scale == "ratio" and -math.inf < low < 0:
-        msg = f'{base.name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
-        raise ArgumentError(msg)
-    if scale == "odds_ratio" and share_of(base.definition) is None:
-        msg = f'{base.name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
-        raise ArgumentError(msg)
+    if scale == "standardized":
+        variation_of(base)
+        if reference in CONTEXTS:
+            msg = (
+                f'compare_groups(): `scale="standardized"` compares groups with a group, not with {reference!r}; name '
+                'one, or take `to="majority"`.'
+            )
+            raise ArgumentError(msg)
+    else:
+        check_scale(base.name, base.definition, base.range, scale)

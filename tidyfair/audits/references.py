@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import evaluate_specs
-from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.intervals.dispatch import families
+from tidyfair.evaluation.group_cells import group_cell_of_kept_rows, group_cell_of_rows, slice_of
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
+from tidyfair.intervals.dispatch import of_all_outer_groups
+from tidyfair.intervals.pairs import p_values, pair_limits
+from tidyfair.intervals.proportions import z_value
 from tidyfair.specs.aggregates import CONTEXTS
+from tidyfair.specs.columns import Column
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import SIDES, By, OneAgainstRest
+from tidyfair.specs.groups import By
+from tidyfair.tallies.moments import centred, merged
+from tidyfair.tallies.tally import Key, key_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     import numpy as np
 
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
     from tidyfair.intervals.quantities import Quantities
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.specs.options import Options
+    from tidyfair.specs.segments import Integers
+    from tidyfair.tallies.tally import Tally
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -39,6 +48,15 @@ IN_WORDS = (
     'or "rest" (all others)'
 )
 _NEAR = 1e-9
+_COPY, _IS_REST = "\0copy", "\0is_rest"
+"""The keys of a group that stands beside all others, and of its two sides; no column of a user has these names."""
+_GROUP_OR_REST = By((Column(_IS_REST),))
+_MOST_COPIED = 2**20
+"""The most cells or rows that are copied at once."""
+_BESIDE: dict[str, Any] = {
+    "spec": pl.Int32, LEVEL: pl.Int32, GROUP_CELL: pl.Int32, "of_rest": pl.Float64, "hits": pl.Float64,
+    "rows": pl.Float64, "share": pl.Float64, "lower": pl.Float64, "upper": pl.Float64, "p_value": pl.Float64,
+}  # fmt: skip
 
 
 def reference_index(family: Family, evaluated: Evaluated, to: object) -> int | None:
@@ -79,63 +97,107 @@ def check_best(metric: GroupwiseMetric) -> None:
         raise ArgumentError(msg)
 
 
-@dataclass(frozen=True, eq=False)
-class AgainstRest:
-    """A group and all others together, as the two quantities of a family."""
-
-    quantities: Quantities
-    value: float
-    """The value of the others."""
-    numerator: float
-    denominator: float
-    share: float
-    """The share of the group in the weight of both."""
-
-
 def against_rest(
-    evaluated: Evaluated, options: Options, specs: Sequence[int]
-) -> dict[tuple[int, int, int, int], AgainstRest]:
-    """Each group beside all others, by spec, outer group, label and group cell, for some specs."""
-    members: list[Any] = []
-    origin: list[tuple[int, pl.DataFrame]] = []
-    for number in specs:
-        spec: Any = evaluated.specs[number]
-        own = evaluated.rows.filter((pl.col("spec") == number) & ~pl.col("excluded"))
-        first, _ = evaluated.group_cells.spans[spec.by]
-        keys = evaluated.group_cells.keys[spec.by]
-        cells = own[GROUP_CELL].unique(maintain_order=True)
-        distinct = keys[cells - first].unique(maintain_order=True)
-        numbered = keys.with_row_index("cell", offset=first)
-        for index in range(len(distinct)):
-            sides = OneAgainstRest(group_columns=spec.by.columns, keys=distinct, sides=_sides(index, len(distinct)))
-            by = By(spec.by.columns, sides)
-            members.append(replace(spec, by=by, aggregate=difference(), min_n=0, min_share=0.0))
-            same = numbered.join(distinct[index], on=distinct.columns, how="semi", nulls_equal=True)
-            origin.append((number, same))
-    if not members:
-        return {}
-    tally = evaluated.evaluator.tally
-    pairs: dict[tuple[int, int, int, int], AgainstRest] = {}
-    for beside in evaluate_specs(tally, members, options):
-        for family in families(tally, beside, options):
-            if len(family.quantities) == 2:
-                number, cells = origin[family.spec]
-                outer = evaluated.group_cells.outer
-                own_cells = [cell for cell in cells["cell"].to_list() if outer[cell] == family.outer]
-                pairs[number, family.outer, family.level, own_cells[0]] = _beside(family)
-    return pairs
+    evaluated: Evaluated, options: Options, scales: Mapping[int, Scale], drawn: AbstractSet[int]
+) -> pl.DataFrame:
+    """Each group beside all others together: a row for each value of some specs, by `spec`, `level` and `group_cell`.
+
+    It has the value `of_rest`, its numerator `hits` among `rows`, the `share` that the group has in the weight of both,
+    and of the comparison on the scale of the spec the limits, `lower` and `upper`, and `p_value`. The values of specs
+    that are `drawn` vary by replicates, which are made for one group after the other.
+    """
+    z = z_value(options.conf_level)
+    tables = [pl.DataFrame(schema=_BESIDE)]
+    by_feature: dict[tuple[By | None, bool], list[int]] = {}
+    for number in scales:
+        by_feature.setdefault((evaluated.specs[number].by, number in drawn), []).append(number)
+    for (by, one_by_one), numbers in by_feature.items():
+        if by is None:
+            continue
+        members: list[Any] = []
+        for number in numbers:
+            spec: Any = evaluated.specs[number]
+            members.append(replace(spec, by=_GROUP_OR_REST, aggregate=difference(), min_n=0, min_share=0.0))
+        for tally in _beside_rests(evaluated, by, one_by_one=one_by_one):
+            for beside in evaluate_specs(tally, members, options):
+                for member, rows, quantities in of_all_outer_groups(tally, beside, options):
+                    number = numbers[member]
+                    compared = _compared(beside, rows, quantities, scales[number], z)
+                    tables.append(compared.with_columns(spec=number))
+    return pl.concat(tables, how="diagonal_relaxed")
 
 
-def _beside(family: Family) -> AgainstRest:
-    """A group and all others from the family of both."""
-    rest, weight = family.rows.row(1, named=True), family.rows["weight"]
+def _compared(beside: Evaluated, rows: pl.DataFrame, quantities: Quantities, scale: Scale, z: float) -> pl.DataFrame:
+    """The comparisons of the groups of a spec with all others, where both have a value."""
+    first, _ = beside.group_cells.spans[_GROUP_OR_REST]
+    is_rest = beside.group_cells.keys[_GROUP_OR_REST].to_series()[rows[GROUP_CELL] - first]
+    numbered = rows.select("outer", LEVEL).with_row_index("index")
+    pairs = numbered.filter(~is_rest).join(numbered.filter(is_rest), on=["outer", LEVEL], suffix="_of_rest")
+    if pairs.is_empty():
+        return pl.DataFrame(schema=_BESIDE).drop("spec")
+    one, other = pairs["index"].to_numpy(), pairs["index_of_rest"].to_numpy()
+    lower, upper = pair_limits(quantities, one, other, z, scale)
+    own, rest = rows[one], rows[other]
     hits = rest["estimate"] * rest["counted_rows"]
-    return AgainstRest(family.quantities, rest["estimate"], hits, rest["counted_rows"], weight[0] / weight.sum())
+    return pl.DataFrame({
+        GROUP_CELL: beside.group_cells.outer_keys[_COPY][own["outer"]],
+        LEVEL: own[LEVEL],
+        "of_rest": rest["estimate"],
+        "hits": hits,
+        "rows": rest["counted_rows"],
+        "share": own["weight"] / (own["weight"] + rest["weight"]),
+        "lower": lower,
+        "upper": upper,
+        "p_value": p_values(quantities, one, other, scale),
+    })  # fmt: skip
 
 
-def _sides(index: int, groups: int) -> pl.Series:
-    """The side of each group, of which one is against the others."""
-    return pl.Series(["privileged" if group == index else "unprivileged" for group in range(groups)], dtype=SIDES)
+def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator[Tally]:
+    """Tallies of copies of the data, one for each group of a `by`: an outer group of it and of the rest."""
+    import numpy as np
+
+    tally, group_cells = evaluated.evaluator.tally, evaluated.group_cells
+    span = slice_of(group_cells, by)
+    outer, first = group_cells.outer[span], span.start
+    is_compared = ~group_cells.excluded[span]
+    of_cells = group_cell_of_rows(tally, group_cells, by).to_numpy()
+    of_rows = None if tally.rows is None else group_cell_of_kept_rows(tally, group_cells, by)
+    longest = max(len(of_cells), 0 if of_rows is None else len(of_rows), 1)
+    step = 1 if one_by_one else max(1, _MOST_COPIED // longest)
+    copies = np.flatnonzero(is_compared)
+    for start in range(0, len(copies), step):
+        own = pl.DataFrame({"outer": outer, _COPY: np.arange(len(outer))})[copies[start : start + step]]
+
+        def copied(frame: pl.DataFrame, group_cell: Integers, own: pl.DataFrame = own) -> pl.DataFrame:
+            """The rows of a frame that are compared, once for each of some groups of the same outer group."""
+            compared = pl.DataFrame({"row": np.arange(len(frame)), "group": group_cell, "outer": outer[group_cell]})
+            compared = compared.filter(is_compared[group_cell])
+            pairs = own.join(compared, on="outer", maintain_order="left_right")
+            sides = pairs.select(pl.col(_COPY) + first, (pl.col(_COPY) != pl.col("group")).alias(_IS_REST))
+            return frame[pairs["row"]].hstack(sides)
+
+        cells = copied(tally.cells, of_cells)
+        rows = None if tally.rows is None or of_rows is None else copied(tally.rows, of_rows)
+        yield _with_copies(tally, cells, rows)
+
+
+def _with_copies(tally: Tally, cells: pl.DataFrame, rows: pl.DataFrame | None) -> Tally:
+    """A tally of copies, which is an outer key, and with the side of each row as its only feature."""
+    kept = [key for key in tally.keys if key.role not in {"by", "side"}]
+    keys = (*kept, Key(Column(_COPY), "outer"), Key(Column(_IS_REST), "by"))
+    names = [f"k{tally.keys.index(key)}" for key in kept]
+    renamed = dict(zip([*names, _COPY, _IS_REST], key_names(keys), strict=True))
+    dropped = [name for name in key_names(tally.keys) if name not in names]
+
+    def with_keys(frame: pl.DataFrame) -> pl.DataFrame:
+        frame = frame.drop(dropped).select(*renamed, pl.exclude(*renamed))
+        return frame.rename(renamed)
+
+    counted = with_keys(cells)
+    by = counted.columns[: counted.columns.index("n")]
+    merging = [merge(pl.col(name)) for name, merge in merged(counted.columns).items() if name not in by]
+    counted = centred(counted, by).group_by(by).agg(merging)
+    return replace(tally, cells=counted, keys=keys, rows=None if rows is None else with_keys(rows), sides=None)
 
 
 def share_of_group(value: Floats, rest: Floats, overall: Floats, by_rows: Floats) -> Floats:
@@ -153,8 +215,15 @@ def limits_to_overall(
 ) -> Limits:
     """Limits of comparisons with all rows together, from those of comparisons with all other groups.
 
-    All rows are a mixture of the group, which has a share of them, and of the rest: a rate or a mean differs from
-    theirs by as much less than from that of the rest. Of other metrics this holds for small changes, about the value.
+    All rows are a mixture of the group, which has the share s of them, and of the rest:
+
+        overall = s * value + (1 - s) * rest
+        value - overall = (1 - s) * (value - rest)
+        value / overall = r / (s * r + 1 - s), where r = value / rest
+
+    so that each limit of the difference is 1 - s of that to the rest, and each limit of the ratio follows from that to
+    the rest. This holds for rates and means. Of other metrics it holds for small changes, so that the distances between
+    limits and value, of ratios those of the logarithms, are 1 - s of the distances to the rest.
     """
     import numpy as np
 

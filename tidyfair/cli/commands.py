@@ -24,8 +24,10 @@ from tidyfair.inference.model_comparison import compare_models
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import catalogue, definition_of
 from tidyfair.metrics.classification import base_rate
+from tidyfair.reports.findings import percent
 from tidyfair.reports.page import report
-from tidyfair.reports.sections import how_to_repeat, missing_of, percent
+from tidyfair.reports.reproduction import how_to_repeat
+from tidyfair.reports.sections import missing_of
 from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.specs.columns import telling
 from tidyfair.specs.options import Options
@@ -52,7 +54,7 @@ _EXAMPLE: dict[str, Any] = {
     "pos_label": "yes",
     "by": ["sex", "race"],
 }
-_COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by")
+_COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by", "within")
 _INTERVALS = f"{percent(0.95)} confidence intervals."
 _DRAWS = 1_000
 """Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""
@@ -65,9 +67,10 @@ def audit(options: Namespace) -> int:
     """An audit of a file of predictions: one that has a name, or the usual metrics."""
     if _named(options) is not None:
         return _file(options)
-    if getattr(options, "to", None) is not None:
-        msg = "`to` goes with `as`, the name of an audit."
-        raise ArgumentError(msg)
+    for flag in ("to", "within"):
+        if getattr(options, flag, None) is not None:
+            msg = f"`{flag}` goes with `as`, the name of an audit."
+            raise ArgumentError(msg)
     _set_defaults(options)
     return _usual_audit(options)
 
@@ -140,7 +143,7 @@ def _file(options: Namespace) -> int:
     inputs = _inputs(options, quiet=bool(files), scores_alone=True)
     reading = {key: value for key, value in inputs.reading.items() if key != "estimator"}
     counting = {key: value for key, value in inputs.counting.items() if value is not None}
-    settings: Any = {"by": inputs.features, "to": _references(options.to), **groups}
+    settings: Any = {"by": inputs.features, "to": _references(options.to), "within": options.within, **groups}
     filed = file_audit(name, inputs.data, inputs.truth, inputs.estimate, **settings, **counting, **reading)
     if "output" in files:
         tables = [frame.select(pl.lit(key).alias(".table"), pl.all()) for key, frame in filed.tables.items()]

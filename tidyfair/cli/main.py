@@ -233,6 +233,10 @@ def _add_named(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--as", metavar="NAME", help=named)
     reference = "with --as, the group that others of a feature are compared with, such as race=White; repeat for more"
     parser.add_argument("--to", action="append", metavar="FEATURE=GROUP", help=reference)
+    segments = (
+        "with --as, a column whose groups are the segments within which like is compared with like; repeat for more"
+    )
+    parser.add_argument("--within", action="append", metavar="COLUMN", help=segments)
 
 
 def _add_output(parser: argparse.ArgumentParser, what: str, flag: str = "--output") -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -22,7 +24,7 @@ from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.tally import BLOCK, LABELS, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -114,11 +116,10 @@ class GroupCells:
         texts = self.text[first : first + size]
         groups = self.keys[by].with_columns(texts.alias("\0text")).unique(maintain_order=True)
         values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
-        named = [group for group in groups.rows() if group[:-1] == values]
-        named = named or [group for group in groups.rows() if group[-1] == reference]
+        named = named_groups(groups, cast("object", reference))
         if len(named) == 1:
             keys = self.keys[by].with_row_index("\0index", offset=first)
-            own = pl.DataFrame([named[0][:-1]], schema=self.keys[by].schema, orient="row")
+            own = pl.DataFrame([named[0]], schema=self.keys[by].schema, orient="row")
             return keys.join(own, on=own.columns, how="semi", nulls_equal=True)["\0index"].to_list()
         if groups.is_empty() or (by.sides and values in {("privileged",), ("unprivileged",)}):
             return []
@@ -131,6 +132,13 @@ class GroupCells:
         if not named:
             msg += f" Or {others}."
         raise AggregateError(msg)
+
+
+def named_groups(groups: pl.DataFrame, reference: object) -> list[tuple[object, ...]]:
+    """The keys of the groups that a user named by their value, their values or else their text, the last column."""
+    values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
+    by_value = [group[:-1] for group in groups.rows() if group[:-1] == values]
+    return by_value or [group[:-1] for group in groups.rows() if group[-1] == reference]
 
 
 def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple[GroupCells, Cells]:
@@ -175,6 +183,7 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         excluded.append(neither | is_unknown)
         unknown.append(is_unknown)
         unlisted.append(is_unlisted)
+    _check_unknown_values(indices)
     group_cells = GroupCells(
         np.concatenate(outers), np.concatenate(excluded), np.concatenate(unknown), np.concatenate(unlisted),
         spans, indices, outer_keys,
@@ -182,15 +191,39 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
     return group_cells, Cells(tally, labels)
 
 
+def _check_unknown_values(indices: Mapping[By | None, GroupIndex]) -> None:
+    """Refuse values for unknown groups that none of the features they are given for can have."""
+    columns: dict[tuple[object, ...], list[tuple[str, pl.DataType]]] = {}
+    for by, index in indices.items():
+        if by and by.unknown and by.unknown.values:
+            own = zip(names_of(by.columns), index.keys.dtypes, strict=True)
+            columns.setdefault(by.unknown.values, []).extend(own)
+    for values, features in columns.items():
+        for value in values:
+            if any(_can_hold(dtype, value) for _, dtype in features):
+                continue
+            name, dtype = features[0]
+            is_text = isinstance(value, str)
+            kind, write = ("text", "numbers, without quotes") if is_text else ("no text", "texts, in quotes")
+            msg = f"`unknown_values`: {value!r} is {kind}, and the column {name!r} is {dtype}; write values as {write}."
+            raise ArgumentError(msg)
+
+
+def _can_hold(dtype: pl.DataType, value: object) -> bool:
+    """Check whether a column of a dtype can have a value, as far as texts and numbers go."""
+    if dtype.is_numeric() or dtype == pl.Boolean:
+        return value is None or isinstance(value, Number)
+    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+        return value is None or isinstance(value, str)
+    return True
+
+
 def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None, reads: frozenset[str]) -> Rows:
     """The rows that have what is read, with the indices of their group cells among those of a `by`."""
     if tally.rows is None:
         msg = "The tally has kept no rows; count again with the metrics that are to be computed."
         raise ArgumentError(msg)
-    frame = tally.rows
-    if by and by.sides:
-        # sides are read from all rows: a value that occurs only in incomplete rows is no slip
-        frame = frame.with_columns(by.sides.side(frame[tally.names(by.columns)]).alias(_SIDE))
+    frame = _with_side(tally, tally.rows, by)
     needed = _needed(tally, reads)
     if any(frame[name].null_count() for name in needed):
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
@@ -205,6 +238,22 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
         excluded=group_cells.excluded[span],
         clusters=frame.select(clusters) if clusters else None,
     )
+
+
+def group_cell_of_kept_rows(tally: Tally, group_cells: GroupCells, by: By) -> np.ndarray[Any, Any]:
+    """The index of the group cell of each of the rows that a tally has kept, among those of a `by`."""
+    if tally.rows is None:
+        msg = "The tally has kept no rows."
+        raise ArgumentError(msg)
+    return _group_cell_of_data(tally, _with_side(tally, tally.rows, by), group_cells, by)
+
+
+def _with_side(tally: Tally, rows: pl.DataFrame, by: By | None) -> pl.DataFrame:
+    """The rows with their side, if a `by` has two."""
+    if by is None or by.sides is None:
+        return rows
+    # sides are read from all rows: a value that occurs only in incomplete rows is no slip
+    return rows.with_columns(by.sides.side(rows[tally.names(by.columns)]).alias(_SIDE))
 
 
 def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
@@ -312,17 +361,32 @@ def text_of(key: pl.Series) -> pl.Series:
 
 
 def texts_of(keys: pl.DataFrame) -> pl.Series:
-    """Groups as results show them, by their keys."""
-    texts: list[pl.Series] = []
-    for key in keys:
-        text = text_of(key)
-        if text.null_count():
-            text = text.fill_null("null")
-        texts.append(text)
-    joined, *others = texts
+    """Groups as results show them, by their keys; with quoted texts where two groups would read alike."""
+    joined = _joined([text_of(key) for key in keys])
+    if joined.n_unique() == keys.n_unique():
+        return joined
+    quoted = _joined([_quoted(key) for key in keys])
+    groups = keys.with_columns(joined.alias("\0text")).unique()
+    alike = groups["\0text"].filter(groups["\0text"].is_duplicated())
+    shown = pl.select(pl.when(joined.is_in(alike.implode())).then(quoted).otherwise(joined)).to_series()
+    return shown if shown.n_unique() == keys.n_unique() else quoted
+
+
+def _joined(texts: Sequence[pl.Series]) -> pl.Series:
+    """The texts of several keys as those of groups."""
+    joined, *others = [text.fill_null("null") if text.null_count() else text for text in texts]
     for text in others:
         joined = joined + ":" + text
     return joined
+
+
+def _quoted(key: pl.Series) -> pl.Series:
+    """The values of a key, of which texts are in quotes."""
+    text = text_of(key)
+    if not isinstance(key.dtype, pl.String | pl.Categorical | pl.Enum):
+        return text
+    values = [None if value is None else json.dumps(value, ensure_ascii=False) for value in text.to_list()]
+    return pl.Series(key.name, values, dtype=pl.String)
 
 
 def _outer_groups(tally: Tally, cells: pl.DataFrame) -> tuple[GroupIndex, pl.DataFrame]:

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Literal
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.specs.formulas import HAND_TILL, ROWS, SQUARES, WHEN_COMPLETE, Given, Kind
 from tidyfair.specs.segments import Segments
-from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST, SCORE, UP_TO, is_centre, is_end, is_least, recentred
+from tidyfair.tallies.moments import (
+    ACTUAL,
+    PREDICTED,
+    REST,
+    SCORE,
+    UP_TO,
+    is_centre,
+    is_end,
+    is_least,
+    is_of_replicate,
+    recentred,
+)
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
 
 if TYPE_CHECKING:
@@ -102,10 +113,12 @@ class Cells:
     tally: Tally
     labels: Labels
 
-    @property
+    @cached_property
     def frame(self) -> pl.DataFrame:
-        """The cells with all that is summed."""
-        return self.tally.cells
+        """The cells with all that is summed, but for sums with the weights of replicates."""
+        cells = self.tally.cells
+        own = [name for name in cells.columns if not is_of_replicate(name)]
+        return cells if len(own) == len(cells.columns) else cells[own]
 
     @cached_property
     def truth(self) -> Integers:

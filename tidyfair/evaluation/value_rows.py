@@ -156,6 +156,7 @@ def value_rows(
                 "denominator": _whole_numbers(columns["denominator"], states.suppressed),
                 "counted_rows": _whole_numbers(columns["denominator"], None),
                 "rows": _whole_numbers(columns["rows"], None),
+                "share": _numbers(_shares(columns["n"], runs, group_cells)),
                 "weight": columns["weight"],
                 "size": _numbers(arrays["size"]),
                 "is_reference": arrays["is_reference"],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import CallOptions, ReadOptions, refuse
+from tidyfair.specs.options import CallOptions, ReadOptions, SurveyCallOptions, refuse
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import check_tally
 
@@ -41,6 +41,8 @@ class CalledOnData(ABC):
     """The subject of error messages."""
     _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
     """The arguments that are no settings: representations show them in words."""
+    follows_designs: ClassVar[bool] = False
+    """Whether the answer follows the design of a survey."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted, each with the end of its error message."""
 
@@ -94,16 +96,24 @@ class CalledOnData(ABC):
     ) -> Any:
         """The answer for data, as a frame of the caller's kind."""
         run = self._run
-        options = self._options(run, keywords, CallOptions, truth=truth, estimate=estimate)
+        accepted = SurveyCallOptions if self.follows_designs else CallOptions
+        options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
         source = open_frame(data, options.group_by)
         self._check_source(source)
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
         return source.restore(called._results(tally, options))  # noqa: SLF001 - as above
 
+    def _check_design(self, tally: Tally) -> None:
+        """Refuse a tally with the design of a survey where the answer does not follow it."""
+        if tally.design is not None and not self.follows_designs:
+            msg = f"{self.subject} does not follow the design of a survey, for which this tally was counted."
+            raise ArgumentError(msg)
+
     def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The answer for a tally."""
         check_tally(tally)
+        self._check_design(tally)
         called = self._reading(tally.given)
         return called._results(tally, called._options(called._run, keywords, ReadOptions))  # noqa: SLF001 - as above
 

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from statistics import NormalDist
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.inference.all_pairs import LargestDistance, groups_of, harmonic, most_equal
 from tidyfair.inference.contingency import chi_squared, equal_odds, fisher, likelihood_ratio
 from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
+    REFUSED,
+    AdjustedTest,
     CountedRate,
-    Family,
     OuterGroup,
     OuterGroupTest,
     RateCounts,
+    check_tested,
     columns_of,
     groupwise,
+    numbered,
+)
+from tidyfair.intervals.dispatch import families
+from tidyfair.intervals.pairs import (
+    EQUALITY,
+    SCALES,
+    check_positive,
+    check_scale,
+    compare_values,
+    method_of,
+    p_values,
+    pair_limits,
+    scale_of,
 )
 from tidyfair.intervals.proportions import (
     cochran_mantel_haenszel,
-    difference_limits,
     homogeneity,
     mantel_haenszel,
     mantel_haenszel_limits,
@@ -36,36 +50,48 @@ from tidyfair.intervals.proportions import (
     z_value,
 )
 from tidyfair.intervals.quantities import Shares
+from tidyfair.intervals.resampling import generator
+from tidyfair.metric_sets import metric_set
+from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
-from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.specs.contrasts import Contrast, difference
+from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias, Unpack
 
     import numpy as np
 
+    from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.pooling import Pooling
+    from tidyfair.inference.rate_tests import Family as Adjusted
+    from tidyfair.intervals.pairs import Family, Scale
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
+    from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.options import Options
+    from tidyfair.tallies.tally import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["PairwiseTest", "StratifiedTest", "WorstGroups", "pairwise", "stratified", "worst_groups"]
 
+_COMPARISON, _ONE, _OTHER = "\0comparison", "\0one", "\0other"
+"""The number of the comparison that a pair is of, and the indices of its groups."""
 _DEVIATIONS = "\0deviations"
-"""The standard errors that limits are from their difference."""
+"""The standard errors that limits are from their comparison."""
 _PAIRS = {
-    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".estimate": pl.Float64,
-    ".estimate_other": pl.Float64, ".difference": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
-    ".method": pl.String, ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".n": pl.Int64, ".n_other": pl.Int64,
-    _DEVIATIONS: pl.Float64,
+    ".group": pl.String, ".other": pl.String, ".level": pl.String, ".estimator": pl.String, ".n": pl.Int64,
+    ".n_other": pl.Int64, ".estimate": pl.Float64, ".estimate_other": pl.Float64, ".scale": pl.String,
+    ".disparity": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".method": pl.String,
+    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".test": pl.String, ".status": pl.String,
+    _COMPARISON: pl.Int64, _ONE: pl.Int64, _OTHER: pl.Int64, _DEVIATIONS: pl.Float64,
 }  # fmt: skip
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
-"""The tests of two groups, but Fisher's."""
-_MANY_GROUPS = 100
-"""Of more groups than these, all pairs that are left are taken to be equal."""
+"""The tests of two groups by their counts, but Fisher's."""
+_USUAL_LEVEL = 0.95
 _STRATIFIED = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
     ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
@@ -81,66 +107,193 @@ _WORST = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """A metric in the groups of an outer group, for one label, of which each pair is compared."""
+
+    metric: GroupwiseMetric
+    evaluated: Evaluated
+    family: Family
+    scale: Scale
+
+    @property
+    def pairs(self) -> tuple[Array, Array]:
+        """The indices of the groups of all pairs."""
+        import numpy as np
+
+        one, other = np.triu_indices(len(self.family.rows), 1)
+        return one, other
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether values are shares of rows that count alike, and are independent."""
+        quantities = self.family.quantities
+        return isinstance(quantities, Shares) and quantities.weighted is None
+
+    def rows_of_values(self) -> Array:
+        """The rows that values are of: of rates those that count."""
+        column = "counted_rows" if isinstance(self.family.quantities, Shares) else "n"
+        return self.family.rows[column].to_numpy()
+
+    def p_values(self, test: str, *, mid_p: bool) -> Array:
+        """The p-values of all pairs, by their counts or by their intervals; nan where there is none."""
+        import numpy as np
+
+        one, other = self.pairs
+        if test == "interval":
+            return p_values(self.family.quantities, one, other, self.scale)
+        rows = self.rows_of_values()
+        hits = np.round(self.family.quantities.value * rows).astype(np.int64)
+        counts = np.column_stack([hits[one], rows[one], hits[other], rows[other]])
+        of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
+        return np.array([of_counts(*row) for row in counts.tolist()])
+
+    def covariance(self) -> Array:
+        """The covariances of the values of groups by chance, if all are equal; those of rates but for a factor."""
+        import numpy as np
+
+        quantities = self.family.quantities
+        if self.counts_rows:
+            return np.diag(1 / self.rows_of_values())
+        error = np.nan_to_num(quantities.errors_of_limits(z_value(_USUAL_LEVEL), logarithm=self.scale == "ratio"))
+        covariance = np.diag(error**2)
+        if not quantities.is_independent:
+            one, other = self.pairs
+            shared = quantities.correlation_of(one, other) * error[one] * error[other]
+            covariance[one, other] = covariance[other, one] = np.nan_to_num(shared)
+        return covariance
+
+    def limits(self, one: Array, other: Array, z: float) -> tuple[Array, Array]:
+        """The limits of some pairs, so many standard errors from their comparison."""
+        return pair_limits(self.family.quantities, one, other, z, self.scale)
+
+    def table(self, number: int, test: str, *, mid_p: bool) -> pl.DataFrame:
+        """The pairs, with their p-values; limits depend on how these are adjusted."""
+        import numpy as np
+
+        rows, value, (one, other) = self.family.rows, self.family.quantities.value, self.pairs
+        if not self.counts_rows:
+            test = "interval"
+        disparity = compare_values(value[one], value[other], self.scale)
+        is_undefined = np.isnan(disparity).tolist()
+        columns: dict[str, Any] = {
+            ".group": rows["text"][one], ".other": rows["text"][other],
+            ".level": self.evaluated.level_text(rows)[one], ".n": self.rows_of_values()[one],
+            ".n_other": self.rows_of_values()[other], ".estimate": value[one], ".estimate_other": value[other],
+            ".scale": self.scale, ".disparity": disparity, ".lower": None, ".upper": None,
+            ".method": method_of(self.family.quantities, self.scale),
+            ".p_value": self.p_values(test, mid_p=mid_p), ".p_adjusted": None, ".test": "mid_p" if mid_p else test,
+            ".status": [str(Status.ZERO_DENOMINATOR if nothing else Status.OK) for nothing in is_undefined],
+            _COMPARISON: number, _ONE: one, _OTHER: other, _DEVIATIONS: None,
+        }  # fmt: skip
+        keys = pl.DataFrame(self.evaluated.key_columns(rows)).with_columns(rows["name"].alias(".metric"))[one]
+        columns |= {".estimator": keys[".estimator"]}
+        table = pl.DataFrame(columns, schema_overrides=_PAIRS, nan_to_null=True).select(list(_PAIRS))
+        return keys.drop(".estimator").hstack(table)
+
+
 @dataclass(frozen=True, repr=False)
-class PairwiseTest(OuterGroupTest):
+class PairwiseTest(AdjustedTest):
     """Tests each pair of groups; made by `pairwise`."""
 
     subject: ClassVar[str] = "pairwise()"
+    refused: ClassVar[Mapping[str, str]] = REFUSED
     test: str = "fisher"
+    scales: tuple[Scale, ...] = ()
+    """The scale of each metric."""
 
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        _check_single_rate(self.subject, part.metric)
-        schema = dict(_PAIRS)
-        if self.adjust != "max_t":
-            del schema[".p_adjusted"]
-        tables = [self._pairs(part, count) for count in part.counts if len(count.group_cells) > 1]
-        return pl.concat([pl.DataFrame(schema=schema), *(table.select(list(schema)) for table in tables)])
+    @show_keywords(CallOptions, without=REFUSED)
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Compare each pair of groups of a dataframe; it takes what a metric takes, with one threshold at most."""
+        return self._on_data(data, truth, estimate, options)
 
-    def _pairs(self, part: OuterGroup, count: CountedRate) -> pl.DataFrame:
-        """The tests of all pairs of groups of a rate."""
+    @show_keywords(ReadOptions, without=REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Compare each pair of groups of a tally that holds what the metrics count: what a call gives on data."""
+        return self._on_tally(tally, options)
+
+    @property
+    def _run(self) -> Run:
+        """The run of the metrics whose groups are compared, whatever they make of all of them."""
+        compared = [replace(metric, aggregate=difference()) for metric in self.metrics]
+        return metric_set(*numbered(compared)).run
+
+    def _counting_options(self, options: Options) -> Options:
+        # intervals need to see how much sums vary from part to part
+        return replace(options, parts=self.seed) if options.cluster is None else options
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The pairs of all metrics, with p-values adjusted for their number and limits that agree with these."""
+        check_tested(tally)
+        options = replace(
+            options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed
+        )  # fmt: skip
+        (evaluated,) = self._run.evaluate(tally, options)
+        comparisons = self._comparisons(tally, evaluated, options)
+        nothing = evaluated.rows.clear()
+        empty = pl.DataFrame(evaluated.key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
+        tables = [
+            comparison.table(number, self.test, mid_p=self.mid_p) for number, comparison in enumerate(comparisons)
+        ]
+        table = pl.concat([empty, *tables], how="vertical_relaxed")
+        return self._with_limits(self._adjusted_for(table, comparisons), comparisons)
+
+    def _comparisons(self, tally: Tally, evaluated: Evaluated, options: Options) -> list[_Comparison]:
+        """The metrics and outer groups, label by label, that have groups to be compared."""
+        comparisons: list[_Comparison] = []
+        for metric in self.metrics:
+            _check_reference(evaluated, metric)
+        for family in families(tally, evaluated, options):
+            metric, scale = self.metrics[family.spec], self.scales[family.spec]
+            if len(family.rows) > 1:
+                check_positive(family, scale)
+                comparisons.append(_Comparison(metric, evaluated, family, scale))
+        return comparisons
+
+    def _adjusted_for(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
+        """The table with adjusted p-values, and the standard errors that limits are from their comparison."""
+        if self.adjust == "max_t":
+            return self._by_largest_distance(table, comparisons)
+        table = self._adjusted(table.drop(".p_adjusted"))
+        table = self._closed(table) if self.adjust == "holm" and len(table) else table
+        return table.with_columns(self._deviations(table).alias(_DEVIATIONS))
+
+    def _by_largest_distance(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
+        """The table with p-values adjusted within each comparison."""
         import numpy as np
 
-        denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
-        names = part.texts.gather(count.group_cells)
-        method = f"{self.test}, mid-p" if self.mid_p else self.test
-        value = numerator / denominator
-        one, other = np.triu_indices(len(denominator), 1)
-        test = _TESTS.get(self.test) or partial(fisher, mid_p=self.mid_p)
-        counts = np.column_stack([numerator[one], denominator[one], numerator[other], denominator[other]])
-        p_values = np.array([test(*row) for row in counts.tolist()])
-        columns: dict[str, Any] = {
-            ".metric": [count.name] * len(one), ".by": [part.metric.by.text] * len(one), ".group": names.gather(one),
-            ".other": names.gather(other), ".estimate": value[one], ".estimate_other": value[other],
-            ".difference": value[one] - value[other], ".lower": None, ".upper": None,
-            ".method": [method] * len(one), ".p_value": p_values, ".p_adjusted": None,
-            ".n": denominator[one], ".n_other": denominator[other], _DEVIATIONS: None,
-        }  # fmt: skip
-        if self.adjust == "max_t":
-            largest = _LargestDistance(denominator, (one, other), self.times, part.random)
-            columns[".p_adjusted"] = largest.adjusted(p_values)
-            columns[_DEVIATIONS] = largest.quantile(self.conf_level)
-        return pl.DataFrame(columns, schema=_PAIRS)
-
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        if self.adjust == "max_t":
-            table = table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
-        else:
-            table = super()._adjusted(table)
-            table = self._closed(table) if self.adjust == "holm" and len(table) else table
-            table = table.with_columns(self._deviations(table).alias(_DEVIATIONS))
-        return self._with_limits(table)
+        p_values, number = table[".p_value"].to_numpy(), table[_COMPARISON].to_numpy()
+        adjusted, deviations = np.full((2, len(table)), np.nan)
+        for index, comparison in enumerate(comparisons):
+            own = (number == index) & ~np.isnan(p_values)
+            if not own.any():
+                continue
+            key = comparison.evaluated.group_cells.outer_keys.row(comparison.family.outer)
+            metric = comparison.metric
+            random = generator(self.seed, f"{metric.name} {metric.by.text} {key} {comparison.family.level}")
+            pairs = table[_ONE].to_numpy()[own], table[_OTHER].to_numpy()[own]
+            largest = LargestDistance(comparison.covariance(), pairs, self.times, random)
+            adjusted[own] = largest.adjusted(p_values[own])
+            deviations[own] = largest.quantile(self.conf_level)
+        columns = (pl.Series(".p_adjusted", adjusted, nan_to_null=True), pl.Series(_DEVIATIONS, deviations))
+        words = pl.lit("max_t over the pairs of each comparison").alias(".adjustment")
+        return table.with_columns(*columns, words)
 
     def _deviations(self, table: pl.DataFrame) -> pl.Series:
-        """The standard errors to both sides of a difference that hold it at the level of a family of differences.
+        """The standard errors to both sides of a disparity that hold it at the level of a family of disparities.
 
         For all at once by Bonferroni's inequality, where p-values bound any false rejection; where they bound the share
         of false ones, for as large a share of those rejected (Benjamini and Yekutieli, 2005).
         """
         families, error = self._families(table), 1 - self.conf_level
-        is_rejected = table[".p_adjusted"] < error
-        counted = pl.DataFrame({"family": families, "rejected": is_rejected})
+        is_rejected = (table[".p_adjusted"] < error).fill_null(value=False)
+        is_tested = table[".p_value"].is_not_null()
+        counted = pl.DataFrame({"family": families, "rejected": is_rejected, "tested": is_tested})
         pairs, rejected = counted.select(
-            pl.len().over("family").alias("pairs"), pl.col("rejected").sum().clip(1).over("family")
+            pl.col("tested").sum().clip(1).over("family"), pl.col("rejected").sum().clip(1).over("family")
         ).get_columns()
         if self.adjust == "none":
             share = error + 0 * pairs
@@ -149,155 +302,81 @@ class PairwiseTest(OuterGroupTest):
         else:
             share = error * rejected / pairs
         if self.adjust == "by":
-            share /= pairs.map_elements(_harmonic, return_dtype=pl.Float64)
+            share /= pairs.map_elements(harmonic, return_dtype=pl.Float64)
         distinct = {one: z_value(1 - one) for one in share.unique()}
         return share.replace_strict(distinct, return_dtype=pl.Float64)
 
-    def _with_limits(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with limits of differences that exclude 0 where the adjusted p-value rejects it, and only there.
+    def _with_limits(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
+        """The table with limits that exclude equality where the adjusted p-value rejects it, and only there.
 
-        Of a difference that is rejected, the side is known (Strassburger and Bretz, 2008), so that limits on the other
-        side, which may be those of a test that is less strict, end right beside 0.
+        Of a disparity that is rejected, the side is known (Strassburger and Bretz, 2008), so that limits on the other
+        side, which may be those of a test that is less strict, end right beside equality.
         """
         import numpy as np
 
-        deviations = table[_DEVIATIONS].to_numpy()
-        lower, upper = np.full((2, len(table)), np.nan)
-        columns = (".estimate", ".n", ".estimate_other", ".n_other")
-        value, rows, other, other_rows = (table[name].to_numpy().astype(float) for name in columns)
-        for z in np.unique(deviations).tolist():
-            at = deviations == z
-            limits, of_other = Shares(value[at], rows[at]).limits(z), Shares(other[at], other_rows[at]).limits(z)
-            lower[at], upper[at] = difference_limits(value[at], limits, other[at], of_other)
-        difference = value - other
+        deviations, number = table[_DEVIATIONS].to_numpy(), table[_COMPARISON].to_numpy()
+        one, other = table[_ONE].to_numpy(), table[_OTHER].to_numpy()
+        lower, upper, equality = np.full((3, len(table)), np.nan)
+        for index, comparison in enumerate(comparisons):
+            of_comparison = number == index
+            equality[of_comparison] = EQUALITY[comparison.scale]
+            for z in np.unique(deviations[of_comparison & ~np.isnan(deviations)]).tolist():
+                at = of_comparison & (deviations == z)
+                lower[at], upper[at] = comparison.limits(one[at], other[at], z)
+        disparity = table[".disparity"].to_numpy()
         is_rejected = table[".p_adjusted"].to_numpy() < 1 - self.conf_level
-        nearest = np.nextafter(0, difference)
-        lower = np.where(is_rejected & (difference > 0), np.maximum(lower, nearest), lower)
-        upper = np.where(is_rejected & (difference < 0), np.minimum(upper, nearest), upper)
-        lower = np.where(is_rejected, lower, np.minimum(lower, 0))
-        upper = np.where(is_rejected, upper, np.maximum(upper, 0))
-        limits = (pl.Series(".lower", lower), pl.Series(".upper", upper))
-        return table.with_columns(limits).drop(_DEVIATIONS)
+        nearest = np.nextafter(equality, disparity)
+        lower = np.where(is_rejected & (disparity > equality), np.maximum(lower, nearest), lower)
+        upper = np.where(is_rejected & (disparity < equality), np.minimum(upper, nearest), upper)
+        lower = np.where(is_rejected, lower, np.minimum(lower, equality))
+        upper = np.where(is_rejected, upper, np.maximum(upper, equality))
+        limits = (pl.Series(".lower", lower, nan_to_null=True), pl.Series(".upper", upper, nan_to_null=True))
+        table = table.with_columns(limits)
+        is_known = pl.col(".lower").is_not_null()
+        table = table.with_columns(pl.when(is_known).then(".method").alias(".method"))
+        shown = [name for name in _PAIRS if not name.startswith("\0")]
+        shown.insert(shown.index(".test") + 1, ".adjustment")
+        return table.select(*key_columns(table), ".metric", ".by", *shown)
 
     def _closed(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with p-values adjusted by Holm, for as many pairs as can be equal (Shaffer, 1986)."""
         import numpy as np
 
         p_values, families = table[".p_value"].to_numpy(), self._families(table)
-        comparisons = table.select(pl.struct(*key_columns(table), ".metric", ".by").rank("dense")).to_series()
-        closed = np.empty(len(table))
+        closed = np.full(len(table), np.nan)
         for family in families.unique():
-            index = (families == family).arg_true().to_numpy()
-            pairs = comparisons[index].value_counts()["count"].to_list()
-            rising = index[np.argsort(p_values[index], kind="stable")]
-            factors = _most_equal([_groups_of(count) for count in pairs])
+            of_family = (families == family).arg_true()
+            pairs = table[_COMPARISON].gather(of_family).value_counts()["count"].to_list()
+            index = of_family.to_numpy()
+            tested = index[~np.isnan(p_values[index])]
+            rising = tested[np.argsort(p_values[tested], kind="stable")]
+            factors = most_equal([groups_of(count) for count in pairs], len(tested))
             closed[rising] = np.maximum.accumulate(p_values[rising] * factors).clip(0, 1)
         return table.with_columns(
-            pl.Series(".p_adjusted", closed), pl.lit(f"closed holm over {self.family}").alias(".adjustment")
+            pl.Series(".p_adjusted", closed, nan_to_null=True),
+            pl.lit(f"closed holm over {self.family}").alias(".adjustment"),
         )
 
 
-def _groups_of(pairs: int) -> int:
-    """The number of groups that have so many pairs."""
-    return (1 + math.isqrt(1 + 8 * pairs)) // 2
+def _check_reference(evaluated: Evaluated, metric: GroupwiseMetric) -> None:
+    """Refuse a reference that is no group, though each group is compared with all others."""
+    reference = metric.aggregate.reference
+    if reference is not None:
+        evaluated.group_cells.find(metric.by, reference, metric.name)
 
 
-def _most_equal(groups: Sequence[int]) -> Array:
-    """The most pairs that may be equal while no pair is known to differ, then while one is, two are and so on.
-
-    Equality is transitive: if one of three pairs of three groups differs, only one of the others can be equal.
-    """
-    import numpy as np
-
-    possible = np.ones(1, dtype=bool)
-    for size in groups:
-        possible = np.convolve(possible, _numbers_of_equal_pairs(size)) > 0
-    # a possible number of equal pairs, or else the next smaller one
-    largest = np.maximum.accumulate(np.where(possible, np.arange(len(possible)), 0))
-    return largest[:0:-1]
-
-
-@lru_cache(maxsize=256)
-def _numbers_of_equal_pairs(groups: int) -> Array:
-    """A mask of the numbers of pairs that can be equal, from 0 to all."""
-    import numpy as np
-
-    pairs = groups * (groups - 1) // 2
-    possible = np.ones(pairs + 1, dtype=bool)
-    if groups > _MANY_GROUPS:
-        return possible
-    possible[:-1] = False
-    for size in range(1, groups):
-        of_equal = size * (size - 1) // 2
-        rest = _numbers_of_equal_pairs(groups - size)
-        possible[of_equal : of_equal + len(rest)] |= rest
-    return possible
-
-
-def _check_single_rate(function: str, metric: GroupwiseMetric) -> None:
-    """Refuse metrics that compare several rates."""
+def check_single(function: str, metric: GroupwiseMetric) -> None:
+    """Refuse metrics that compare several values, and those that compare groups already."""
     if len(metric.metrics) > 1 or metric.less:
         msg = f"{metric.name} compares several rates; {function} needs a metric of one, such as equal_opportunity."
         raise ArgumentError(msg)
-
-
-def _harmonic(count: int) -> float:
-    """The sum of 1, 1/2, 1/3 and so on."""
-    return sum(1 / number for number in range(1, count + 1))
-
-
-class _LargestDistance:
-    """The largest distance of any pair of groups by chance, in standard errors (Westfall and Young, 1993).
-
-    The distance of two equal groups in standard errors of their own is nearly normal, and its correlation with that of
-    any other two equal groups follows from the numbers of rows alone. So it is drawn without knowing which groups are
-    equal and what their rates are, which shuffling all groups together does not allow.
-    """
-
-    def __init__(self, rows: Array, pairs: tuple[Array, Array], times: int, random: np.random.Generator) -> None:
-        import numpy as np
-
-        self._rows, self._pairs = rows, pairs
-        self._drawn = random.standard_normal((times, len(rows))) / np.sqrt(rows)
-
-    def adjusted(self, p_values: Array) -> Array:
-        """The p-values of the pairs, adjusted step-down."""
-        import numpy as np
-
-        normal, times = NormalDist(), len(self._drawn)
-        largest, adjusted = np.zeros(times), np.empty(len(p_values))
-        most_equal = _most_equal([len(self._rows)])[::-1]
-        falling = np.argsort(-p_values, kind="stable")
-        for pair, at_most in zip(falling, most_equal, strict=True):
-            p_value = float(p_values[pair])
-            tail = p_value / 2  # zero for the smallest floats
-            np.maximum(largest, self._distance(pair), out=largest)
-            distance = -normal.inv_cdf(tail) if tail else math.inf
-            reached = (1 + (largest >= distance).sum()) / (1 + times)
-            # the probability for any pair is that of this one at least, and at most the sum of those that can be equal
-            adjusted[pair] = min(max(reached, p_value), at_most * p_value, 1)
-        rising = falling[::-1]
-        adjusted[rising] = np.maximum.accumulate(adjusted[rising])
-        return adjusted
-
-    def quantile(self, level: float) -> float:
-        """The distance that no pair exceeds at some level, which is Bonferroni's at most."""
-        import numpy as np
-
-        largest, pairs = np.zeros(len(self._drawn)), len(self._pairs[0])
-        for pair in range(pairs):
-            np.maximum(largest, self._distance(pair), out=largest)
-        rank = math.ceil(level * (len(largest) + 1))
-        most = z_value(1 - (1 - level) / pairs)
-        return most if rank > len(largest) else min(float(np.sort(largest)[rank - 1]), most)
-
-    def _distance(self, pair: int) -> Array:
-        """The distance of a pair in each draw."""
-        import numpy as np
-
-        one, other = self._pairs[0][pair], self._pairs[1][pair]
-        error = math.sqrt(1 / self._rows[one] + 1 / self._rows[other])
-        return np.abs(self._drawn[:, one] - self._drawn[:, other]) / error
+    for base in metric.metrics:
+        if base.definition.compares:
+            msg = (
+                f"{base.name} compares each group with others already, so that {function} has no pairs to compare; its "
+                "values are those of `by_group`."
+            )
+            raise ArgumentError(msg)
 
 
 class StratifiedTest(OuterGroupTest):
@@ -306,7 +385,7 @@ class StratifiedTest(OuterGroupTest):
     subject: ClassVar[str] = "stratified()"
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        _check_single_rate(self.subject, part.metric)
+        check_single(self.subject, part.metric)
         schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
         rows: list[dict[str, Any]] = []
         for count in part.counts:
@@ -338,10 +417,19 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
+    metric, aggregate = part.metric, part.metric.aggregate
     if references:
+        limits = {"min_n": metric.min_n, "min_share": metric.min_share}
+        given = " or ".join(f"`{name}={value}`" for name, value in limits.items() if value)
         msg = (
-            f"{part.metric.name}: the reference {part.texts[references.pop()]!r} has fewer than "
-            f"`min_n={part.metric.min_n}` rows that {count.name} counts; take another reference, or a smaller `min_n`."
+            f"{metric.name}: the reference {part.texts[references.pop()]!r} is below {given or 'one row'} of the rows "
+            f"that {count.name} counts; take another reference, or leave smaller groups in."
+        )
+        raise ArgumentError(msg)
+    if isinstance(aggregate, Contrast) and aggregate.to in CONTEXTS:
+        msg = (
+            f"{metric.name}: stratified() compares groups with one of them, not with `to={str(aggregate.to)!r}`; "
+            "name a group, or leave `to` out for the largest one."
         )
         raise ArgumentError(msg)
     return int(count.of_groups.denominator.argmax())
@@ -427,20 +515,25 @@ class WorstGroups(OuterGroupTest):
 @refuse_unknown_keywords
 def pairwise(
     *metrics: GroupwiseMetric | MetricSet,
-    test: Literal["fisher", "chi_squared", "g"] = "fisher",
+    scale: Scale | None = None,
+    test: Literal["fisher", "chi_squared", "g", "interval"] = "fisher",
     mid_p: bool = False,
     adjust: Literal["holm", "max_t", "bh", "by", "none"] = "holm",
-    family: Family = "all",
+    family: Adjusted = "all",
     conf_level: float = 0.95,
     times: int = 10_000,
     seed: int = 0,
 ) -> PairwiseTest:
-    """Compare each pair of groups: the difference of their rates, its interval, and a test.
+    """Compare each pair of groups: the difference or the ratio of their values, its interval, and a test.
 
     Args:
-        metrics: Groupwise metrics of one rate each, such as `equal_opportunity`.
-        test: Of two groups: Fisher's, which is exact, Pearson's `"chi_squared"` without correction, or `"g"`, the ratio
-            of likelihoods, which both take many rows.
+        metrics: Groupwise metrics of one value each, such as `equal_opportunity` or `mae.difference("sex")`. Those
+            that divide, such as `selection_rate.ratio("race")`, give ratios, and all others differences.
+        scale: `"difference"`, `"ratio"` or, of rates, `"odds_ratio"`, in place of that of the metrics.
+        test: Of two rates, by their counts: Fisher's, which is exact, Pearson's `"chi_squared"` without correction, or
+            `"g"`, the ratio of likelihoods, which both take many rows. `"interval"` is the level at which the interval
+            of the pair alone just holds equality; it is the test of everything else (means, areas, rates with weights
+            or clusters), whatever is asked for.
         mid_p: Count tables that are as likely as the observed one half, in Fisher's test. It finds more and is nearly
             exact: a test of 5 % rejects 4.2 % of pairs of equal groups of 50 rows, averaged over rates (the exact one
             2.6 %), and 5.7 % at most; of 8 and 200 rows 6.3 % at most.
@@ -451,32 +544,48 @@ def pairwise(
         family: The pairs that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
         conf_level: Confidence level of the intervals, together as the p-values are adjusted, and 1 less the p-value
             below which groups are told apart.
-        times: Number of draws for `"max_t"`.
+        times: Number of draws for `"max_t"`, and of replicates for values whose interval has no closed form.
         seed: Seed of the draws.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each pair and outer group: `.group`, `.other`,
-        both values, `.difference`, `.lower`, `.upper`, `.method` (the test), `.p_value`, `.p_adjusted`, and the rows of
-        both. Limits are Newcombe's, at a level at which they hold for all pairs together, without steps: by
-        Bonferroni's inequality for `"holm"`, by the quantile of the largest distance for `"max_t"`; with `"bh"` and
-        `"by"` so that of the pairs that are told apart the share outside of their limits is expected to be small
-        (Benjamini and Yekutieli, 2005); with `"none"` each alone. They agree with `.p_adjusted`: where it is below
-        1 - `conf_level` they exclude 0, if need be by ending at the smallest number beside it, and else they include
-        it.
+        A callable that takes what a metric takes, and gives one row for each pair, label and outer group: `.group`,
+        `.other`, the rows of both (`.n`, `.n_other`: of rates those that count), both values, `.scale` (`difference`,
+        group less other, `ratio`, group over other, or `odds_ratio`), `.disparity` with `.lower`, `.upper` and
+        `.method`, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are those of `compare_groups`
+        (Newcombe's for differences of rates, Miettinen and Nurminen's for ratios), at a level at which they hold for
+        all pairs together, without steps: by Bonferroni's inequality for `"holm"`, by the quantile of the largest
+        distance for `"max_t"`; with `"bh"` and `"by"` so that of the pairs that are told apart the share outside of
+        their limits is expected to be small (Benjamini and Yekutieli, 2005); with `"none"` each alone. They agree with
+        `.p_adjusted`: where it is below 1 - `conf_level` they exclude equality, if need be by ending at the smallest
+        number beside it, and else they include it.
+
+    Raises:
+        ArgumentError: For metrics of several values, those that compare groups already, ratios of values below 0, and
+            odds ratios of what is no rate.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
     >>> result = pairwise(demographic_parity("sex"))(people, estimate="hired")
-    >>> result.select(".group", ".other", pl.col(".p_value").round(6)).row(0)
-    ('f', 'm', 0.1)
+    >>> result.select(".group", ".other", ".disparity", pl.col(".p_value").round(6)).row(0)
+    ('f', 'm', 1.0, 0.1)
     """
     if flag("mid_p", mid_p) and test != "fisher":
         msg = f'pairwise(): `mid_p` is for `test="fisher"`, whose p-values have ties, not for {test!r}.'
         raise ArgumentError(msg)
+    members = groupwise(metrics, "pairwise")
+    scales: list[Scale] = []
+    for metric in members:
+        check_single("pairwise()", metric)
+        own = scale_of(metric.aggregate) if scale is None else cast("Scale", one_of("scale", scale, SCALES))
+        base = metric.metrics[0]
+        check_scale(base.name, base.definition, base.range, own)
+        scales.append(own)
     return PairwiseTest(
-        groupwise(metrics, "pairwise"), (), how_often(times), whole("seed", seed, 0),
+        members, (), how_often(times), whole("seed", seed, 0),
         one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), cast("Any", one_of("family", family, FAMILIES)),
-        mid_p=mid_p, conf_level=proper_share("conf_level", conf_level), test=one_of("test", test, ("fisher", *_TESTS)),
+        mid_p=mid_p, conf_level=proper_share("conf_level", conf_level),
+        test=one_of("test", test, ("fisher", *_TESTS, "interval")),
+        scales=tuple(scales),
     )  # fmt: skip
 
 
@@ -485,7 +594,7 @@ def stratified(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike],
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
-    family: Family = "all",
+    family: Adjusted = "all",
     conf_level: float = 0.95,
 ) -> StratifiedTest:
     """Compare groups within strata: the difference that remains between like and like.

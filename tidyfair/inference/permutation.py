@@ -15,6 +15,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, kept_keys, placed
+from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
@@ -58,7 +59,7 @@ def shuffled_cells(
     variants = 1 + len(cells.labels) if varied else 1
     numbers = max(1, variants * cells.numbers)
     step, part = max(1, MOST_CELLS // numbers), max(1, _MOST_EVALUATED // numbers)
-    for first in range(0, total, step):
+    for first in in_progress(range(0, total, step), "shuffling"):
         draws = min(step, total - first)
         # the last draw is the observed data
         shuffled = min(draws, times - first)
@@ -193,7 +194,7 @@ def shuffled_rows(
     counted_at_once = _MOST_COUNTED // max(1, len(rows.rows))
     evaluated_at_once = _MOST_EVALUATED // max(1, groups * parts)
     step = max(1, min(counted_at_once, evaluated_at_once))
-    for first in range(0, total, step):
+    for first in in_progress(range(0, total, step), "shuffling"):
         frames: list[pl.DataFrame] = []
         for draw in range(first, min(first + step, total)):
             # the last draw is the observed data

@@ -31,6 +31,7 @@ from tidyfair.inference.studentized import Families, rate_distances
 from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import Share, share_of
+from tidyfair.progress import in_progress
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.columns import names_of
@@ -58,6 +59,8 @@ __all__ = ["DisparityTest", "disparity_test"]
 CENTRAL = (0.025, 0.975)
 _MANY, _FEWER = 10_000, 1_000
 """The usual numbers of shuffles: of counts, and of rows."""
+_MOST_DRAWN = 2_000_000
+"""The most counts that are drawn at once, so that memory does not grow with the groups."""
 _MOST_VALUES = 2**16
 """The most values of groups that are compared at once, so that they stay in the cache."""
 _TESTED = {
@@ -106,14 +109,35 @@ class DisparityTest(OuterGroupTest):
         if not len(counts) or rows.is_empty():
             return self._row(metric)
         times = self._draws_of(metric)
-        drawn = drawn_together(counts, lambda count: count.shuffled(times, part.random))
-        values = compared_draws(part.evaluated, rows, counts, drawn)
-        severity, method = values["severity"].to_numpy(), "permutation"
-        if self.studentized:
-            severity, method = _largest_distances(rows, counts, drawn), "studentized permutation"
+        values, severity = self._of_draws(part, times)
+        method = "studentized permutation" if self.studentized else "permutation"
         # rates of the same rows share their denominator
         denominators = {count.among: int(count.denominator.sum()) for count in counts}
-        return self._row(metric, values["value"], severity, sum(denominators.values()), method)
+        return self._row(metric, values, severity, sum(denominators.values()), method)
+
+    def _of_draws(self, part: OuterGroup, times: int) -> tuple[pl.Series, Array]:
+        """The value of each draw, and its severity; the observed ones come last.
+
+        Draws are taken in blocks, of which no counts are kept.
+        """
+        import numpy as np
+
+        rows, counts = part.rows, part.counts
+        step = max(1, _MOST_DRAWN // max(1, len(counts[0].group_cells)))
+        values: list[pl.Series] = []
+        severities: list[Array] = []
+        for first in in_progress(range(0, times, step), "shuffling"):
+            draws = min(step, times - first)
+            drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, part.random))
+            compared = compared_draws(part.evaluated, rows, counts, drawn)
+            severity = compared["severity"].to_numpy()
+            if self.studentized:
+                severity = _largest_distances(rows, counts, drawn)
+            # the observed values come last in every block, and are kept once
+            last = first + draws == times
+            values.append(compared["value"] if last else compared["value"][:-1])
+            severities.append(severity if last else severity[:-1])
+        return pl.concat(values), np.concatenate(severities)
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""

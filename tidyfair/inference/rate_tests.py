@@ -21,6 +21,7 @@ from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
@@ -133,18 +134,64 @@ class Case:
 
 
 @dataclass(frozen=True, repr=False)
-class RateTest(CalledOnData):
-    """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
+class AdjustedTest(CalledOnData):
+    """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
 
-    refused: ClassVar[Mapping[str, str]] = REFUSED_OF_RATES
     metrics: tuple[GroupwiseMetric, ...]
     within: tuple[Column, ...]
+    """The strata; none of most tests."""
     times: int
     seed: int
     adjust: str
     family: Family
     mid_p: bool = False
     conf_level: float = 0.95
+
+    def _on_data(
+        self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
+    ) -> Any:
+        distinct = {(metric.name, metric.by) for metric in self.metrics}
+        if len(distinct) == len(self.metrics):
+            # errors about metrics that do not go together show their own names
+            metric_set(*self.metrics)
+        return super()._on_data(data, truth, estimate, keywords)
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        return replace(options, on_undefined="ignore")
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with p-values adjusted for all tests of a family."""
+        p_values = table[".p_value"].cast(pl.Float64)
+        families = self._families(table)
+        adjusted_values: list[float | None] = [None] * len(table)
+        for family in families.unique():
+            indices = ((families == family) & p_values.is_not_null()).arg_true()
+            of_family = adjusted(p_values.gather(indices).to_numpy(), self.adjust)
+            for index, value in zip(indices, of_family, strict=True):
+                adjusted_values[index] = float(value)
+        after = table.columns.index(".p_value") + 1
+        column = pl.Series(".p_adjusted", adjusted_values, dtype=pl.Float64)
+        table = table.clone().insert_column(after, column)
+        return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
+
+    def _families(self, table: pl.DataFrame) -> pl.Series:
+        """The number of the family of tests that each row is adjusted with."""
+        if self.family == "all" or table.is_empty():
+            return pl.Series([0]).new_from_index(0, len(table))
+        return table.select(pl.col(f".{self.family}").rank("dense")).to_series()
+
+
+@dataclass(frozen=True, repr=False)
+class RateTest(AdjustedTest):
+    """Tests of rates by their counts, in which group labels are shuffled within strata, if there are any."""
+
+    refused: ClassVar[Mapping[str, str]] = REFUSED_OF_RATES
 
     @show_keywords(CallOptions, without=REFUSED_OF_RATES)
     def __call__(
@@ -159,28 +206,10 @@ class RateTest(CalledOnData):
         """Test on a tally that holds what the metrics count, and the strata: what a call gives on data."""
         return self._on_tally(tally, options)
 
-    def _on_data(
-        self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
-    ) -> Any:
-        distinct = {(metric.name, metric.by) for metric in self.metrics}
-        if len(distinct) == len(self.metrics):
-            # errors about metrics that do not go together show their own names
-            metric_set(*self.metrics)
-        return super()._on_data(data, truth, estimate, keywords)
-
     @property
     def _run(self) -> Run:
         """The run of all metrics that are counted, under names that no two share."""
-        return metric_set(*_numbered(self.metrics), *self._strata).run
-
-    def _reading(self, columns: AbstractSet[str]) -> Self:
-        return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
-
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore")
+        return metric_set(*numbered(self.metrics), *self._strata).run
 
     def _check_source(self, source: Source) -> None:
         for column in self.within:
@@ -191,18 +220,9 @@ class RateTest(CalledOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The tests of all metrics, with p-values adjusted for their number."""
-        check_tally(tally)
-        if tally.cut is not None and tally.cut.several:
-            msg = (
-                f"A test is about one selection, not a list of them: give one {tally.cut.option}. `compare_models` "
-                "compares two selections, each as a column of labels."
-            )
-            raise ArgumentError(msg)
-        if HIDDEN in tally.cells.columns:
-            msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
-            raise ArgumentError(msg)
+        check_tested(tally)
         tables: list[pl.DataFrame] = []
-        for index, metric in enumerate(self.metrics):
+        for index, metric in enumerate(in_progress(self.metrics, "testing")):
             by_strata = self._strata[index] if self.within else None
             tables += self._tables(Case(metric, tally, options, by_strata))
         return self._adjusted(pl.concat(tables, how="diagonal_relaxed"))
@@ -213,7 +233,7 @@ class RateTest(CalledOnData):
         if not self.within:
             return ()
         crossed = list(map(self._crossed, self.metrics))
-        return _numbered(crossed, "\0crossed ")
+        return numbered(crossed, "\0crossed ")
 
     def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
         """The metric by groups and strata, from whose values the rows are counted."""
@@ -240,26 +260,19 @@ class RateTest(CalledOnData):
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric, one or more tables with the keys of the outer groups first."""
 
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all tests of a family."""
-        p_values = table[".p_value"].cast(pl.Float64)
-        families = self._families(table)
-        adjusted_values: list[float | None] = [None] * len(table)
-        for family in families.unique():
-            indices = ((families == family) & p_values.is_not_null()).arg_true()
-            of_family = adjusted(p_values.gather(indices).to_numpy(), self.adjust)
-            for index, value in zip(indices, of_family, strict=True):
-                adjusted_values[index] = float(value)
-        after = table.columns.index(".p_value") + 1
-        column = pl.Series(".p_adjusted", adjusted_values, dtype=pl.Float64)
-        table = table.clone().insert_column(after, column)
-        return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
-    def _families(self, table: pl.DataFrame) -> pl.Series:
-        """The number of the family of tests that each row is adjusted with."""
-        if self.family == "all" or table.is_empty():
-            return pl.Series([0]).new_from_index(0, len(table))
-        return table.select(pl.col(f".{self.family}").rank("dense")).to_series()
+def check_tested(tally: Tally) -> None:
+    """Refuse tallies of several selections, and those without small counts."""
+    check_tally(tally)
+    if tally.cut is not None and tally.cut.several:
+        msg = (
+            f"A test is about one selection, not a list of them: give one {tally.cut.option}. `compare_models` "
+            "compares two selections, each as a column of labels."
+        )
+        raise ArgumentError(msg)
+    if HIDDEN in tally.cells.columns:
+        msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
+        raise ArgumentError(msg)
 
 
 def rate_counts(case: Case, outer: int) -> list[CountedRate]:
@@ -274,7 +287,7 @@ def rate_counts(case: Case, outer: int) -> list[CountedRate]:
     return counts
 
 
-def _numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[GroupwiseMetric, ...]:
+def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[GroupwiseMetric, ...]:
     """The metrics under names that no two share."""
     return tuple(replace(metric, name=f"{prefix}{index}") for index, metric in enumerate(metrics))
 

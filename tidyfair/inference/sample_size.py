@@ -16,6 +16,7 @@ from tidyfair.inference.studentized import rate_distances
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED
 from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
+from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
@@ -205,7 +206,7 @@ class _Study:
         step = 1 + int(np.ptp(totals)) // min(_TOTALS, 1 + self.times // _DRAWS_OF_TOTAL)
         more = min(max(_NUMBERS // len(rows), _LEAST_MORE), _MOST_MORE)
         rejected = 0
-        for part in np.unique(totals // step):
+        for part in in_progress(np.unique(totals // step).tolist(), "simulating"):
             is_of_part = totals // step == part
             tested = distances[is_of_part]
             total = int(np.median(totals[is_of_part]))
@@ -345,7 +346,7 @@ def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: f
     too_small, enough = 0.0, max(share, 1 - share)
     if len(rows) < 2 or not study.detects(enough, rows, share):
         return row
-    for _ in range(_HALVINGS):
+    for _ in in_progress(range(_HALVINGS), "searching"):
         middle = (too_small + enough) / 2
         if study.detects(middle, rows, share):
             enough = middle

@@ -21,6 +21,7 @@ from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, judged_metrics, l
 from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
 from tidyfair.inference.on_data import CalledOnData, refuse_policies
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
+from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column
 from tidyfair.specs.contrasts import Contrast
@@ -425,7 +426,7 @@ class _Study:
         low = [0] * len(turning)
         high = [path.farthest for path, _ in turning]
         becomes = [last for _, last in turning]
-        for rounds in itertools.count():
+        for rounds in in_progress(itertools.count(), "searching"):
             waiting = [
                 index for index in range(len(turning)) if high[index] - low[index] > max(1, high[index] // _PRECISION)
             ]

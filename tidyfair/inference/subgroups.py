@@ -18,6 +18,7 @@ from tidyfair.inference.rate_tests import RateCounts
 from tidyfair.intervals.resampling import check_shuffled, placed
 from tidyfair.metric_sets import Metric
 from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference
@@ -242,7 +243,7 @@ class SubgroupSearch(SubgroupAudit):
         check_shuffled(int(total))
         # both methods draw from the same distribution; one costs rows, the other combinations
         method = "count" if total <= _FEW_ROWS * len(combinations.denominator) else "marginals"
-        for start in range(0, self.times, step):
+        for start in in_progress(range(0, self.times, step), "shuffling"):
             size = min(step, self.times - start)
             drawn = random.multivariate_hypergeometric(
                 combinations.denominator.astype(np.int64), round(total_numerator), size=size, method=method

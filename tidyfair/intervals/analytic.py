@@ -98,7 +98,7 @@ def _range(
     if any(map(math.isnan, (*lowest, *highest))):
         return None
     lower, upper = max(lowest), max(highest)
-    return _of_range(families, aggregate, lower, upper, "pairwise")
+    return _of_range(families, aggregate, lower, upper, families[0].method_of_ranges)
 
 
 def _upper_end(family: Quantities, pair: tuple[Floats, Floats], z: float, *, is_range: bool, logarithm: bool) -> float:
@@ -236,6 +236,8 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
         method = family.difference_method
     else:
         method = family.ratio_method
+        if aggregate.is_quotient:
+            error = float(family.error_of_ratio(*_as_shown(family, pair, aggregate))[0])
         ends = family.ratio_limits(one, other, z)
         if ends is None:
             logarithms = _ends(family, one, other, z, logarithm=True)
@@ -247,6 +249,13 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
     if not aggregate.signed:
         low, high = aggregate.unsigned_limits(low, high)
     return Interval(low, high, error, method)
+
+
+def _as_shown(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast) -> tuple[Floats, Floats]:
+    """The groups of a pair in the order in which their quotient is shown: without a sign it is below 1."""
+    one, other = pair
+    is_above = not aggregate.signed and bool((family.value[one] > family.value[other]).all())
+    return (other, one) if is_above else (one, other)
 
 
 def _largest_deviation(
@@ -310,4 +319,6 @@ def _extreme(families: Sequence[Quantities], aggregate: Extreme, level: float) -
     (family,) = families
     level_of_group = level ** (1 / max(1, len(family)))
     low, high = family.limits(z_value(level_of_group))
+    least, most = family.bounds
+    low, high = low.clip(least, most), high.clip(least, most)
     return Interval(aggregate.extreme(low.tolist()), aggregate.extreme(high.tolist()), math.nan, "simultaneous")

@@ -77,6 +77,8 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
         spec = evaluated.specs[int(str(number))]
         formula = next(formula for metric, formula in spec.formulas if metric == name)
         kind = _kind(tally, formula, part["estimator"][0], options)
+        if kind is None:
+            _refuse_under_design(tally, spec)
         valued = part.filter(pl.col("estimate").is_not_null())
         together = pl.len().over("outer") if options.simultaneous else pl.lit(1, pl.UInt32)
         valued = valued.with_columns(together.alias(_TOGETHER))
@@ -156,6 +158,29 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
 
 def families(tally: Tally, evaluated: Evaluated, options: Options) -> list[Family]:
     """The values of groups with how far they vary by chance, by spec, outer group and label."""
+    evaluated, kinds = _with_kinds(tally, evaluated, options)
+    of_outer_groups: list[Family] = []
+    for (number, outer, level), part in evaluated.rows.group_by("spec", "outer", LEVEL, maintain_order=True):
+        spec = int(str(number))
+        quantities = _quantities(evaluated, spec, kinds[spec], part)
+        of_outer_groups.append(Family(spec, int(str(outer)), int(str(level)), part, quantities))
+    return of_outer_groups
+
+
+def of_all_outer_groups(
+    tally: Tally, evaluated: Evaluated, options: Options
+) -> list[tuple[int, pl.DataFrame, Quantities]]:
+    """The same by spec alone: its number, the rows of all outer groups and labels, and their quantities."""
+    evaluated, kinds = _with_kinds(tally, evaluated, options)
+    of_specs: list[tuple[int, pl.DataFrame, Quantities]] = []
+    for (number,), part in evaluated.rows.group_by("spec", maintain_order=True):
+        spec = int(str(number))
+        of_specs.append((spec, part, _quantities(evaluated, spec, kinds[spec], part)))
+    return of_specs
+
+
+def _with_kinds(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[Evaluated, dict[int, Kind]]:
+    """Those rows that have a value, with how far it varies by chance, and the kinds of the values of specs."""
     evaluated = with_deviations(evaluated)
     kinds: dict[int, Kind] = {}
     for number, spec in enumerate(evaluated.specs):
@@ -164,14 +189,14 @@ def families(tally: Tally, evaluated: Evaluated, options: Options) -> list[Famil
     estimated = [number for number, kind in kinds.items() if kind == "estimated"]
     reach = _with_reach(tally, evaluated, dict.fromkeys(estimated, z_value(options.conf_level)), options)
     valued = evaluated.with_rows(reach.filter(pl.col("estimate").is_not_null()))
-    rows = _with_deviations(tally, valued, estimated, options)
-    of_outer_groups: list[Family] = []
-    for (number, outer, level), part in rows.group_by("spec", "outer", LEVEL, maintain_order=True):
-        spec = evaluated.specs[int(str(number))]
-        ((_, formula),) = spec.formulas
-        quantities = quantities_of(kinds[int(str(number))], spec, formula, part, evaluated)
-        of_outer_groups.append(Family(int(str(number)), int(str(outer)), int(str(level)), part, quantities))
-    return of_outer_groups
+    return valued.with_rows(_with_deviations(tally, valued, estimated, options)), kinds
+
+
+def _quantities(evaluated: Evaluated, number: int, kind: Kind, rows: pl.DataFrame) -> Quantities:
+    """The quantities of some rows of a spec of one formula."""
+    spec = evaluated.specs[number]
+    ((_, formula),) = spec.formulas
+    return quantities_of(kind, spec, formula, rows, evaluated)
 
 
 def _of_values_alone(
@@ -231,7 +256,10 @@ class _Methods:
             if forms[number] is None and _is_paired(spec, rows, options):
                 paired.append(number)
                 forms[number] = _of_pairs(evaluated, spec, options)
+            if tally.design is not None and rows.is_empty():
+                continue
             if forms[number] is None or any(_is_drawn(spec, part) for part in parts):
+                _refuse_under_design(tally, spec)
                 drawn.append(number)
             if forms[number] is None and options.interval == "auto" and has_bands(spec):
                 in_bands.append(number)
@@ -333,7 +361,10 @@ def _with_bands(
 def _kind_of(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> Kind:
     """The kind of error that the values of a metric of one formula have."""
     ((_, formula),) = spec.formulas
-    return (_kind(tally, formula, rows["estimator"][0], options) if len(rows) else None) or "estimated"
+    kind = _kind(tally, formula, rows["estimator"][0], options) if len(rows) else None
+    if kind is None and len(rows):
+        _refuse_under_design(tally, spec)
+    return kind or "estimated"
 
 
 def _without_ends_of_distances(table: pl.DataFrame, specs: Sequence[MetricSpec], options: Options) -> pl.DataFrame:
@@ -427,8 +458,24 @@ def _families(
     return families, references
 
 
+def _refuse_under_design(tally: Tally, spec: MetricSpec) -> None:
+    """Refuse the interval of a metric that needs replicates of rows, which no design of a survey gives."""
+    if tally.design is None:
+        return
+    way_out = "leave `interval=` out, or ask for the others alone"
+    if spec.aggregate is not None:
+        way_out += "; `compare_groups` compares each group with a reference"
+    msg = f"There is no interval of {spec.name} by the design of a survey: {way_out}."
+    raise ArgumentError(msg)
+
+
 def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> Kind | None:
     """The kind of error that the values of a formula have in closed form, if any."""
+    if tally.design is not None:
+        if options.interval not in {"auto", "analytic"}:
+            msg = f'`interval={options.interval!r}` knows no `design`: take `interval="auto"`.'
+            raise ArgumentError(msg)
+        return "smooth" if is_smooth(formula, estimator, tally) else None
     clustered = any(key.column.name != BLOCK for key in tally.clusters)
     if options.interval in {"bootstrap", "bayes"}:
         return None
@@ -493,7 +540,12 @@ def _is_beside_rest(
 ) -> bool:
     """Check whether groups are compared with the mean of all others, or of all rows, of which nothing is left out."""
     several = len(spec.formulas) > 1 or (rows[LEVEL] != NO_LEVEL).any()
-    if not aggregate.contexts or aggregate.signed or (several and aggregate.across != "worst"):
+    if (
+        tally.design is not None
+        or not aggregate.contexts
+        or aggregate.signed
+        or (several and aggregate.across != "worst")
+    ):
         return False
     if any(key.column.name != BLOCK for key in tally.clusters):
         return False

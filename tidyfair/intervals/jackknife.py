@@ -22,6 +22,7 @@ from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL, ROWS, Table, pooled, sums_of
 from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.survey import has_survey_error, survey_errors
 from tidyfair.intervals.unseen_rows import (
     Unseen,
     counts_all_events,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.evaluation.evaluator import Evaluator
     from tidyfair.evaluation.group_index import GroupIndex
+    from tidyfair.intervals.survey import SurveyErrors
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
     from tidyfair.specs.segments import Array, Floats, Integers
@@ -70,18 +72,28 @@ class SharedClusters:
     """Clusters of groups, those of a group one after the other, by labels."""
     group: Integers
     cluster: Integers
+    sign: Floats | None = None
+    """-1 where products are subtracted, as those of the means of strata are; None where none are."""
 
     def of(self, groups: Integers, labels: Integers) -> Correlations:
         """The correlations of the values of some groups, and labels of these."""
         import numpy as np
 
-        first, last = (np.searchsorted(self.group, groups, side=side) for side in ("left", "right"))
-        sizes = last - first
-        row = np.repeat(np.arange(len(groups)), sizes)
-        unit = np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        row, unit = _runs_of(self.group, groups)
         label = labels[row] if self.influence.shape[1] > 1 else 0
         _, cluster = np.unique(self.cluster[unit], return_inverse=True)
-        return Correlations(np.nan_to_num(self.influence[unit, label]), row, cluster, len(groups))
+        influence = np.nan_to_num(self.influence[unit, label])
+        return Correlations(influence, row, cluster, len(groups), None if self.sign is None else self.sign[unit])
+
+
+def _runs_of(ordered: Integers, values: Integers) -> tuple[Integers, Integers]:
+    """The indices at which each of some values is in an array in order, after the index of the value."""
+    import numpy as np
+
+    first, last = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
+    sizes = last - first
+    row = np.repeat(np.arange(len(values)), sizes)
+    return row, np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +105,15 @@ class Correlations:
     """The value that an influence is on."""
     cluster: Integers
     rows: int
+    sign: Floats | None = None
+    """-1 where products are subtracted; None where none are."""
     _with: dict[int, Floats] = field(default_factory=dict[int, "Floats"], repr=False)
+
+    def at(self, values: Integers) -> Correlations:
+        """The correlations of some of the values, by their indices."""
+        row, unit = _runs_of(self.row, values)
+        sign = None if self.sign is None else self.sign[unit]
+        return Correlations(self.influence[unit], row, self.cluster[unit], len(values), sign)
 
     def between(self, one: Integers, other: Integers) -> Floats:
         """The correlations of pairs of values."""
@@ -113,8 +133,9 @@ class Correlations:
             start, end = np.searchsorted(self.row, [value, value + 1])
             of_cluster = np.zeros(int(self.cluster.max(initial=-1)) + 1)
             of_cluster[self.cluster[start:end]] = self.influence[start:end]
-            products = np.bincount(self.row, self.influence * of_cluster[self.cluster], self.rows)
-            self._with[value] = products.clip(-1, 1)
+            products = self.influence * of_cluster[self.cluster]
+            signed = products if self.sign is None else products * self.sign
+            self._with[value] = np.bincount(self.row, signed, self.rows).clip(-1, 1)
         return self._with[value]
 
 
@@ -142,7 +163,9 @@ class Deviations:
 
 
 def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
-    """Check whether values of a formula have standard errors by leaving out rows of a tally."""
+    """Check whether values of a formula have standard errors by leaving out rows of a tally, or by its design."""
+    if tally.design is not None:
+        return has_survey_error(formula, tally)
     if formula.influence is not None:
         return estimator in ONE_LABEL and tally.rows is not None
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
@@ -184,6 +207,8 @@ def _deviations(
     evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
 ) -> Deviations:
     """The deviations of the values of a formula in the groups of a `by`."""
+    if tally.design is not None:
+        return _of_survey(survey_errors(evaluator, tally, formula, estimator, by), scale)
     if formula.influence is not None:
         return _of_read_rows(evaluator, tally, formula, estimator, by, scale)
     table = Table.of(formula, estimator)
@@ -203,6 +228,16 @@ def _deviations(
         shared = SharedClusters(deviations.influence, index.of_cell[units.example], cluster)
         return replace(deviations, shared=shared)
     return _of_label_rows(evaluator, table, formula, estimator, index, scale)
+
+
+def _of_survey(errors: SurveyErrors, scale: Scale) -> Deviations:
+    """Deviations by the design of a survey."""
+    import numpy as np
+
+    shared = SharedClusters(errors.influence, errors.group, errors.unit, errors.sign)
+    with np.errstate(invalid="ignore"):
+        spread = errors.error * scale.slope(errors.value)
+    return Deviations(errors.value, errors.error, spread, errors.freedom, {}, shared=shared)
 
 
 def _of_read_rows(

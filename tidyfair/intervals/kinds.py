@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.jackknife import CELLS
-from tidyfair.intervals.quantities import Areas, Estimated, MadeOfShares, OfShare, Shares, Smooth, Weighted
+from tidyfair.intervals.quantities import (
+    Areas,
+    Estimated,
+    Linearized,
+    MadeOfShares,
+    OfShare,
+    Replicated,
+    Shares,
+    Smooth,
+    Weighted,
+)
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import rising_share_of, sum_of_shares_of
+from tidyfair.specs.survey_designs import SurveyDesign
 from tidyfair.tallies.tally import BLOCK
 
 if TYPE_CHECKING:
@@ -83,6 +94,11 @@ def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: E
         "freedom": column("freedom"),
         "scale": Scale.of(formula, spec.range_of(name)),
     }
+    design = evaluated.evaluator.tally.design
+    if design is not None:
+        correlations = _correlations(spec, formula, rows, evaluated)
+        of_design = Linearized if isinstance(design, SurveyDesign) else Replicated
+        return of_design(**fields, correlations=correlations, method=design.interval_method)
     counts = {cell: column(cell) for cell in CELLS}
     has_counts = not any(map(math.isnan, counts["tp"].tolist()))
     if len(rows) and has_counts and rows["estimator"][0] in ONE_LABEL:

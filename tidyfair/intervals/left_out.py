@@ -16,6 +16,7 @@ import polars as pl
 
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.intervals.resampling import DRAW, MOST_CELLS, in_order, kept_keys, placed
+from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.tally import BLOCK, LABELS, Key
@@ -164,7 +165,7 @@ def _columns(tally: Tally, names: Sequence[str]) -> list[Column]:
 def _runs(count: int, size: int) -> Iterator[tuple[int, int]]:
     """Runs of replicates of so many cells that fit into memory."""
     step = max(1, MOST_CELLS // max(1, size))
-    for start in range(0, count, step):
+    for start in in_progress(range(0, count, step), "leaving out rows"):
         yield start, min(start + step, count)
 
 

@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from tidyfair.errors import ArgumentError
 from tidyfair.intervals.proportions import difference_limits
+from tidyfair.intervals.shares import share_of
+from tidyfair.specs.contrasts import Contrast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.quantities import Quantities
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.formulas import Formula
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -23,6 +28,7 @@ __all__: list[str] = []
 
 Scale: TypeAlias = Literal["difference", "ratio", "odds_ratio"]
 """Ways to compare two values."""
+SCALES = ("difference", "ratio", "odds_ratio")
 EQUALITY = {"difference": 0.0, "ratio": 1.0, "odds_ratio": 1.0}
 """The value of equal groups."""
 _FARTHEST = 40.0
@@ -43,6 +49,36 @@ class Family:
     quantities: Quantities
 
 
+def scale_of(aggregate: Aggregate | None) -> Scale:
+    """The scale on which an aggregate compares two groups; differences where it has none."""
+    return "ratio" if isinstance(aggregate, Contrast) and aggregate.is_relative else "difference"
+
+
+def check_scale(name: str, formula: Formula, ends: tuple[float, float], scale: Scale) -> None:
+    """Refuse scales that the values of a metric do not have."""
+    low, _ = ends
+    if scale == "ratio" and -math.inf < low < 0:
+        msg = f'{name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
+        raise ArgumentError(msg)
+    if scale == "odds_ratio" and share_of(formula) is None:
+        msg = f'{name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
+        raise ArgumentError(msg)
+
+
+def check_positive(family: Family, scale: Scale) -> None:
+    """Refuse ratios of values below 0."""
+    values = family.quantities.value
+    if scale == "difference" or not (values < 0).any():
+        return
+    index = int((values < 0).argmax())
+    name, group = family.rows["name"][0], family.rows["text"][index]
+    msg = (
+        f"{name}: a ratio compares values above 0, and that of the group {group!r} is {values[index]:.4g}; "
+        'take differences, `scale="difference"`.'
+    )
+    raise ArgumentError(msg)
+
+
 def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
     """Values compared with others; nan where there is no number."""
     import numpy as np
@@ -57,6 +93,13 @@ def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
 
 def pair_limits(family: Quantities, one: Any, other: Any, z: float, scale: Scale) -> Limits:
     """Limits of the comparisons of pairs of groups, which are given by their indices."""
+    return _limits(family, one, other, family.correlation_of(one, other), z, scale)
+
+
+def _limits(
+    family: Quantities, one: Any, other: Any, correlation: Floats | Literal[0], z: float | Floats, scale: Scale
+) -> Limits:
+    """Limits of pairs with some correlations, at so many standard errors, for all groups or for each of its own."""
     import numpy as np
 
     if scale == "ratio":
@@ -64,81 +107,85 @@ def pair_limits(family: Quantities, one: Any, other: Any, z: float, scale: Scale
         if ends is not None:
             return ends
     value, (low, high) = _on_scale(family, z, scale)
-    correlation = family.correlation_of(one, other)
     ends = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation)
     with np.errstate(over="ignore"):
         return ends if scale == "difference" else (np.exp(ends[0]), np.exp(ends[1]))
 
 
-def _on_scale(family: Quantities, z: float, scale: Scale) -> tuple[Floats, Limits]:
+def _on_scale(family: Quantities, z: float | Floats, scale: Scale) -> tuple[Floats, Limits]:
     """The values on the scale on which differences are taken, and their limits."""
     import numpy as np
 
     if scale == "difference":
         return family.value, family.limits(z)
     if scale == "odds_ratio":
-        return _logits(family, z)
+        return family.logits(z)
     value, (low, high) = family.logarithms(z)
     # a limit below 0 is one of 0: the quotient has no bound on its side
     return value, (np.where(np.isnan(low), -np.inf, low), high)
 
 
-def _logits(family: Quantities, z: float) -> tuple[Floats, Limits]:
-    """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
+def p_values(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:
+    """The probabilities at which intervals of pairs just hold equality: the p-values that agree with their limits."""
     import numpy as np
 
-    low, high = family.limits(z)
-    share = np.where(family.value <= 0, high / 2, np.where(family.value >= 1, (1 + low) / 2, family.value))
-    with np.errstate(divide="ignore"):
-        value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
-    return value, (np.minimum(lower, value), np.maximum(upper, value))
+    statistic = family.ratio_statistic(one, other) if scale == "ratio" else None
+    if statistic is None:
+        statistic = _standard_errors(family, one, other, scale)
+    return np.array([math.erfc(number / math.sqrt(2)) for number in statistic.tolist()])
 
 
-def p_value(family: Quantities, one: int, other: int, scale: Scale) -> float:
-    """The probability at which the interval of a pair just holds equality: the p-value that agrees with its limits."""
+def _standard_errors(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:
+    """The standard errors at which the limits of pairs just hold equality."""
     import numpy as np
 
-    pair, equality = family.at(np.array([one, other])), EQUALITY[scale]
-    first, second = np.array([0]), np.array([1])
-    known = pair.ratio_statistic(first, second) if scale == "ratio" else None
-    if known is not None:
-        return math.erfc(float(known[0]) / math.sqrt(2))
+    # the groups of each pair are searched at standard errors of their own
+    sides, equality = family.at(np.concatenate([one, other])), EQUALITY[scale]
+    first = np.arange(len(one))
+    second, correlation = first + len(one), family.correlation_of(one, other)
 
-    def distance(z: float) -> float:
-        """The distance of the nearer limit from equality, which is above 0 while the interval excludes equality."""
-        low, high = pair_limits(pair, first, second, z, scale)
-        return max(float(low[0]) - equality, equality - float(high[0]))
+    def distance(z: Floats) -> Floats:
+        """The distance of the nearer limit from equality, which is above 0 while an interval excludes equality."""
+        low, high = _limits(sides, first, second, correlation, np.concatenate([z, z]), scale)
+        return np.where(equality - high > low - equality, equality - high, low - equality)
 
-    return math.erfc(_root(distance) / math.sqrt(2))
+    return _roots(distance, len(one))
 
 
-def _root(distance: Callable[[float], float]) -> float:
-    """The standard errors at which a falling distance is 0, by false position (Illinois); nan where it is none."""
-    inside, outside = _NEAREST, _FARTHEST
+def _roots(distance: Callable[[Floats], Floats], count: int) -> Floats:
+    """The standard errors at which falling distances are 0, by false position (Illinois); nan where they are none."""
+    import numpy as np
+
+    inside, outside = np.full(count, _NEAREST), np.full(count, _FARTHEST)
     above, below = distance(inside), distance(outside)
-    if math.isnan(above) or above <= 0:
-        return above if math.isnan(above) else 0.0
-    if below > 0:
-        return math.inf
-    moved = 0
-    while outside - inside > _PRECISION:
-        is_finite = math.isfinite(below)
-        middle = (inside * below - outside * above) / (below - above) if is_finite else (inside + outside) / 2
+    root = np.full(count, np.nan)
+    root[above <= 0], root[(above > 0) & (below > 0)] = 0.0, np.inf
+    searched = (above > 0) & ~(below > 0)
+    # 1 where the inner end moved last, -1 where the outer one did
+    moved = np.zeros(count)
+    while searched.any():
+        is_finite = np.isfinite(below)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            secant = (inside * below - outside * above) / (below - above)
+        middle = np.where(is_finite & searched, secant, (inside + outside) / 2)
         value = distance(middle)
-        if abs(value) <= _PRECISION * abs(above):
-            return middle
+        is_inside, is_hit = value > 0, np.abs(value) <= _PRECISION * np.abs(above)
+        root = np.where(searched & is_hit, middle, root)
+        searched &= ~is_hit
         # the end that stays a second time counts half, so that it moves, too
-        if value > 0:
-            inside, above, below = middle, value, below / 2 if moved > 0 and is_finite else below
-            moved = 1
-        else:
-            outside, below, above = middle, value, above / 2 if moved < 0 else above
-            moved = -1
-    return (inside + outside) / 2
+        halved_below = np.where((moved > 0) & is_finite, below / 2, below)
+        halved_above = np.where(moved < 0, above / 2, above)
+        inside, outside = np.where(is_inside, middle, inside), np.where(is_inside, outside, middle)
+        above, below = np.where(is_inside, value, halved_above), np.where(is_inside, halved_below, value)
+        moved = np.where(is_inside, 1, -1)
+        is_near = outside - inside <= _PRECISION
+        root = np.where(searched & is_near, (inside + outside) / 2, root)
+        searched &= ~is_near
+    return root
 
 
 def method_of(family: Quantities, scale: Scale) -> str:
     """The name of the method of the limits of pairs."""
     if scale == "odds_ratio":
-        return "mover"
+        return family.odds_ratio_method
     return family.difference_method if scale == "difference" else family.ratio_method

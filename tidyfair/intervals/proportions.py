@@ -28,6 +28,10 @@ _MOST_SUMMED = 30
 _WIDEST_STUDENT = 1e9
 _DIGITS_OF_FREEDOM = 6
 _HALVINGS_STUDENT = 200
+_LEAST_TAIL = 2**-53
+"""The least probability beyond quantiles that numbers near 1 can show."""
+_MOST_STEPS = 30
+_SHORT_STEP, _LONGEST_STEP, _FARTHEST_START = 1e-13, 50.0, 8.0
 _WHOLE = 1e-6
 _WIDEST = 50.0
 """The largest logarithm of a ratio that is searched for."""
@@ -41,7 +45,7 @@ def z_value(level: float) -> float:
     return NormalDist().inv_cdf(min((1 + level) / 2, 1 - 2**-53))
 
 
-def wilson(share: Floats, rows: Floats, z: float) -> Limits:
+def wilson(share: Floats, rows: Floats, z: float | Floats) -> Limits:
     """The shares that a score test does not reject (Wilson, 1927)."""
     import numpy as np
 
@@ -143,7 +147,7 @@ def score_difference(one: Floats, rows: Floats, other: Floats, other_rows: Float
     return _root(statistic, observed, ends[0], z), _root(statistic, observed, ends[1], z)
 
 
-def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
+def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float | Floats) -> Limits:
     """The ratios that a score test does not reject (Miettinen and Nurminen, 1985)."""
     import numpy as np
 
@@ -241,7 +245,7 @@ def on_logits(value: Floats, error: Floats, z: float | Floats) -> Limits:
     """Limits that are symmetric on the scale of logits, for quantities between 0 and 1."""
     import numpy as np
 
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         logit, half = np.log(value / (1 - value)), z * error / (value * (1 - value))
         return 1 / (1 + np.exp(half - logit)), 1 / (1 + np.exp(-half - logit))
 
@@ -251,31 +255,27 @@ def student(level: float, freedom: int) -> float:
     return _student(z_value(level), freedom)
 
 
-def student_limits(z: float, freedom: Floats) -> Floats:
+def student_limits(z: float | Floats, freedom: Floats) -> Floats:
     """The standard errors of Student's t that hold as much as `z` of a normal distribution; nan without freedom."""
     import numpy as np
 
     known = np.round(np.where(np.isfinite(freedom), freedom, 0), _DIGITS_OF_FREEDOM)
-    distinct, index = np.unique(known, return_inverse=True)
-    factors = np.array([_student(z, number) if number >= 1 else math.nan for number in distinct.tolist()])[index]
+    if isinstance(z, np.ndarray):
+        factors = _students(z, known)
+    else:
+        distinct, index = np.unique(known, return_inverse=True)
+        factors = np.array([_student(z, number) if number >= 1 else math.nan for number in distinct.tolist()])[index]
     return np.where(np.isposinf(freedom), z, factors)
 
 
 @lru_cache(maxsize=4096)
 def _student(z: float, freedom: float) -> float:
+    """The quantile of Student's t that holds as much as `z` of a normal distribution."""
     whole = int(freedom)
     if whole < freedom <= _MOST_SUMMED:
-        # between whole numbers it is nearly a line in one over the degrees of freedom
-        above = (1 / whole - 1 / freedom) / (1 / whole - 1 / (whole + 1))
-        return (1 - above) * _student(z, whole) + above * _student(z, whole + 1)
+        return _between(freedom, whole, _student(z, whole), _student(z, whole + 1))
     if freedom > _MOST_SUMMED:
-        # the expansion of Cornish and Fisher (1937)
-        v = freedom
-        parts = (
-            (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-            (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-        )  # fmt: skip
-        return z + sum(part / v**power for power, part in enumerate(parts, start=1))
+        return _expanded(z, freedom)
     level = math.erf(z / math.sqrt(2))
     low, high = z, _WIDEST_STUDENT
     for _ in range(_HALVINGS_STUDENT):
@@ -285,6 +285,85 @@ def _student(z: float, freedom: float) -> float:
         else:
             high = middle
     return (low + high) / 2
+
+
+def _students(z: Floats, freedom: Floats) -> Floats:
+    """The same for numbers of standard errors and of freedom in pairs; nan with less than one degree of freedom."""
+    import numpy as np
+
+    factors = np.full(len(z), math.nan)
+    many, few = freedom > _MOST_SUMMED, (freedom >= 1) & (freedom <= _MOST_SUMMED)
+    factors[many] = _expanded(z[many], freedom[many])
+    whole = np.floor(freedom[few]).astype(np.int64)
+    factors[few] = _students_of_whole(z[few], whole)
+    between = np.flatnonzero(few)[whole < freedom[few]]
+    if len(between):
+        below = np.floor(freedom[between]).astype(np.int64)
+        above = _students_of_whole(z[between], below + 1)
+        factors[between] = _between(freedom[between], below, factors[between], above)
+    return factors
+
+
+def _between(freedom: Any, whole: Any, below: Any, above: Any) -> Any:
+    """The quantile between those of whole degrees of freedom: nearly a line in one over the degrees of freedom."""
+    share = (1 / whole - 1 / freedom) / (1 / whole - 1 / (whole + 1))
+    return (1 - share) * below + share * above
+
+
+def _expanded(z: Any, freedom: Any) -> Any:
+    """The quantile of many degrees of freedom by the expansion of Cornish and Fisher (1937)."""
+    parts = (
+        (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )  # fmt: skip
+    return z + sum(part / freedom**power for power, part in enumerate(parts, start=1))
+
+
+def _students_of_whole(z: Floats, freedom: Floats) -> Floats:
+    """The quantiles of few whole degrees of freedom, by Newton's method.
+
+    The logarithm of what is beyond a quantile is a concave function of its logarithm, so that steps cannot go astray.
+    """
+    import numpy as np
+
+    tail = np.array([math.erfc(number / math.sqrt(2)) for number in z.tolist()]).clip(_LEAST_TAIL)
+    factor = np.array([_height_of_student(number) for number in freedom.tolist()])
+    coefficients = _coefficients_of_student()[freedom]
+    powers = np.arange(_MOST_SUMMED // 2)
+    is_odd, t = freedom % 2 == 1, z.clip(max=_FARTHEST_START)
+    for _ in range(_MOST_STEPS):
+        angle = np.arctan(t / np.sqrt(freedom))
+        sine, square = np.sin(angle), np.cos(angle) ** 2
+        total: Any = sine * np.einsum("ij,ij->i", coefficients, square[:, None] ** powers)
+        within: Any = np.where(is_odd, 2 / math.pi * (angle + np.cos(angle) * total), total)
+        beyond: Any = (1 - within).clip(_LEAST_TAIL / 2)
+        step = np.log(beyond / tail) * beyond / (t * factor * square ** ((freedom + 1) / 2))
+        t = np.minimum(t * np.exp(step.clip(-1, _LONGEST_STEP)), _WIDEST_STUDENT)
+        if np.abs(step).max(initial=0) < _SHORT_STEP:
+            break
+    return t
+
+
+@lru_cache(maxsize=64)
+def _height_of_student(freedom: int) -> float:
+    """The density of the distance from 0 of Student's t, at 0."""
+    height = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    return 2 * math.exp(height) / math.sqrt(freedom * math.pi)
+
+
+@lru_cache(maxsize=1)
+def _coefficients_of_student() -> Floats:
+    """The coefficients of the sums of `_within`, by degrees of freedom and by power."""
+    import numpy as np
+
+    coefficients = np.zeros((_MOST_SUMMED + 1, _MOST_SUMMED // 2))
+    for freedom in range(2, _MOST_SUMMED + 1):
+        term = 1.0
+        for number in range(freedom // 2):
+            coefficients[freedom, number] = term
+            first = 2 * number + (2 if freedom % 2 else 1)
+            term *= first / (first + 1)
+    return coefficients
 
 
 def _within(t: float, freedom: int) -> float:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+from tidyfair.intervals.jackknife import Correlations
 from tidyfair.intervals.proportions import (
     area,
     clopper_pearson,
@@ -19,6 +20,7 @@ from tidyfair.intervals.proportions import (
     z_value,
 )
 from tidyfair.intervals.shares import at_share
+from tidyfair.specs.survey_designs import ReplicateWeights, SurveyDesign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidyfair.intervals.jackknife import Correlations
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.scales import Scale
     from tidyfair.intervals.shares import Share
@@ -57,6 +58,9 @@ class Quantities(ABC):
     difference_method: ClassVar[str]
     """The name of the method for the difference of two groups."""
     ratio_method: ClassVar[str]
+    odds_ratio_method: ClassVar[str] = "mover"
+    method_of_ranges: ClassVar[str] = "pairwise"
+    """The name of the method for the largest distance of several groups."""
     value: Floats
     error: Floats
     """The standard error."""
@@ -77,8 +81,8 @@ class Quantities(ABC):
         """The names of the methods of `limits`."""
 
     @abstractmethod
-    def limits(self, z: float) -> Limits:
-        """Limits of all quantities, at so many standard errors of a normal distribution."""
+    def limits(self, z: float | Floats) -> Limits:
+        """Limits of all quantities, at so many standard errors of a normal distribution, or at as many as each has."""
 
     def alone(self, z: float) -> Limits:
         """Limits of all quantities, each by itself and not to be compared."""
@@ -108,7 +112,7 @@ class Quantities(ABC):
     def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:  # noqa: ARG002 - shares have them
         return self.alone(z_value(level)), self.methods
 
-    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; a value of 0 counts as half of its upper limit."""
         import numpy as np
 
@@ -116,6 +120,22 @@ class Quantities(ABC):
         value = np.where(self.value > 0, self.value, upper / 2)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
+
+    def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
+        """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
+        import numpy as np
+
+        low, high = self.limits(z)
+        share = np.where(self.value <= 0, high / 2, np.where(self.value >= 1, (1 + low) / 2, self.value))
+        with np.errstate(divide="ignore"):
+            value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
+        return value, (np.minimum(lower, value), np.maximum(upper, value))
+
+    def error_of_ratio(self, one: Any, other: Any) -> Floats:  # noqa: ARG002 - those of surveys have one
+        """The standard errors of the ratios of groups; nan where limits of ratios do not rest on one."""
+        import numpy as np
+
+        return np.full(len(one), np.nan)
 
     def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Array, Array]:
         """Deviations of estimates from the truth by chance, `times` over, and their estimated variances.
@@ -155,7 +175,7 @@ class Quantities(ABC):
         """The correlation of the values of groups by chance; 0 where they are independent."""
         return 0
 
-    def ratio_limits(self, one: Any, other: Any, z: float) -> Limits | None:  # noqa: ARG002 - shares have them
+    def ratio_limits(self, one: Any, other: Any, z: float | Floats) -> Limits | None:  # noqa: ARG002 - shares have them
         """Limits of the ratio of two groups; None if they follow from those of the logarithms."""
         return None
 
@@ -168,7 +188,7 @@ def _of_groups(value: object, groups: Array) -> Any:
     """The part of a field of quantities that is about some groups."""
     import numpy as np
 
-    if isinstance(value, Quantities):
+    if isinstance(value, Quantities | Weighted | Correlations):
         return value.at(groups)
     if isinstance(value, tuple):
         return tuple(_of_groups(part, groups) for part in cast("tuple[object, ...]", value))
@@ -185,7 +205,11 @@ class Weighted:
     rows: Floats
     even: Floats
 
-    def left_of(self, effective: Floats, z: float) -> Floats:
+    def at(self, groups: Array) -> Weighted:
+        """The rows of some groups, by their indices."""
+        return Weighted(self.rows[groups], self.even[groups])
+
+    def left_of(self, effective: Floats, z: float | Floats) -> Floats:
         """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
 
         Korn and Graubard (1998), Confidence intervals for proportions with small expected number of positive counts.
@@ -227,7 +251,7 @@ class Shares(Quantities):
         """The names of the methods of `limits`."""
         return ["wilson"] * len(self)
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all shares."""
         return wilson(self.value, self._rows_at(z), z)
 
@@ -235,7 +259,7 @@ class Shares(Quantities):
         """Limits of all shares, each by itself."""
         return corrected_wilson(self.value, self._rows_at(z), z)
 
-    def _rows_at(self, z: float) -> Floats:
+    def _rows_at(self, z: float | Floats) -> Floats:
         """The effective rows for limits at so many standard errors."""
         return self.rows if self.weighted is None else self.weighted.left_of(self.rows, z)
 
@@ -244,7 +268,7 @@ class Shares(Quantities):
             return clopper_pearson(self.value, self.rows, level), ["clopper_pearson"] * len(self)
         return super()._limits_at(level, exact=exact)
 
-    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; zero counts get a continuity correction of half a row."""
         import numpy as np
 
@@ -302,13 +326,19 @@ class Shares(Quantities):
         variance /= rows
         return away, variance
 
-    def ratio_limits(self, one: Any, other: Any, z: float) -> Limits:
+    def ratio_limits(self, one: Any, other: Any, z: float | Floats) -> Limits:
         """Limits of the ratio of two shares by their score (Miettinen and Nurminen, 1985)."""
-        rows = self._rows_at(z)
-        return score_ratio(self.value[one], rows[one], self.value[other], rows[other], z)
+        import numpy as np
 
-    def ratio_statistic(self, one: Any, other: Any) -> Floats:
+        rows = self._rows_at(z)
+        of_pairs = np.broadcast_to(z, rows.shape)[one]
+        return score_ratio(self.value[one], rows[one], self.value[other], rows[other], of_pairs)
+
+    def ratio_statistic(self, one: Any, other: Any) -> Floats | None:
         """The statistic of the score test of equal shares, which the limits of their ratio invert."""
+        if self.weighted is not None:
+            # the rows that limits are of depend on the level
+            return None
         return score_of_equality(self.value[one], self.rows[one], self.value[other], self.rows[other])
 
 
@@ -340,7 +370,7 @@ class Areas(Quantities):
         """The names of the methods of `limits`."""
         return ["delong" if normal else "newcombe" for normal in self._normal()]
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all areas."""
         import numpy as np
 
@@ -399,7 +429,7 @@ class Smooth(Quantities):
         """The names of the methods of `limits`."""
         return [self.method] * len(self)
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all values, which include these."""
         import numpy as np
 
@@ -428,6 +458,61 @@ class Smooth(Quantities):
         return lower, np.where(infinite, np.where(known, self.centre, self.scale.high), upper)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Surveyed(Smooth):
+    """Values from a survey: each has limits on its scale, and comparisons have those of their standard errors."""
+
+    def limits(self, z: float | Floats) -> Limits:
+        """Limits of all values that are as far from them on either side, to be compared."""
+        half = student_limits(z, self.freedom) * self.error
+        return self.value - half, self.value + half
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all values, each by itself."""
+        return super().limits(z)
+
+    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+        """The logarithms and their limits, by the errors of logarithms."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.log(self.value)
+            half = student_limits(z, self.freedom) * self.error / self.value
+        return value, (value - half, value + half)
+
+    def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
+        """The logits of shares and their limits, by the errors of logits."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.log(self.value / (1 - self.value))
+            half = student_limits(z, self.freedom) * self.error / (self.value * (1 - self.value))
+        return value, (value - half, value + half)
+
+    def error_of_ratio(self, one: Any, other: Any) -> Floats:
+        """The standard error of the ratio of two groups."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, second = (self.error[side] / self.value[side] for side in (one, other))
+            square = first**2 + second**2 - 2 * self.correlation_of(one, other) * first * second
+            return np.abs(self.value[one] / self.value[other]) * np.sqrt(square.clip(0))
+
+
+class Linearized(Surveyed):
+    """The same with linearised errors."""
+
+    difference_method = ratio_method = odds_ratio_method = SurveyDesign.interval_method
+    method_of_ranges = f"{SurveyDesign.interval_method}, pairwise"
+
+
+class Replicated(Surveyed):
+    """The same with errors from replicate weights."""
+
+    difference_method = ratio_method = odds_ratio_method = ReplicateWeights.interval_method
+    method_of_ranges = f"{ReplicateWeights.interval_method}, pairwise"
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MadeOfShares(Smooth):
     """Sums of shares of different rows, with limits from those of the shares (MOVER: Donner and Zou, 2012)."""
@@ -440,7 +525,7 @@ class MadeOfShares(Smooth):
         """The names of the methods of `limits`."""
         return ["mover"] * len(self)
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all sums."""
         return self._from_shares([share.limits(z) for share in self.shares])
 
@@ -472,7 +557,7 @@ class OfShare(Smooth):
         """The names of the methods of `limits`."""
         return ["wilson"] * len(self)
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all values."""
         return self._at(self.shares.limits(z))
 
@@ -512,14 +597,14 @@ class Estimated(Quantities):
 
         return np.hypot(self.error, np.fmax(self.below, self.above))
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all values."""
         import numpy as np
 
         below, above = (np.hypot(self.error, side) for side in (self.below, self.above))
         return self.value - z * below, self.value + z * above
 
-    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits."""
         import numpy as np
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError
+from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
@@ -93,7 +94,7 @@ def redrawn(
     keys, names = kept_keys(tally, by)
     draw = f"k{len(keys)}"
     step = max(1, _MOST_DRAWN // max(1, len(cells)))
-    for start in range(0, times, step):
+    for start in in_progress(range(0, times, step), "resampling"):
         count = min(step, times - start)
         drawn = _drawn(cells, groups, count, random, method)
         rows = np.tile(np.arange(len(cells)), count)
@@ -139,7 +140,7 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
     draw = f"k{len(keys)}"
     order = [*renamed.values(), draw, *labels, *columns]
     step = max(1, min(MOST_CELLS // max(1, size), MOST_CELLS // max(1, count)))
-    for start in range(0, times, step):
+    for start in in_progress(range(0, times, step), "resampling"):
         draws = min(step, times - start)
         times_drawn = _drawn_evenly(count, draws, random).astype(float)
         drawn = (times_drawn @ sums_of_clusters.reshape(count, size * len(sums))).reshape(draws * size, len(sums))
@@ -196,7 +197,7 @@ def drawn_rows(
     sizes = np.bincount(stratum) if len(rows) else np.zeros(1, dtype=np.int64)
     size, start = sizes[stratum[order]], (np.cumsum(sizes) - sizes)[stratum[order]]
     step = max(1, MOST_CELLS // max(1, len(rows)))
-    for first in range(0, times, step):
+    for first in in_progress(range(0, times, step), "resampling"):
         draws = min(step, times - first)
         if own and len(rows):
             count = int(cluster.max()) + 1

@@ -109,7 +109,7 @@ class _GroupsAndRests(Quantities):
         """The ends between which limits lie."""
         return self._groups.bounds
 
-    def limits(self, z: float) -> Limits:
+    def limits(self, z: float | Floats) -> Limits:
         """Limits of all quantities."""
         import numpy as np
 

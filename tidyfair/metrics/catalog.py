@@ -166,6 +166,18 @@ def comparison_named(name: str) -> GroupwiseFactory | None:
     return None
 
 
+def metric_named(name: str) -> Metric | None:
+    """The metric of the catalogue of that name.
+
+    >>> metric_named("sens").range
+    (0, 1)
+    """
+    for metric in _metrics():
+        if metric.name == name:
+            return metric
+    return None
+
+
 def source_of(function: Callable[..., object]) -> str:
     """A function as it is executed, without decorators, docstring and comments for tools."""
     source = inspect.getsource(function)

@@ -1,249 +1,219 @@
-"""Charts of altair from tables of plain columns: dots, strips, lines, heat maps, two models side by side.
+"""Charts of altair from tables of plain columns: what all of them share.
 
 Columns have internal names, so that no name of the user becomes a path or an expression of Vega. Texts are visible and
 open no tag: what draws a picture ends at a control character that XML forbids, and notebooks get a chart as part of a
-script.
+script. Everything is laid out by the width of the whole picture.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
+from tidyfair.reports.layout import Axis, fitting, shortened, text_width, wrapped
+from tidyfair.reports.theme import FONT, LIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__: list[str] = []
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C6D31")
-"""After Okabe and Ito (2008): told apart by the colour-blind too."""
-GREY = "#7F7F7F"
 MOST_PANELS, MOST_POINTS = 30, 5_000
-_GOOD, _BAD, _OPEN = ("#009E73", "circle"), ("#D55E00", "cross"), ("#B07800", "diamond")
-_OF_GATES = {"pass": _GOOD, "fail": _BAD, "not enough evidence": _OPEN}
-_OF_MONITORS = {"within": _GOOD, "above the limit": _BAD, "below the limit": _BAD, "undecided": _OPEN}
-"""The colour and the shape of verdicts."""
-_WIDTH, _ROW = 360, 26
-_HALF = 210
-"""The width and the height of panels of which two stand side by side."""
+WIDTH, LEAST_WIDTH, NARROW = 640, 240, 480
+"""The usual width of a whole picture, the least, and that below which labels stand above their rows."""
+TEXT, SMALL, HEADING, TITLE = 12, 11, 12, 15
+"""Sizes of letters."""
+INK, MUTED, RULE = LIGHT["ink"], LIGHT["muted"], LIGHT["rule"]
+ACCENT, BACKGROUND = LIGHT["accent"], LIGHT["background"]
+GAP, COLUMN_GAP = 12, 28
+"""Pixels between labels and panels, and between panels."""
 _LETTERS = 200
-_NAMED = 2
-"""The number of metrics or features that a title names."""
+_LEGEND_ROW = 20
+_BOLD = 1.12
+"""Letters in bold are so much wider."""
+_MARGIN = 9
+"""Pixels at the right of a picture, for letters that are wider than they were taken for."""
 
 
 @dataclass(frozen=True)
 class Picture:
     """A chart without its title, its description in words, and its notes."""
 
-    chart: Any
-    title: str
+    draw: Callable[[float], Any]
+    """The chart of a width."""
+    titles: Sequence[str]
+    """The title, and shorter ones for narrow pictures."""
     alt: str
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
 
-    def finished(self, title: str | None) -> Any:
+    def finished(self, title: str | None, width: float) -> Any:
         """The chart with its title, and its description for those who do not see it."""
-        text, alt = _short(without_tags(title or self.title)), without_tags(self.alt)
-        notes = [_short(without_tags(note)) for note in self.notes]
-        chart = self.chart.properties(
-            title={"text": text, "anchor": "start", "subtitle": notes}, description=f"{text}. {alt}"
+        texts = [short(without_tags(text)) for text in (self.titles if title is None else [title])]
+        inner = width - _MARGIN
+        lines = fitting(texts, inner / _BOLD, TITLE) if title is None else wrapped(texts[0], inner / _BOLD, TITLE)
+        notes = "; ".join(short(without_tags(note)) for note in self.notes if note)
+        heading: dict[str, Any] = {"text": lines if len(lines) > 1 else lines[0]}
+        if notes:
+            heading["subtitle"] = wrapped(notes, inner, TEXT)
+        chart = self.draw(inner).properties(
+            title=heading, description=f"{texts[0]}. {without_tags(self.alt)}", usermeta={"width": width}
         )
-        return chart.configure_view(stroke=None).configure_axis(labelLimit=220, titleFontWeight="normal")
+        return _themed(chart)
 
 
-def dots(table: pl.DataFrame, title: str, notes: list[tuple[bool, str]], *, shares: bool = False) -> Picture:
-    """A dot for each row, with its interval, a dashed limit, and what is expected behind it.
+def _themed(chart: Any) -> Any:
+    """A chart with the colours and letters of all pictures."""
+    text = {"labelFont": FONT, "titleFont": FONT}
+    return chart.configure(
+        background=LIGHT["background"],
+        font=FONT,
+        padding={"left": 1, "top": 1, "right": 1, "bottom": 4},
+        title={
+            "anchor": "start", "frame": "bounds", "font": FONT, "subtitleFont": FONT, "fontSize": TITLE,
+            "fontWeight": 600, "color": INK, "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5,
+            "subtitleLineHeight": 16, "lineHeight": 19, "offset": 14,
+        },
+        view={"stroke": None},
+        axis={
+            **text, "domain": False, "ticks": False, "gridColor": RULE, "gridWidth": 1, "labelColor": MUTED,
+            "labelFontSize": SMALL, "labelPadding": 6, "titleColor": MUTED, "titleFontSize": SMALL,
+            "titleFontWeight": "normal", "titlePadding": 6,
+        },
+        text={"font": FONT},
+    )  # fmt: skip
 
-    Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, `limit`, `expected_lower` and
-    `expected_upper`, `verdict`, and `why` there is no value. Notes are shown if their first part is true.
-    """
-    alt = altair()
-    table = unique_names(drawable(table), "what", "panel")
-    scale = alt.Scale(domain=[0, 1]) if shares else alt.Scale(zero=False, nice=True)
-    base = alt.Chart(table).encode(y=_rows_of(alt))
+
+@dataclass(frozen=True)
+class Plane:
+    """Where a panel has its values: the ends of both axes, and how many pixels they are long."""
+
+    x: Axis
+    top: float
+    bottom: float
+    width: float
+    height: float
+    title: str | None = None
+    """The title of the horizontal axis, which has no ticks where it is of names."""
+    y: Axis | None = None
+    """The vertical axis, where it is not of rows."""
+
+    def across(self, alt: Any, field: str) -> Any:
+        """The horizontal encoding of a column."""
+        ticks = list(self.x.ticks)
+        axis = alt.Axis(values=ticks, format=self.x.format, title=self.title, labelFlush=4) if ticks else None
+        return alt.X(f"{field}:Q", axis=axis, scale=alt.Scale(domain=[self.x.low, self.x.high], nice=False, zero=False))
+
+    def down(self, alt: Any, field: str) -> Any:
+        """The vertical encoding of a column."""
+        scale = alt.Scale(domain=[self.bottom, self.top], nice=False, zero=False)
+        shown = alt.Axis(values=list(self.y.ticks), format=self.y.format, title=None) if self.y else None
+        return alt.Y(f"{field}:Q", axis=shown, scale=scale)
+
+    def x_at(self, pixels: pl.Expr) -> pl.Expr:
+        """The value at a number of pixels from the left."""
+        return self.x.low + pixels / self.width * (self.x.high - self.x.low)
+
+    def y_at(self, pixels: pl.Expr) -> pl.Expr:
+        """The value at a number of pixels from above."""
+        return self.top + pixels / self.height * (self.bottom - self.top)
+
+
+def written(
+    alt: Any,
+    text: str,
+    x: float,
+    y: float,
+    *,
+    limit: float,
+    colour: str = MUTED,
+    size: int = SMALL,
+    bold: bool = False,
+    align: str = "left",
+) -> list[Any]:
+    """A text at a point of a panel, in pixels."""
+    table = pl.DataFrame({"text": [shortened(text, limit, size)]})
+    mark = alt.Chart(table).mark_text(
+        align=align, baseline="alphabetic", color=colour, fontSize=size, fontWeight=600 if bold else "normal"
+    )
+    texts = mark.encode(x=alt.XValue(x), y=alt.YValue(y), text=alt.Text("text:N"))
+    # headings stand where there are no lines
+    return [texts] if bold else on_border(texts)
+
+
+def on_border(texts: Any) -> list[Any]:
+    """Texts on a border in the colour of the page, so that lines behind them do not cross them."""
+    behind = texts.copy(deep=False)
+    behind.mark = behind.mark.copy(deep=False)
+    behind.mark.stroke, behind.mark.strokeWidth, behind.mark.strokeJoin = BACKGROUND, 4, "round"
+    return [behind, texts]
+
+
+def heading(alt: Any, text: str, x: float, y: float, limit: float) -> list[Any]:
+    """The heading of a panel."""
+    return written(alt, text, x, y, limit=limit / _BOLD, colour=INK, size=HEADING, bold=True)
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend."""
+
+    label: str
+    colour: str
+    shape: str = "circle"
+    opacity: float = 1
+
+
+def legend_of(keys: Sequence[Key], width: float) -> tuple[pl.DataFrame, float]:
+    """The entries of a legend with their points in pixels, from the top left, and its height."""
+    rows: list[dict[str, Any]] = []
+    x = y = 0.0
+    for key in keys:
+        label = shortened(key.label, width - 20, TEXT)
+        length = 16 + text_width(label, TEXT)
+        if x and x + length > width:
+            x, y = 0.0, y + _LEGEND_ROW
+        point = {"x": x + 5, "end": x + 16, "y": y + 8}
+        rows.append({"series": label, "colour": key.colour, "shape": key.shape, "opacity": key.opacity, **point})
+        x += length + 18
+    return pl.DataFrame(rows), y + _LEGEND_ROW
+
+
+def legend(alt: Any, keys: Sequence[Key], plane: Plane, x: float, y: float, width: float) -> list[Any]:
+    """A legend beside or above a panel: its left and lower end are pixels of the panel."""
+    if not keys:
+        return []
+    table, height = legend_of(keys, width)
+    table = table.with_columns(
+        plane.x_at(pl.col("x") + x).alias("x"),
+        plane.x_at(pl.col("end") + x).alias("end"),
+        plane.y_at(pl.col("y") + y - height).alias("y"),
+    )
     layers: list[Any] = []
-    if "expected_lower" in table.columns:
-        band = base.mark_bar(color=GREY, opacity=0.35, height=_ROW - 8)
-        layers.append(band.encode(x=alt.X("expected_lower:Q", scale=scale, title=None), x2="expected_upper:Q"))
-    if "limit" in table.columns:
-        tick = base.mark_tick(color=GREY, thickness=2, size=_ROW - 4, strokeDash=[3, 2])
-        layers.append(tick.encode(x=alt.X("limit:Q", scale=scale, title=None)))
-    marks = _marks(alt, table)
-    if "lower" in table.columns:
-        rule = base.mark_rule(size=2).encode(color=marks["color"])
-        layers.append(rule.encode(x=alt.X("lower:Q", scale=scale, title=None), x2="upper:Q"))
-    x = alt.X("estimate:Q", scale=scale, title=None)
-    layers.append(base.mark_point(filled=True, size=90, opacity=1).encode(x=x, tooltip=_tooltip(alt, table), **marks))
-    if "why" in table.columns:
-        reason = base.mark_text(align="left", color=GREY, fontStyle="italic")
-        layers.append(reason.encode(x=alt.value(4), text="why:N"))
-    chart = _facetted(alt, alt.layer(*layers), table)
-    shown = [note for is_shown, note in notes if is_shown]
-    subtitle = ("; ".join(shown),) if shown else ()
-    return Picture(chart, title, described(table, "estimate", "what"), subtitle)
+    # a short line has no area that could be filled
+    for is_line in (False, True):
+        part = table.filter((pl.col("shape") == "stroke") == is_line)
+        if part.is_empty():
+            continue
+        size = {"size": 130, "strokeWidth": 2.5} if is_line else {"size": 75}
+        points = alt.Chart(part).mark_point(filled=not is_line, **size)
+        encoded = points.encode(
+            x=plane.across(alt, "x"),
+            y=plane.down(alt, "y"),
+            color=alt.Color("colour:N", scale=None, legend=None),
+            shape=alt.Shape("shape:N", scale=None, legend=None),
+            opacity=alt.Opacity("opacity:Q", scale=None, legend=None),
+        )
+        layers.append(encoded)
+    texts = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT)
+    layers.append(texts.encode(x=plane.across(alt, "end"), y=plane.down(alt, "y"), text=alt.Text("series:N")))
+    return layers
 
 
-def _marks(alt: Any, table: pl.DataFrame) -> dict[str, Any]:
-    """The colour and the shape of dots, by their verdicts where there are any."""
-    if "verdict" not in table.columns:
-        return {"color": alt.value(COLOURS[0]), "shape": alt.value("circle")}
-    is_of_monitors = table["verdict"].is_in(list(_OF_MONITORS)).any()
-    marks = _OF_MONITORS if is_of_monitors else _OF_GATES
-    colours, shapes = zip(*marks.values(), strict=True)
-    scale_of_colours = alt.Scale(domain=list(marks), range=list(colours))
-    scale_of_shapes = alt.Scale(domain=list(marks), range=list(shapes))
-    return {
-        "color": alt.Color("verdict:N", title="verdict", scale=scale_of_colours),
-        "shape": alt.Shape("verdict:N", title="verdict", scale=scale_of_shapes),
-    }
-
-
-def strips(table: pl.DataFrame, title: str) -> Picture:
-    """A tick for each outer group, and a dot for their mean.
-
-    Columns: `panel`, `what`, `outer`, `estimate`, and the `mean`, null where it means nothing.
-    """
-    alt = altair()
-    table = drawable(table)
-    base = alt.Chart(table).encode(y=_rows_of(alt))
-    across = alt.X("estimate:Q", title=None, scale=alt.Scale(zero=False, nice=True))
-    ticks = base.mark_tick(color=COLOURS[0], thickness=2, opacity=0.7).encode(x=across, tooltip=_tooltip(alt, table))
-    layers, notes = [ticks], ["each tick is one of them"]
-    if table["mean"].count():
-        mean = base.mark_point(color=COLOURS[1], filled=True, size=80, opacity=1)
-        layers.append(mean.encode(x=alt.X("mean:Q", title=None)))
-        without = "; none of disparities, to each of which chance adds" if table["mean"].has_nulls() else ""
-        notes.append(f"dot: the mean of those that have a value{without}")
-    chart = _facetted(alt, alt.layer(*layers), table)
-    return Picture(chart, title, described(table, "estimate", "what"), ("; ".join(notes),))
-
-
-def lines(
-    table: pl.DataFrame, x: str, y: str, title: str, *notes: str, diagonal: str | None = None, at: float | None = None
-) -> Picture:
-    """A line for each series, in panels of their own where there are more than colours.
-
-    Columns: `panel`, `series`, `x`, `y`, and the `rows` of points where they are of several.
-    """
-    alt = altair()
-    table = drawable(table)
-    if table["series"].n_unique() > len(COLOURS):
-        several = table["panel"].n_unique() > 1
-        # the series first, because long titles are cut off
-        both = pl.format("{}: {}", "series", "panel") if several else pl.col("series")
-        table = table.with_columns(both.alias("panel"), pl.lit("").alias("series"))
-    data = table.with_row_index("order")
-    base = alt.Chart(data).encode(x=alt.X("x:Q", title=x), y=alt.Y("y:Q", title=y), tooltip=_tooltip(alt, table))
-    if table["series"].n_unique() > 1:
-        base = base.encode(color=_colour(alt, "series", table))
-    layers: list[Any] = [base.mark_line(strokeWidth=2).encode(order="order:Q")]
-    if "rows" in table.columns:
-        size = alt.Size("rows:Q", legend=None, scale=alt.Scale(rangeMin=10, rangeMax=150))
-        layers.append(base.mark_point(filled=True, opacity=0.8).encode(size=size))
-        notes = (*notes, "the larger a dot, the more rows")
-    mark: Any = alt.Chart(data).mark_rule(color=GREY, strokeDash=[4, 4])
-    if diagonal:
-        layers.insert(0, mark.encode(x=alt.datum(0), y=alt.datum(0), x2=alt.datum(1), y2=alt.datum(1)))
-        notes = (diagonal, *notes)
-    if at is not None:
-        layers.insert(0, mark.encode(x=alt.datum(at)))
-        notes = (f"dashed: {at:g}", *notes)
-    chart = _facetted(alt, alt.layer(*layers), table, height=_HALF)
-    return Picture(chart, title, described(table, "y", "series"), notes)
-
-
-def heat_map(table: pl.DataFrame, title: str, row: str, column: str) -> Picture:
-    """Two features crossed, a value in a cell.
-
-    Columns: `panel`, `row`, `column`, `estimate` and `rows`.
-    """
-    alt = altair()
-    table = unique_names(drawable(table), "row", "panel", "column")
-    base = alt.Chart(table).encode(
-        x=alt.X("column:N", title=_short(without_tags(column)), sort=None, axis=alt.Axis(labelAngle=0, orient="top")),
-        y=alt.Y("row:N", title=_short(without_tags(row)), sort=None),
-        tooltip=_tooltip(alt, table),
-    )
-    finite = table.filter(pl.col("estimate").is_finite())
-    ends = (pl.col("estimate").min() + pl.col("estimate").max()).fill_null(0)
-    middle = float(finite.select(ends).item()) / 2
-    cells = base.mark_rect().encode(
-        color=alt.Color("estimate:Q", title="value", scale=alt.Scale(scheme="cividis", reverse=True))
-    )
-    texts = base.mark_text().encode(
-        text=alt.Text("estimate:Q", format=".2f"),
-        color=alt.condition(f"datum.estimate > {middle}", alt.value("white"), alt.value("black")),
-    )
-    chart = _facetted(alt, alt.layer(cells, texts), table, height=40 * table["row"].n_unique())
-    return Picture(chart, title, described(table, "estimate", "row", "column"))
-
-
-def side_by_side(table: pl.DataFrame, title: str, names: tuple[str, str]) -> Picture:
-    """Two values of each row joined by a line, and their difference with its interval beside them.
-
-    Columns: `panel`, `what`, the two values `one` and `other`, `change`, `lower` and `upper`.
-    """
-    alt = altair()
-    _check_size(table)
-    table = unique_names(drawable(table), "what", "panel")
-    models = table.unpivot(["one", "other"], index=["panel", "what"], variable_name="model", value_name="estimate")
-    models = models.with_columns(pl.col("model").replace_strict({"one": names[0], "other": names[1]}))
-    size = {"width": _HALF, "height": alt.Step(_ROW)}
-    panels: list[Any] = []
-    for panel in table["panel"].unique(maintain_order=True):
-        values = _values_of_models(alt, models.filter(panel=panel).drop("panel"), names)
-        changes = _changes(alt, table.filter(panel=panel).drop("panel"))
-        left = values.properties(title={"text": panel, "anchor": "start"}, **size)
-        right = changes.properties(title={"text": "change", "anchor": "start"}, **size)
-        panels.append(alt.hconcat(left, right))
-    notes = (f"change: {names[1]} less {names[0]}, with its interval",)
-    return Picture(alt.vconcat(*panels), title, described(table, "change", "what"), notes)
-
-
-def _values_of_models(alt: Any, values: pl.DataFrame, names: tuple[str, str]) -> Any:
-    """The values of two models as points joined by a line."""
-    x = alt.X("estimate:Q", title=None, scale=alt.Scale(zero=False, nice=True))
-    base = alt.Chart(values).encode(x=x, y=_rows_of(alt))
-    points = base.mark_point(filled=True, size=80, opacity=1).encode(
-        color=_colour(alt, "model", values),
-        tooltip=_tooltip(alt, values),
-        shape=alt.Shape("model:N", title=None, sort=None, scale=alt.Scale(domain=list(names))),
-    )
-    return alt.layer(base.mark_line(color=GREY).encode(detail="what:N"), points)
-
-
-def _changes(alt: Any, changes: pl.DataFrame) -> Any:
-    """Changes between two models with their intervals, and a line at no change."""
-    base = alt.Chart(changes).encode(y=alt.Y("what:N", sort=None, axis=None))
-    zero = base.mark_rule(color=GREY, strokeDash=[3, 2]).encode(x=alt.datum(0))
-    interval = base.mark_rule(size=2, color=COLOURS[2]).encode(x=alt.X("lower:Q", title=None), x2="upper:Q")
-    points = base.mark_point(filled=True, size=80, opacity=1, color=COLOURS[2])
-    return alt.layer(zero, interval, points.encode(x=alt.X("change:Q", title=None), tooltip=_tooltip(alt, changes)))
-
-
-def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = None) -> Any:
-    """A panel for each part of the table: two side by side if their rows are the same, else one below the other."""
-    _check_size(table)
-    panels = table["panel"].n_unique()
-    alike = True
-    if "what" in table.columns:
-        rows_of_panels = table.group_by("panel").agg(pl.col("what"))["what"]
-        alike = rows_of_panels.n_unique() == 1
-    narrow = panels > 1 and alike
-    size = {"width": _HALF if narrow else _WIDTH, "height": height or alt.Step(_ROW)}
-    if panels == 1:
-        return layers.properties(**size)
-    header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelFontSize=12, labelLimit=size["width"])
-    order = table["panel"].unique(maintain_order=True).to_list()
-    facet = alt.Facet("panel:N", title=None, sort=order, header=header)
-    columns = 2 if narrow else 1
-    chart = layers.properties(**size).facet(facet, columns=columns)
-    scale_of_rows = "shared" if alike else "independent"
-    return chart.resolve_scale(x="independent", y=scale_of_rows)
-
-
-def _check_size(table: pl.DataFrame) -> None:
+def check_size(table: pl.DataFrame) -> None:
     """Refuse a chart that is too large to be read."""
     sizes = {"points": (len(table), MOST_POINTS), "panels": (table["panel"].n_unique(), MOST_PANELS)}
     for what, (size, most) in sizes.items():
@@ -252,12 +222,26 @@ def _check_size(table: pl.DataFrame) -> None:
             raise ArgumentError(msg)
 
 
+def in_grid(alt: Any, panels: Sequence[Any], columns: int, rows_apart: float) -> Any:
+    """Panels as one chart, row by row."""
+    if len(panels) == 1:
+        return panels[0]
+    return alt.concat(*panels, columns=columns, spacing={"row": rows_apart, "column": COLUMN_GAP})
+
+
+def columns_of(panels: int, width: float, least: float) -> int:
+    """The number of panels side by side: as many as have room, and no fuller row than needed."""
+    most = max(1, int((width + COLUMN_GAP) // (least + COLUMN_GAP)))
+    rows = -(-panels // most)
+    return -(-panels // rows)
+
+
 def drawable(table: pl.DataFrame) -> pl.DataFrame:
     """A table whose texts are visible, short, and open no tag."""
-    return visible_texts(table, lambda text: _short(without_tags(text)))
+    return visible_texts(table, lambda text: short(without_tags(text)))
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     """A text without its middle, if it is too long for a chart."""
     if len(text) <= _LETTERS:
         return text
@@ -271,36 +255,29 @@ def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
     return table.with_columns(pl.when(repeats > 0).then(pl.format("{} [{}]", name, repeats + 1)).otherwise(name))
 
 
-def _rows_of(alt: Any) -> Any:
-    """The axis of rows, one for each text in `what`, in their order."""
-    return alt.Y("what:N", title=None, sort=None, axis=alt.Axis(grid=True, gridDash=[1, 3]))
-
-
-def _colour(alt: Any, name: str, table: pl.DataFrame) -> Any:
-    """A colour for each value of a column, in their order."""
-    values = table[name].unique(maintain_order=True).to_list()
-    scale = alt.Scale(domain=values, range=COLOURS[: len(values)])
-    return alt.Color(f"{name}:N", title=None, sort=None, scale=scale)
-
-
-def _tooltip(alt: Any, table: pl.DataFrame) -> list[Any]:
-    """All columns of a row."""
-    tooltip: list[Any] = []
-    for name, dtype in table.schema.items():
-        if name == "panel" and table["panel"].n_unique() == 1:
+def tooltip(alt: Any, table: pl.DataFrame, names: Mapping[str, str]) -> list[Any]:
+    """What a reader is shown of a row, under names for people."""
+    shown: list[Any] = []
+    for name, title in names.items():
+        if name not in table.columns or (name == "panel" and table["panel"].n_unique() == 1):
             continue
-        if dtype.is_numeric():
-            tooltip.append(alt.Tooltip(f"{name}:Q", format=",.4~r"))
+        if table.schema[name].is_numeric():
+            shown.append(alt.Tooltip(f"{name}:Q", title=title, format=",.4~r"))
         else:
-            tooltip.append(alt.Tooltip(f"{name}:N"))
-    return tooltip
+            shown.append(alt.Tooltip(f"{name}:N", title=title))
+    return shown
 
 
-def named(names: pl.Series) -> str:
-    """The distinct names, as a title: the first ones, and how many more there are."""
-    values = names.unique(maintain_order=True).to_list()
-    title = ", ".join(values[:_NAMED])
-    return f"{title} and {len(values) - _NAMED} more" if len(values) > _NAMED else title
+def number_text(value: float | None) -> str:
+    """A value as it is written beside a mark; nothing where there is none."""
+    if value is None:
+        return ""
+    if value in (float("inf"), float("-inf")):
+        return "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
+    for least, decimals in ((1_000, 0), (10, 1)):
+        if abs(value) >= least:
+            return f"{value:z,.{decimals}f}"
+    return f"{value:z.3f}"
 
 
 def described(table: pl.DataFrame, value: str, *keys: str) -> str:

@@ -1,14 +1,17 @@
 """Results to be shared: tables of results, and an audit as one page that opens anywhere.
 
-It needs great_tables, altair and vl-convert-python: `pip install 'tidyfair[report]'`.
+It needs altair and vl-convert-python: `pip install 'tidyfair[report]'`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short
@@ -18,29 +21,33 @@ from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
 from tidyfair.inference.permutation_test import DisparityTest, disparity_test
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.progress import in_progress
+from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
+from tidyfair.reports.findings import features_in_words, of_feature, of_gate
+from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
-    call_of,
+    GroupValues,
     definitions,
-    how_to_repeat,
+    facts_of,
     left_out,
     of_data,
     of_disparities,
     of_groups,
     of_scores,
-    question,
+    of_verdicts,
+    without_constant,
 )
-from tidyfair.reports.tables import Section, need_packages
+from tidyfair.reports.style import STYLE
 from tidyfair.specs.arguments import string
 from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import polars as pl
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.audits.usual_metrics import Feature
+    from tidyfair.reports.findings import FeatureFinding
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Treatment
     from tidyfair.tallies.tally import Tally
@@ -49,6 +56,8 @@ __all__ = ["Report", "report"]
 
 _OF_TESTS = {"pos_label", "labels", "na_rm"}
 """The options that tests take; they decide the others for themselves."""
+_MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
+"""Draws of tests, and how many counts of groups are drawn altogether."""
 _UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
 """Options with which rows are not exchangeable, so that there is no exact test."""
 
@@ -58,24 +67,31 @@ class Report:
     """An audit to be read by others: texts, tables and figures, as one file; made by `report`."""
 
     title: str
+    opening: tuple[Content, ...]
+    """What was audited, the verdicts, the findings, and the picture that shows them."""
     parts: tuple[Section, ...]
 
     def html(self) -> str:
         """One page that needs nothing else: no scripts, no network."""
-        body = "".join(part.html(index) for index, part in enumerate(self.parts))
+        sections = "".join(part.html() for part in in_progress(self.parts, "drawing the report"))
         title = as_html(self.title)
+        links = [f'<li><a href="#{part.anchor}">{as_html(part.heading)}</a></li>' for part in self.parts]
         return (
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
-            f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n"
-            "</html>\n"
+            f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n"
+            f"{html_of(self.opening[:1], 'facts')}\n</header>\n"
+            f'<div class="opening">\n{html_of(self.opening[1:], "opening")}\n</div>\n'
+            f'<nav class="contents" aria-label="Contents">\n<ol>{"".join(links)}</ol>\n</nav>\n'
+            f"{sections}</main>\n</body>\n</html>\n"
         )
 
     def markdown(self) -> str:
         """The same texts and tables in Markdown, for a model card; figures become tables."""
-        parts = [part.markdown() for part in self.parts]
-        return f"# {as_text(self.title)}\n\n" + "".join(parts)
+        sections = "".join(part.markdown() for part in self.parts)
+        links = " \N{MIDDLE DOT} ".join(f"[{part.heading}](#{part.anchor})" for part in self.parts)
+        return f"# {as_text(self.title)}\n\n{markdown_of(self.opening)}\n\n{links}\n\n{sections}"
 
     def save(self, file: str | Path) -> Path:
         """Write an HTML page, or Markdown, by the suffix of the file.
@@ -117,6 +133,9 @@ def report(
     metrics: Metric | GroupwiseMetric | MetricSet | None = None,
     gate: Gate | None = None,
     title: str = "Audit of predictions",
+    model: str | None = None,
+    dataset: str | None = None,
+    date: str | None = None,
     min_n: int = LEAST_ROWS,
     min_share: float = 0.0,
     unknown: Treatment = "apart",
@@ -135,6 +154,9 @@ def report(
             there are any, or of numbers.
         gate: A gate made by `check`: its verdicts are part of the report.
         title: The heading.
+        model: The model that was audited, as the page names it.
+        dataset: The data that it was audited on.
+        date: The date of the audit; the page has no other, so that the same call gives the same page.
         min_n: Values of groups of fewer rows are not shown, and disparities not taken over them, so that no headline
             rests on a handful of people. What is hidden can still be worked out where totals are known.
         min_share: Disparities are not taken over groups with a smaller share of the rows.
@@ -158,6 +180,9 @@ def report(
     options = {name: value for name, value in options.items() if value is not None}
     compared = Groups.read("report", min_n, min_share, unknown, unknown_values)
     string("title", title)
+    for name, text in (("model", model), ("dataset", dataset), ("date", date)):
+        if text is not None:
+            string(name, text)
     need_packages()
     source = open_frame(data, options.get("group_by"))
     if source.group_by:
@@ -166,36 +191,104 @@ def report(
     chosen = None if metrics is None else metric_set(metrics)
     judges = _limited(gate, compared)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
-    features = by if isinstance(by, list) else [by]
-    audit = UsualMetrics.of(features, kind, metrics=chosen, groups=compared)
+    audit = UsualMetrics.of(by if isinstance(by, list) else [by], kind, metrics=chosen, groups=compared)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
     tally = audit.everything(*judged).tally(data, truth, estimate, **counting)
     _check_tally(tally)
     audit.results.run.check_occurs(tally, Options(**reading))
-    results = audit.results.compute(tally, explain=True, **reading)
-    groups = audit.groups.compute_by_group(tally, **reading)
+    computed = Computed.of(
+        audit, tally, reading, judges, tests=_UNTESTED.isdisjoint(options), chosen=chosen is not None
+    )
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
-    tested = worst = None
-    if _is_plain(tally, results) and _UNTESTED.isdisjoint(options):
-        tested, worst = _test(audit, tally, reading)
-    verdicts = _verdicts(judges, tally, reading) if judges else None
-    confidence = gate.confidence if gate else 1
     own = {"by": by, "metrics": metrics, "gate": gate, "unknown": None if unknown == "apart" else unknown}
     own |= {"min_n": None if min_n == LEAST_ROWS else min_n, "min_share": min_share or None}
     own |= {"unknown_values": unknown_values and list(unknown_values)}
+    own |= {"model": model, "dataset": dataset, "date": date}
+    values = GroupValues(computed.groups, computed.worst, min_n)
+    level = reading.get("conf_level", 0.95)
+    findings = [of_feature(one, audit.parities, computed.results, computed.groups, level) for one in audit.bys]
+    clearest = _clearest(findings)
+    features = {one.text: one for one in audit.bys}
     sections = [
-        Section("The question", question(audit, tally, reading, results)),
-        Section("The data", of_data(audit, tally, min_n)),
-        Section("Each group", of_groups(groups, worst, min_n)),
-        Section("Disparities", of_disparities(results, tested, verdicts, confidence)),
+        of_disparities(computed.results, computed.tested, audit, level),
+        of_groups(values, findings, clearest.by if clearest.metric else None),
         *of_scores(audit, tally, data, call, min_n),
-        Section("What was left out", left_out(tally, results, groups, min_n, na_rm=reading.get("na_rm", True))),
-        Section("Definitions", (definitions(audit),)),
+        of_data(audit, tally, min_n),
+        left_out(tally, computed.results, computed.groups, features, min_n, na_rm=reading.get("na_rm", True)),
+        definitions(audit),
         how_to_repeat(call_of({"truth": truth, "estimate": estimate, **own, **options})),
     ]
-    return Report(title, tuple(sections))
+    opening: list[Content] = [facts_of(audit, tally, reading, {"Model": model, "Data": dataset, "Date": date})]
+    opening += _verdicts_of(gate, computed.verdicts, audit)
+    opening.append(Findings(tuple(one.finding for one in findings)))
+    opening += _main_figure(values, clearest)
+    return Report(title, tuple(opening), tuple(sections))
+
+
+def _verdicts_of(gate: Gate | None, verdicts: pl.DataFrame | None, audit: UsualMetrics) -> list[Content]:
+    """The verdicts of a gate, and the numbers behind them."""
+    if gate is None or verdicts is None:
+        return []
+    judged = [metric.by for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
+    words = features_in_words([*audit.bys, *judged])
+    return [of_gate(gate, verdicts, words), of_verdicts(verdicts, words, gate.confidence)]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The numbers of an audit."""
+
+    results: pl.DataFrame
+    groups: pl.DataFrame
+    tested: pl.DataFrame | None
+    worst: pl.DataFrame | None
+    verdicts: pl.DataFrame | None
+
+    @classmethod
+    def of(
+        cls, audit: UsualMetrics, tally: Tally, reading: dict[str, Any], gate: Gate | None, *, tests: bool, chosen: bool
+    ) -> Computed:
+        """The values, disparities, tests and verdicts of a tally."""
+        results = audit.results.compute(tally, explain=True, **reading)
+        groups = audit.groups.compute_by_group(tally, **reading)
+        tested = worst = None
+        if tests and _is_plain(tally, results):
+            tested, worst = _test(audit, tally, reading, _draws(groups))
+        if not chosen:
+            # an average over labels that is the same for all data is none that anybody asked for
+            rates = [metric for metric in audit.results if isinstance(metric, Metric)]
+            results, groups = without_constant(results, rates), without_constant(groups, rates)
+        verdicts = _verdicts(gate, tally, reading) if gate else None
+        own = [name for name in groups.columns if name.startswith(".")]
+        return cls(results, groups.select(own), tested, worst, verdicts)
+
+
+def _clearest(findings: Sequence[FeatureFinding]) -> FeatureFinding:
+    """The clearest finding, which the page shows; a feature is read more easily than two that are crossed."""
+    clear = [finding for finding in findings if finding.evidence > 0]
+    fewest = min((len(finding.by.columns) for finding in clear), default=0)
+    simple = [finding for finding in clear if len(finding.by.columns) == fewest]
+    return max(simple or findings, key=lambda finding: finding.evidence)
+
+
+def _main_figure(values: GroupValues, clearest: FeatureFinding) -> list[Content]:
+    """The picture of the clearest finding: the values of the groups that differ most."""
+    if clearest.metric is None:
+        return []
+    shown = values.values.filter((pl.col(".by") == clearest.by.text) & (pl.col(".n") >= values.min_n))
+    return [] if shown.is_empty() else [values.leading_figure(clearest.by, shown, clearest.metric)]
+
+
+def need_packages() -> None:
+    """Say what to install, before anything is counted."""
+    try:
+        for name in ("altair", "vl_convert"):
+            import_module(name)
+    except ModuleNotFoundError as error:
+        msg = f"Reports are made by altair and vl-convert-python: pip install 'tidyfair[report]' ({error})."
+        raise ArgumentError(msg) from error
 
 
 def _by_step(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -253,27 +346,33 @@ def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
     return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
 
 
+def _draws(groups: pl.DataFrame) -> int:
+    """The number of draws of tests: as usual, or fewer where there are many groups, each of which is drawn."""
+    most = groups.group_by(".metric", ".by").len()["len"].max()
+    return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN // int(str(most or 1))))
+
+
 def _test(
-    audit: UsualMetrics, tally: Tally, reading: Mapping[str, Any]
+    audit: UsualMetrics, tally: Tally, reading: Mapping[str, Any], draws: int
 ) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
     """The tests of disparities, and the search of the worst groups, as far as the audit has metrics for them."""
     options = {name: value for name, value in reading.items() if name in _OF_TESTS}
-    tests, search = _tests(audit), _search_of_worst(audit)
+    tests, search = _tests(audit, draws), _search_of_worst(audit, draws)
     tested = None if tests is None else tests.compute(tally, **options)
     worst = None if search is None else search.compute(tally, **options)
     return tested, worst
 
 
-def _tests(audit: UsualMetrics) -> DisparityTest | None:
+def _tests(audit: UsualMetrics, draws: int) -> DisparityTest | None:
     """The permutation test of disparities, for metrics where it is exact."""
     rates: list[GroupwiseMetric] = []
     for parity in audit.parities:
         if parity.kind == "class" and not parity.aggregate.direction_is_unknown:
             rates.append(parity)
-    return disparity_test(*rates) if rates else None
+    return disparity_test(*rates, times=draws) if rates else None
 
 
-def _search_of_worst(audit: UsualMetrics) -> WorstGroups | None:
+def _search_of_worst(audit: UsualMetrics, draws: int) -> WorstGroups | None:
     """The search of the worst groups, by the rates that have a good side."""
     of_all_rows = {metric.name for metric in audit.results if isinstance(metric, Metric)}
     judged: list[GroupwiseMetric] = []
@@ -282,7 +381,7 @@ def _search_of_worst(audit: UsualMetrics) -> WorstGroups | None:
             continue
         if all(_is_error_rate(metric) and metric.name in of_all_rows for metric in parity.metrics):
             judged.append(parity)
-    return worst_groups(*judged) if judged else None
+    return worst_groups(*judged, times=draws) if judged else None
 
 
 def _is_error_rate(metric: Metric) -> bool:
@@ -290,19 +389,5 @@ def _is_error_rate(metric: Metric) -> bool:
     return share_of(metric.definition) is not None and metric.definition.reads == frozenset({"truth", "estimate"})
 
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Content security policy: a browser may show the page, and nothing else."""
-_STYLE = """
-:root { color-scheme: light; }
-body { margin: 0; background: #fff; color: #222; font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 66rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.8rem; line-height: 1.2; }
-h2 { font-size: 1.3rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
-.table { overflow-x: auto; margin: 1rem 0; }
-.table .gt_table { margin-left: 0 !important; }
-figure { margin: 1.5rem 0; }
-figure { overflow-x: auto; }
-img { max-width: max(100%, 30rem); height: auto; }
-pre { overflow-x: auto; background: #f4f4f4; padding: 0.8rem; }
-@media print { section { break-inside: avoid; } }
-"""

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from dataclasses import replace
-from importlib.metadata import version
-from platform import python_version
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, ColumnError, Status
+from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.inference.gates import Gate
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.metrics import fairness
-from tidyfair.metrics.catalog import comparison_named
+from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.reports.plots import autoplot
+from tidyfair.metrics.titles import in_prose, title_of
+from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
+from tidyfair.reports.findings import feature_in_words, group_in_words, nearest_end, percent, reason
 from tidyfair.reports.tables import (
     NOTHING,
-    Code,
-    Figure,
-    Section,
-    Table,
+    WORSE,
     as_p_value,
     groups_side_by_side,
-    one_below_the_other,
     rounded,
     too_few,
+    with_interval,
 )
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.contrasts import difference
@@ -41,9 +34,11 @@ from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.audits.usual_metrics import UsualMetrics
+    from tidyfair.reports.findings import FeatureFinding
+    from tidyfair.reports.tables import Note
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
@@ -54,91 +49,404 @@ _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 _OF_CURVES = ("truth", "probs", "pos_label", "labels", "case_weights")
 _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
+MANY_GROUPS = 20
+"""The number of groups above which only the lowest and the highest are drawn."""
+_USUAL_LEVEL = 0.05
+"""The level of tests."""
+_EXTREMES = 6
+"""The number of lowest, and of highest groups that are drawn of many."""
+_MOST_PANELS = 9
+"""The number of metrics that are drawn beside each other."""
+_MOST_LABELS = 6
+"""The number of labels that are columns of a table."""
+_FEW_DISPARITIES = 8
+"""The number of disparities above which their table is folded, beside the picture of them."""
+_FEW_ROWS = 12
+"""The number of groups above which their sizes are folded."""
+_MOST_ROWS = 24
+"""The number of rows above which a table is folded."""
 
 
-def question(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], results: pl.DataFrame) -> tuple[Any, ...]:
-    """The question, and the answer in words."""
+def facts_of(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], given: Mapping[str, str | None]) -> Facts:
+    """What was audited."""
+    facts = [(label, text) for label, text in given.items() if text is not None]
+    facts.append(("Predictions", _predictions(tally, options)))
+    if (cut := tally.cut) is not None:
+        at = "one for each group" if cut.groups else f"{cut.values[0]:g}"
+        facts.append((f"Decision {cut.option.replace('_', ' ')}", at))
+    facts.append(("Features", "; ".join(map(feature_in_words, audit.bys))))
+    rows = f"{int(tally.cells['n'].sum()):,}"
+    if tally.weights is not None:
+        rows += f", weighted by {tally.weights.name}"
+    facts.append(("Rows", rows))
+    return Facts(tuple(facts))
+
+
+def _predictions(tally: Tally, options: Mapping[str, Any]) -> str:
+    """The columns of predictions and truth, and the event."""
     columns: list[str] = []
     if tally.estimate is not None:
-        columns.append(f"the predictions {tally.estimate.name!r}")
+        columns.append(tally.estimate.name)
     if tally.scores is not None:
-        columns.append(f"the scores {tally.scores.columns[0].name!r}")
-    predictions = " and ".join(columns)
-    of_truth = f" of {tally.truth.name!r}" if tally.truth else ""
-    features = ", ".join(by.text for by in audit.bys)
-    sentences = [f"How good are {predictions}{of_truth}, for whom, and how far apart are the groups of {features}?"]
+        columns += [f"{column.name} (scores)" for column in tally.scores.columns]
+    text = ", ".join(columns)
+    if tally.truth is not None:
+        text += f", against {tally.truth.name}"
     if options.get("pos_label") is not None:
-        sentences.append(f"The event is {options['pos_label']!r}.")
-    if (cut := tally.cut) is not None:
-        at = "s of their own for each group" if cut.groups else f" {cut.values[0]:g}"
-        sentences.append(f"Decisions are made of the scores by {cut.option.replace('_', ' ')}{at}.")
-    if tally.weights is not None:
-        sentences.append(f"Rows are weighted by {tally.weights.name!r}.")
-    level = percent(options.get("conf_level", 0.95))
-    sentences.append(
-        f"Intervals are {level} confidence intervals, not adjusted for how many there are. Whether groups differ shows "
-        "in the interval of their disparity, not in whether their own intervals overlap."
+        text += f"; the event is {options['pos_label']}"
+    return text
+
+
+def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
+    """The numbers behind the verdicts of a gate."""
+    rule = (
+        "A metric passes where all of its interval keeps the limit, and fails where all of it is beyond; otherwise the "
+        f"rows do not decide. Each end of these intervals is right {percent(confidence)} of the time."
     )
-    return (" ".join(sentences), *_summary(audit, results))
+    figure = Figure(verdicts, "Metrics and their limits")
+    return Folded("How the verdicts are reached", (rule, figure, _verdicts(verdicts, features)))
 
 
-def percent(share: float) -> str:
-    """A share in percent, with all of its digits."""
-    return f"{share * 100:g} %"
+def _verdicts(verdicts: pl.DataFrame, features: Mapping[str, str]) -> Table:
+    """The table of verdicts."""
+    rows = verdicts.to_dicts()
+    columns = {
+        "metric": [_with_detail(row) for row in rows],
+        "feature": [features.get(row[".by"], "all rows") for row in rows],
+        "value": list(with_interval(verdicts)),
+        "limit": [f"{row['.limit']:g}" for row in rows],
+        "verdict": [row[".verdict"] for row in rows],
+    }
+    table = pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
+    return Table(table, codes=tuple(row[".metric"] for row in rows))
 
 
-def _summary(audit: UsualMetrics, results: pl.DataFrame) -> list[str]:
-    """A sentence for each feature: the largest difference that is statistically clear, or that none is."""
-    differences: dict[str, list[GroupwiseMetric]] = {}
-    for parity in audit.parities:
-        if parity.aggregate.is_difference:
-            differences.setdefault(parity.by.text, []).append(parity)
-    sentences: list[str] = []
-    for by, parities in differences.items():
-        sentences.append(_largest_difference(by, parities, results.filter(pl.col(".by") == by)))
-    return sentences
+def of_disparities(results: pl.DataFrame, tested: pl.DataFrame | None, audit: UsualMetrics, level: float) -> Section:
+    """The disparities with their intervals and tests."""
+    disparities = results.filter(pl.col(".by").is_not_null())
+    features = {by.text: by for by in audit.bys}
+    differences = [parity.name for parity in audit.parities if parity.aggregate.is_difference]
+    if disparities.is_empty():
+        return Section("Disparities", (), "No disparity is asked for.")
+    if tested is not None and not tested[".expected_lower"].count():
+        tested = None
+    table = _disparities(disparities, tested, features)
+    options = {} if tested is None else {"beside": tested}
+    figure = Figure(disparities, "Disparities between groups", options)
+    rule = (
+        f"Intervals are {percent(level)} confidence intervals. Whether groups differ shows in the interval of their "
+        "disparity, which is significant if it leaves out 0, and not in whether the intervals of the groups overlap."
+    )
+    explained = [rule]
+    if tested is not None:
+        explained.append(
+            "Expected if equal is the range in which 95 % of disparities fall if groups are equal; it is wide where a "
+            "group is small. p is the probability of a disparity at least as large if groups are equal, in standard "
+            "errors; adjusted is the same for all tests of this table together (Holm)."
+        )
+    shown = Folded(f"All {len(table.table)} disparities", (table,)) if len(table.table) > _FEW_DISPARITIES else table
+    blocks = (figure, shown, Folded("How to read this", tuple(explained)))
+    return Section("Disparities", blocks, _significant(disparities, tested, differences))
 
 
-def _largest_difference(by: str, parities: Sequence[GroupwiseMetric], results: pl.DataFrame) -> str:
-    """The largest difference between the groups of a feature whose interval leaves out 0, in words."""
-    names: dict[str, str] = {}
-    for parity in parities:
-        rates = [rate.name for rate in parity.metrics]
-        names[parity.name] = " or ".join(rates)
-    differences = results.filter(pl.col(".metric").is_in(list(names)))
-    # a signed difference may be clear on either side of 0
-    nearest_end = pl.max_horizontal(".lower", -pl.col(".upper"))
-    clear = differences.filter((nearest_end > 0) & nearest_end.is_finite()).sort(nearest_end, descending=True)
+def _significant(disparities: pl.DataFrame, tested: pl.DataFrame | None, differences: Sequence[str]) -> str:
+    """The finding on all disparities together."""
+    if tested is not None:
+        defined = tested.drop_nulls(".p_adjusted")
+        number, total = int((defined[".p_adjusted"] < _USUAL_LEVEL).sum()), len(defined)
+        how = "at the 5 % level, adjusted for the number of tests"
+        verb = "is" if number == 1 else "are"
+        return f"{number} of {total} tested disparities {verb} significant {how}."
+    of_differences = disparities.filter(pl.col(".metric").is_in(differences))
+    if of_differences.is_empty():
+        return f"{len(disparities)} disparities." if len(disparities) > 1 else "One disparity."
+    bounded = of_differences.filter(pl.col(".lower").is_not_null() | pl.col(".upper").is_not_null())
+    total = len(bounded)
+    if not total:
+        return "No difference has a confidence interval."
+    clear = bounded.filter((nearest_end() > 0) & nearest_end().is_finite())
     if clear.is_empty():
-        return f"By {by}, no difference between groups is statistically clear."
-    row = clear.row(0, named=True)
-    low, high = sorted([abs(row[".lower"]), abs(row[".upper"])])
-    value, low, high = rounded(pl.Series([abs(row[".estimate"]), low, high]))
-    rate = row.get(".base_metric") or names[row[".metric"]]
-    more = f"; {len(clear) - 1} more of {len(differences)} are statistically clear" if len(clear) > 1 else ""
-    return (
-        f"By {by}, groups differ: {rate.replace('_', ' ')} is lowest for {row['.group_min']} and highest "
-        f"for {row['.group_max']}, {value} apart ({low} to {high}){more}."
-    )
+        which = "The difference is not" if total == 1 else f"None of {total} differences is"
+        return f"{which} significant: {'its interval' if total == 1 else 'the interval of each'} includes 0."
+    which = f"{len(clear)} of {total} differences {'is' if len(clear) == 1 else 'are'}"
+    return f"{'The difference is' if total == 1 else which} significant: the interval leaves out 0."
 
 
-def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> tuple[Any, ...]:
+def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, features: Mapping[str, By]) -> Table:
+    """The table of disparities."""
+    order = {text: position for position, text in enumerate(features)}
+    position = pl.col(".by").replace_strict(order, return_dtype=pl.Int64)
+    disparities = disparities.sort(position, maintain_order=True)
+    rows = disparities.to_dicts()
+    columns = {
+        "disparity": [_with_detail(row) for row in rows],
+        "feature": [feature_in_words(features[row[".by"]]) for row in rows],
+        "lowest": [_group_of(features, row, ".group_min") for row in rows],
+        "highest": [_group_of(features, row, ".group_max") for row in rows],
+        "value": list(with_interval(disparities)),
+    }
+    schema = dict.fromkeys(columns, pl.String)
+    table = pl.DataFrame(columns, schema)
+    remark = ""
+    if tested is not None:
+        lower, upper = rounded(tested[".expected_lower"]), rounded(tested[".expected_upper"])
+        added = tested.select(
+            ".metric",
+            ".by",
+            pl.format("{} to {}", lower, upper).alias("expected if equal"),
+            as_p_value(tested[".p_value"]).alias("p"),
+            as_p_value(tested[".p_adjusted"]).alias("p, adjusted"),
+        )
+        keys = disparities.select(".metric", ".by")
+        joined = keys.join(added, on=[".metric", ".by"], how="left", maintain_order="left")
+        table = table.hstack(joined.drop(".metric", ".by"))
+        if joined["p"].has_nulls():
+            remark = f"{NOTHING}: no rate of labels, which alone are tested here, or no value."
+    notes: list[Note] = []
+    for index, row in enumerate(rows):
+        if row[".status"] not in {None, Status.OK}:
+            notes.append(("value", index, reason(row[".status"])))
+    return Table(table, tuple(notes), remark, codes=tuple(row[".metric"] for row in rows))
+
+
+def _with_detail(row: Mapping[str, Any]) -> str:
+    """The title of a disparity, with the metric or the label of which several it is about."""
+    title = _short(row[".metric"])
+    if row.get(".base_metric") is not None:
+        title += f", here {in_prose(row['.base_metric'])}"
+    if row.get(".level") is not None:
+        title += f", label {row['.level']}"
+    return title
+
+
+def _group_of(features: Mapping[str, By], row: Mapping[str, Any], column: str) -> str | None:
+    """The lowest or the highest group in words."""
+    group = row.get(column)
+    return None if group is None else group_in_words(features[row[".by"]], group)
+
+
+@dataclass(frozen=True)
+class GroupValues:
+    """The values of groups, and what is needed to show them."""
+
+    values: pl.DataFrame
+    """Values of all rows and of groups, by feature."""
+    worst: pl.DataFrame | None
+    min_n: int
+
+    def of_feature(self, by: By, metric: str | None, *, is_drawn: bool) -> Part:
+        """The groups of a feature: those that are worse than all rows, and all values.
+
+        Of many groups there is one picture, which is not repeated where the page opens with it.
+        """
+        words = feature_in_words(by)
+        of_feature = self.values.filter(pl.col(".by") == by.text)
+        shown = of_feature.filter(pl.col(".n") >= self.min_n)
+        if shown.is_empty():
+            return Part(f"By {words}", (), f"No group has {self.min_n} rows.")
+        leading = metric or shown[".metric"][0]
+        if of_feature[".group"].n_unique() > MANY_GROUPS:
+            blocks = self._of_many(by, shown, leading)
+            blocks = blocks[1:] if is_drawn else blocks
+        else:
+            blocks = (self.figure(by, shown, None), *self._tables(by, of_feature))
+        return Part(f"By {words}", blocks, self._finding(by, of_feature, leading))
+
+    def figure(self, by: By, shown: pl.DataFrame, metric: str | None, title: str = "") -> Figure:
+        """The picture of the values of groups: of one metric, or of as many as there is room for."""
+        if metric is not None:
+            shown = shown.filter(pl.col(".metric") == metric)
+        panels = shown.select(".metric", ".level").unique()
+        if len(panels) > _MOST_PANELS:
+            shown = shown.filter(pl.col(".metric") == shown[".metric"][0])
+        overall = self.values.filter(
+            pl.col(".by").is_null() & pl.col(".metric").is_in(shown[".metric"].unique().implode())
+        )
+        return Figure(pl.concat([overall, shown]), title or f"Metrics by {feature_in_words(by)}")
+
+    def _finding(self, by: By, values: pl.DataFrame, leading: str) -> str:
+        """The groups that are worse than all rows, or how many groups there are."""
+        groups = values.select(".group", ".n").unique()
+        hidden = groups.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
+        count = f"{groups['.group'].n_unique()} groups"
+        if hidden:
+            count += f", of which {hidden} {'has' if hidden == 1 else 'have'} fewer than {self.min_n} rows"
+        worse = self._worse(by, values)
+        if worse is None:
+            return f"{count}. {self._spread(by, values, leading)}"
+        if not worse:
+            return f"{count}. None is significantly worse than all rows together."
+        parts = [f"{group} ({', '.join(map(in_prose, metrics))})" for group, metrics in list(worse.items())[:4]]
+        more = f", and {len(worse) - len(parts)} more" if len(worse) > len(parts) else ""
+        return f"{count}. Significantly worse than all rows together: {'; '.join(parts)}{more}."
+
+    def _spread(self, by: By, values: pl.DataFrame, metric: str) -> str:
+        """The lowest and the highest value of a metric."""
+        ranked = _ranked(values.filter(pl.col(".n") >= self.min_n), metric)
+        if len(ranked) < 2:
+            return ""
+        texts = rounded(ranked[".estimate"])
+        ends = [f"{texts[end]} ({group_in_words(by, ranked['.group'][end])})" for end in (0, -1)]
+        label = ranked[".level"][0]
+        of_label = "" if label is None else f" of label {label}"
+        return f"{_short(metric)}{of_label} ranges from {ends[0]} to {ends[1]}."
+
+    def _worse(self, by: By, values: pl.DataFrame) -> dict[str, list[str]] | None:
+        """The metrics in which groups are worse than all rows; None where that is not tested."""
+        if self.worst is None or self.worst.filter(pl.col(".by") == by.text).is_empty():
+            return None
+        overall = self.values.filter(pl.col(".by").is_null())
+        table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
+        worse: dict[str, list[str]] = {}
+        for column, row, text in notes:
+            if text == WORSE:
+                group = group_in_words(by, table[".group"][row])
+                worse.setdefault(group, []).append(column)
+        return worse
+
+    def _tables(self, by: By, values: pl.DataFrame, *, fold: bool = False) -> tuple[Content, ...]:
+        """The values of groups: a table of metrics, and one for each metric that has values by label."""
+        blocks: list[Content] = []
+        plain, by_label = values.filter(pl.col(".level").is_null()), values.filter(pl.col(".level").is_not_null())
+        if not plain.is_empty():
+            blocks.append(self._table(by, plain))
+        for metric in by_label[".metric"].unique(maintain_order=True):
+            blocks.append(self._table_of_labels(by, metric, by_label.filter(pl.col(".metric") == metric)))
+        if not fold and sum(len(block.table) for block in blocks if isinstance(block, Table)) <= _MOST_ROWS:
+            return tuple(blocks)
+        return (Folded(f"All groups of {feature_in_words(by)}", tuple(blocks)),)
+
+    def _table(self, by: By, values: pl.DataFrame) -> Table:
+        """The metrics of groups side by side."""
+        overall = self.values.filter(
+            pl.col(".by").is_null() & pl.col(".metric").is_in(values[".metric"].unique().implode())
+        )
+        table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
+        named = table[".by"] == by.text
+        groups = [
+            group_in_words(by, group) if is_named else "All rows"
+            for group, is_named in zip(table[".group"], named, strict=True)
+        ]
+        table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
+        heads = {metric: (_short(metric), metric) for metric in values[".metric"].unique()}
+        remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
+        return Table(table, tuple(notes), remark, heads=heads)
+
+    def _table_of_labels(self, by: By, metric: str, values: pl.DataFrame) -> Table:
+        """A metric of groups, label by label."""
+        enough = pl.when(pl.col(".n") >= self.min_n)
+        texts = values.with_columns(enough.then(with_interval(values)).alias(_BOTH), pl.col(".n").max().over(".group"))
+        texts = texts.with_columns(
+            pl.int_range(pl.len()).over(".group", ".level").alias(_NTH), enough.then(".n").alias(".n")
+        )
+        words = [group_in_words(by, group) for group in texts[".group"]]
+        texts = texts.with_columns(pl.Series(".group", words, dtype=pl.String))
+        labels = texts[".level"].unique(maintain_order=True).to_list()
+        if len(labels) <= _MOST_LABELS:
+            wide = texts.pivot(".level", index=[".group", ".n", _NTH], values=_BOTH).drop(_NTH)
+        else:
+            wide = texts.select(".group", ".level", ".n", pl.col(_BOTH).alias(metric))
+        heads = {label: (label, "") for label in labels} | {metric: (_short(metric), metric)}
+        remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
+        return Table(wide, (), remark, heads=heads, caption=f"{title_of(metric)}, by label")
+
+    def _of_many(self, by: By, shown: pl.DataFrame, metric: str) -> tuple[Content, ...]:
+        """The lowest and the highest of many groups, and all of them in a table that folds."""
+        ranked = _ranked(shown, metric)
+        order = ranked.select(pl.col(".group").unique(maintain_order=True)).with_row_index(_NTH)
+        ordered = (
+            self.values.filter(pl.col(".by") == by.text)
+            .join(order, on=".group", how="left", maintain_order="left")
+            .sort(_NTH, nulls_last=True, maintain_order=True)
+            .drop(_NTH)
+        )
+        figure = self.leading_figure(by, shown, metric)
+        return (figure, self._extremes(by, shown), *self._tables(by, ordered, fold=True))
+
+    def leading_figure(self, by: By, shown: pl.DataFrame, metric: str) -> Figure:
+        """The picture of one metric: of all groups, or of the lowest and the highest of many."""
+        words, name = feature_in_words(by), _capital(in_prose(metric))
+        if shown[".group"].n_unique() <= MANY_GROUPS:
+            return self.figure(by, shown, metric, f"{name} by {words}")
+        ranked = _ranked(shown, metric)
+        ends = pl.concat([ranked.head(_EXTREMES), ranked.tail(_EXTREMES)]).unique(maintain_order=True)
+        return self.figure(by, ends, metric, f"{name}: the lowest and the highest of {len(ranked):,} groups of {words}")
+
+    def _extremes(self, by: By, shown: pl.DataFrame) -> Table:
+        """The lowest and the highest group in each metric."""
+        rows: list[tuple[str, ...]] = []
+        codes: list[str] = []
+        overall = {row[".metric"]: row for row in self.values.filter(pl.col(".by").is_null()).to_dicts()}
+        for (metric, level), values in shown.group_by(".metric", ".level", maintain_order=True):
+            ranked = values.filter(pl.col(".estimate").is_not_null()).sort(".estimate", maintain_order=True)
+            if ranked.is_empty():
+                continue
+            texts = with_interval(ranked)
+            label = f", label {level}" if level is not None else ""
+            all_rows = overall.get(str(metric))
+            of_all = NOTHING if all_rows is None else str(with_interval(pl.DataFrame([all_rows], strict=False))[0])
+            rows.append(
+                (
+                    f"{_short(str(metric))}{label}", of_all, group_in_words(by, ranked[".group"][0]), texts[0],
+                    group_in_words(by, ranked[".group"][-1]), texts[-1],
+                )
+            )  # fmt: skip
+            codes.append(str(metric))
+        columns = ["metric", "all rows", "lowest", "value of the lowest", "highest", "value of the highest"]
+        remark = "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
+        return Table(
+            pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row"), (), remark, tuple(codes)
+        )
+
+
+def _ranked(shown: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """The values of a metric, of its first label if it has several, from the lowest to the highest."""
+    of_metric = shown.filter((pl.col(".metric") == metric) & pl.col(".estimate").is_not_null())
+    labels = of_metric[".level"].drop_nulls()
+    if len(labels):
+        of_metric = of_metric.filter(pl.col(".level") == labels[0])
+    return of_metric.sort(".estimate", maintain_order=True)
+
+
+def _short(metric: str) -> str:
+    """The title of a metric without what is in brackets."""
+    return title_of(metric).partition(" (")[0]
+
+
+def of_groups(values: GroupValues, findings: Sequence[FeatureFinding], drawn: By | None) -> Section:
+    """The values of groups, feature by feature; one is drawn at the top of the page."""
+    parts = [values.of_feature(one.by, one.metric, is_drawn=one.by == drawn) for one in findings]
+    return Section("Groups", tuple(parts))
+
+
+def without_constant(frame: pl.DataFrame, metrics: Iterable[Metric]) -> pl.DataFrame:
+    """Results without averages over labels that are the same whatever the data."""
+    constant = pl.lit(value=False)
+    for metric in metrics:
+        averages = list(metric.constant_averages)
+        constant |= (pl.col(".metric") == metric.name) & pl.col(".estimator").is_in(averages)
+    return frame.filter(pl.col(".by").is_not_null() | ~constant)
+
+
+def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
     """The number of rows, their weights, missing values, and the sizes of groups."""
     rows = int(tally.cells["n"].sum())
-    text = f"There are {rows:,} rows."
+    missing = missing_of(tally)
+    lacking = missing.filter(pl.col("missing") > 0)
+    texts = [f"{number:,} without {name}" for name, _, number in lacking.rows()]
+    finding = f"{rows:,} rows; {', '.join(texts) if texts else 'none lacks a value'}."
+    blocks: list[Content] = []
     if tally.weights is not None:
         total, squares = float(tally.cells["w"].sum()), float(tally.cells["w2"].sum())
-        text += f" Their weights add up to {total:,.4g}; {total**2 / squares:,.0f} rows of equal weight are as precise."
-    blocks: list[Any] = [text]
-    missing = missing_of(tally)
-    if not missing.is_empty():
-        blocks.append(Table(missing))
-    enough = pl.when(pl.col("rows") >= min_n)
-    share = (pl.col("rows") / rows * 100).round(1).cast(pl.String) + " %"
-    sizes = pl.concat([_sizes(tally, by) for by in audit.bys])
-    sizes = sizes.with_columns(enough.then("rows").alias("rows")).with_columns(share.alias("share"))
-    blocks.append(Table(sizes, (), too_few(min_n)))
-    return tuple(blocks)
+        blocks.append(
+            f"The weights add up to {total:,.4g}; {total**2 / squares:,.0f} rows of equal weight are as precise."
+        )
+    if not lacking.is_empty():
+        blocks.append(Table(lacking))
+    sizes = [_sizes(tally, by, rows, min_n) for by in audit.bys]
+    is_long = sum(len(table.table) for table in sizes) > _FEW_ROWS
+    blocks += [Folded("Sizes of groups", tuple(sizes))] if is_long else sizes
+    return Section("Data", tuple(blocks), finding)
 
 
 def missing_of(tally: Tally) -> pl.DataFrame:
@@ -160,7 +468,7 @@ def missing_of(tally: Tally) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["column", "read as", "missing"], orient="row")
 
 
-def _sizes(tally: Tally, by: By) -> pl.DataFrame:
+def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
     """The number of rows of each group, whatever they lack."""
     names = tally.names(by.columns)
     keys = tally.cells[names].get_columns()
@@ -169,77 +477,13 @@ def _sizes(tally: Tally, by: By) -> pl.DataFrame:
     cells = pl.DataFrame([*keys, tally.cells["n"]])
     *groups, _ = cells.columns
     counts = cells.group_by(groups).agg(pl.col("n").sum()).sort(groups, nulls_last=True)
-    return pl.DataFrame({".by": by.text, ".group": texts_of(counts[groups]), "rows": counts["n"]})
-
-
-def of_groups(groups: pl.DataFrame, worst: pl.DataFrame | None, min_n: int) -> tuple[Any, ...]:
-    """The values of groups, as a table and as a figure for each feature."""
-    table, notes = groups_side_by_side(groups, worst, min_n)
-    blocks: list[Any] = [Table(table, tuple(notes), too_few(min_n))]
-    overall = groups.filter(pl.col(".by").is_null())
-    for by in groups[".by"].drop_nulls().unique(maintain_order=True):
-        of_feature = groups.filter((pl.col(".by") == by) & (pl.col(".n") >= min_n))
-        if not of_feature.is_empty():
-            blocks.append(_figure(pl.concat([overall, of_feature]), f"Each group of {by}"))
-    return tuple(blocks)
-
-
-def _figure(result: pl.DataFrame, title: str, *, instead: Table | None = None, **options: Any) -> Figure | Table | str:
-    """The figure of a result; else the table `instead`, or a sentence that there is none."""
-    try:
-        return Figure(autoplot(result, title=title, **options), instead)
-    except ArgumentError:
-        if instead is None or instead.table.is_empty():
-            return f"{title}: there is nothing to draw, or more than could be read."
-        return instead
-
-
-def of_disparities(
-    results: pl.DataFrame, tested: pl.DataFrame | None, verdicts: pl.DataFrame | None, confidence: float
-) -> tuple[Any, ...]:
-    """The disparities with their intervals, tests and verdicts."""
-    disparities = results.filter(pl.col(".by").is_not_null())
-    if disparities.is_empty():
-        return ("None was asked for.",)
-    table = one_below_the_other(disparities.drop(".n", ".method"))
-    blocks: list[Any] = []
-    if tested is not None and not tested[".expected_lower"].count():
-        tested = None
-    if tested is None:
-        blocks.append(Table(table))
-    else:
-        blocks.append(_with_tests(table, tested))
-        blocks.append(
-            "Expected is the range of disparities that equal groups show 95 % of the time; it is wide where a group is "
-            "small. p is the probability that equal groups are as far apart as these, or farther, in standard errors, "
-            "so that a small group does not hide the others."
-        )
-    blocks.append(_figure(disparities, "Disparities", beside=tested))
-    if verdicts is not None:
-        blocks.append(
-            "Verdicts: a disparity passes where all of its interval keeps the limit, and fails where all of it is "
-            f"beyond. Each end of these intervals is right {percent(confidence)} of the time."
-        )
-        blocks.append(Table(one_below_the_other(verdicts.drop(".n", ".method"))))
-        blocks.append(_figure(verdicts, "Verdicts"))
-    return tuple(blocks)
-
-
-def _with_tests(table: pl.DataFrame, tested: pl.DataFrame) -> Table:
-    """The table of disparities with the range expected if groups are equal, and the p-values."""
-    keys = [".metric", ".by"]
-    lower, upper = rounded(tested[".expected_lower"]), rounded(tested[".expected_upper"])
-    columns = tested.select(
-        *keys,
-        pl.format("{} to {}", lower, upper).alias("expected"),
-        as_p_value(tested[".p_value"]).alias("p"),
-        as_p_value(tested[".p_adjusted"]).alias("p, adjusted"),
-    )
-    joined = table.join(columns, on=keys, how="left", maintain_order="left")
-    remark = ""
-    if joined["expected"].has_nulls():
-        remark = f"{NOTHING}: not among the rates of labels that are tested here, or without a value"
-    return Table(joined, (), remark)
+    words = [group_in_words(by, group) for group in texts_of(counts[groups])]
+    table = pl.DataFrame({"group": words, "rows": counts["n"]})
+    share = (pl.col("rows") / rows * 100).round(1).cast(pl.String) + " %"
+    enough = pl.when(pl.col("rows") >= min_n)
+    remark = too_few(min_n) if (table["rows"] < min_n).any() else ""
+    table = table.select("group", enough.then("rows").alias("rows"), enough.then(share).alias("share"))
+    return Table(table, (), remark, heads={"group": (f"By {feature_in_words(by)}", "")})
 
 
 def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
@@ -255,20 +499,30 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
     cut, at = tally.cut, None
     if cut is not None and cut.option == "threshold" and not cut.groups:
         at = cut.values[0]
-    blocks: list[Any] = []
+    parts: list[Content] = []
     has_more_groups = False
     for by in audit.bys:
+        words = feature_in_words(by)
         of_feature = curves.filter(pl.col(".by") == by.text)
         has_more_groups |= of_feature[".group"].n_unique() > _MOST_LINES
         largest = _largest(of_feature, [".group"])
-        table = _at_thresholds(largest, thresholds[10:100:10])
-        blocks.append(_figure(largest, f"Thresholds, by {by.text}", at=at, instead=table))
+        blocks: list[Content] = []
+        if largest.is_empty():
+            blocks.append(f"Thresholds, by {words}: there is nothing to draw.")
+        else:
+            table = _at_thresholds(by, largest, thresholds[10:100:10])
+            options = {} if at is None else {"at": at}
+            blocks.append(Figure(largest, f"Rates along the threshold, by {words}", options, table))
         # a calibration curve is of the groups of columns, and of rows that lack nothing
+        fit = ""
         if not by.sides and call.get("na_rm") is not False:
-            blocks.append(_calibration(by, data, call, columns, min_n))
+            figure, fit = _calibration(by, data, call, columns, min_n)
+            blocks.append(figure)
+        parts.append(Part(f"By {words}", tuple(blocks), fit))
+    finding = "Rates of groups at every threshold, and how well the scores fit the events."
     if has_more_groups:
-        blocks.insert(0, f"Of features with more groups, the {_MOST_LINES} largest are shown.")
-    return [Section("Thresholds and calibration", tuple(blocks))]
+        finding += f" Of features with more groups, the {_MOST_LINES} largest are shown."
+    return [Section("Thresholds and calibration", tuple(parts), finding)]
 
 
 def _curves(
@@ -285,20 +539,34 @@ def _curves(
 
 def _calibration(
     by: By, data: Any, call: Mapping[str, Any], columns: Mapping[str, Any], min_n: int
-) -> Figure | Table | str:
-    """The figure of calibration in each group of a feature, or why it is not drawn."""
+) -> tuple[Content, str]:
+    """The figure of calibration in each group of a feature, or why it is not drawn; and its finding."""
     features: Any = list(by.features)
-    title = f"Calibration, by {by.text}"
+    title = f"Calibration, by {feature_in_words(by)}"
     try:
         bins = open_frame(calibration_curve(data, **columns, group_by=features, binning="count")).to_polars()
     except ColumnError as error:
-        return f"{title}, is not drawn: {error}"
+        return f"{title}, is not drawn: {error}", ""
     if "frequency_weights" in call:
         # a row stands for as many rows as its weight
-        bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n"))
+        bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n")).drop(".weight")
     names = names_of(by.columns)
     bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
-    return _figure(bins, title, instead=_in_bins(bins, names))
+    if bins.is_empty():
+        return f"{title}: there is nothing to draw.", ""
+    return Figure(bins, title, instead=_in_bins(bins, names)), _fit(bins, names)
+
+
+def _fit(bins: pl.DataFrame, names: list[str]) -> str:
+    """The group whose scores are farthest from its rate of events."""
+    share = pl.col(".n") / pl.col(".n").sum()
+    groups = bins.group_by(names, maintain_order=True).agg(
+        (pl.col(".mean_score") * share).sum().alias(".score"), (pl.col(".event_rate") * share).sum().alias(".rate")
+    )
+    farthest = groups.sort((pl.col(".score") - pl.col(".rate")).abs(), descending=True, maintain_order=True).head(1)
+    group = ", ".join("null" if value is None else str(value) for value in farthest.select(names).row(0))
+    score, rate = rounded(farthest[".score"])[0], rounded(farthest[".rate"])[0]
+    return f"Scores are farthest from the events for {group}: the mean score is {score}, the rate of events {rate}."
 
 
 def _thresholds(tally: Tally) -> list[float]:
@@ -319,9 +587,9 @@ def _largest(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     return frame.join(largest, on=names, how="semi", nulls_equal=True, maintain_order="left")
 
 
-def _at_thresholds(curves: pl.DataFrame, thresholds: list[float]) -> Table:
+def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Table:
     """The values of groups at a few thresholds."""
-    keys = [".metric", ".by", ".group"]
+    keys = [".metric", ".group"]
     few = curves.filter(pl.col(".threshold").is_in(thresholds))
     heads = [f"at {threshold:.4g}" for threshold in thresholds]
     texts = few.with_columns(
@@ -330,7 +598,12 @@ def _at_thresholds(curves: pl.DataFrame, thresholds: list[float]) -> Table:
         pl.int_range(pl.len()).over(*keys, ".threshold").alias(_NTH),
         rounded(few[".estimate"]),
     )
-    return Table(texts.pivot(_PART, index=[*keys, _NTH], values=".estimate").drop(_NTH))
+    wide = texts.pivot(_PART, index=[*keys, _NTH], values=".estimate").drop(_NTH)
+    words = [group_in_words(by, group) for group in wide[".group"]]
+    titles = list(map(_short, wide[".metric"]))
+    return Table(
+        wide.with_columns(pl.Series(".metric", titles, dtype=pl.String), pl.Series(".group", words, dtype=pl.String))
+    )
 
 
 def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Table:
@@ -341,45 +614,76 @@ def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Table:
     return Table(texts.pivot(_PART, index=features, values=_BOTH), (), remark)
 
 
-def left_out(tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, min_n: int, *, na_rm: bool) -> tuple[Any, ...]:
+def left_out(
+    tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, features: Mapping[str, By], min_n: int, *, na_rm: bool
+) -> Section:
     """The rows that are left out, and the values that are undefined, with the reason."""
-    blocks: list[Any] = []
     lacking: list[str] = []
+    blocks: list[Content] = []
     for name, _, rows in missing_of(tally).rows():
         if rows and na_rm:
-            lacking.append(f"{rows:,} rows without {name!r}")
-    if lacking:
-        blocks.append(f"{' and '.join(lacking)} are left out of the metrics that read them.")
-    keys = [".metric", ".by", ".group", ".n", ".denominator", ".status"]
-    undefined = groups.filter((pl.col(".status") != Status.OK) & (pl.col(".n") >= min_n)).select(keys)
-    excluded_groups = _excluded(results, ".groups_left_out", "groups left out")
-    excluded_metrics = _excluded(results, ".metrics_left_out", "metrics left out")
+            lacking.append(f"{rows:,} {'row' if rows == 1 else 'rows'} without {name!r}")
+    undefined = groups.filter((pl.col(".status") != Status.OK) & (pl.col(".n") >= min_n))
+    found = [f"{' and '.join(lacking)} are left out of the metrics that read them"] if lacking else []
     for heading, table in (
-        ("Values of groups that are not defined:", undefined),
-        ("Groups that a disparity is not taken over:", excluded_groups),
-        ("Metrics that cannot be compared between groups:", excluded_metrics),
+        ("Values of groups that are undefined", _undefined(undefined, features)),
+        ("Groups that are not compared", _excluded(results, ".groups_left_out", "groups left out", features)),
+        ("Metrics that cannot be compared", _excluded(results, ".metrics_left_out", "metrics left out", features)),
     ):
-        if not table.is_empty():
-            blocks += [heading, Table(one_below_the_other(table))]
-    return tuple(blocks) or ("Nothing: every row counts, and every group has every value.",)
+        if table is not None:
+            found.append(f"{heading.lower() if found else heading}: {len(table.table)}")
+            blocks.append(Folded(heading, (table,)) if len(table.table) > _FEW_ROWS else Part(heading, (table,)))
+    finding = f"{'; '.join(found)}." if found else "Every row counts, and every group has every value."
+    return Section("Exclusions", tuple(blocks), finding)
 
 
-def _excluded(results: pl.DataFrame, column: str, head: str) -> pl.DataFrame:
+def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table | None:
+    """The values of groups that are undefined, with the reason."""
+    if undefined.is_empty():
+        return None
+    rows: list[tuple[Any, ...]] = []
+    codes: list[str] = []
+    for row in undefined.iter_rows(named=True):
+        by = features.get(row[".by"])
+        feature = "" if by is None else feature_in_words(by)
+        group = "all rows" if by is None else group_in_words(by, row[".group"])
+        label = f", label {row['.level']}" if row[".level"] is not None else ""
+        rows.append(
+            (f"{_short(row['.metric'])}{label}", feature, group, row[".n"], row[".denominator"], reason(row[".status"]))
+        )
+        codes.append(row[".metric"])
+    schema = {
+        "metric": pl.String, "feature": pl.String, "group": pl.String, "rows": pl.Int64,
+        "rows that count": undefined.schema[".denominator"], "reason": pl.String,
+    }  # fmt: skip
+    return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(codes))
+
+
+def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[str, By]) -> Table | None:
     """The results with a list of excluded groups or metrics."""
-    excluded = pl.col(column)
-    return results.filter(excluded.list.len() > 0).select(".metric", ".by", excluded.alias(head))
+    excluded = results.filter(pl.col(column).list.len() > 0)
+    if excluded.is_empty():
+        return None
+    rows: list[tuple[str, str, str]] = []
+    for row in excluded.iter_rows(named=True):
+        by = features[row[".by"]]
+        names = [group_in_words(by, name) if column == ".groups_left_out" else name for name in row[column]]
+        rows.append((_short(row[".metric"]), feature_in_words(by), "; ".join(names)))
+    schema = dict.fromkeys(["disparity", "feature", head], pl.String)
+    return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(excluded[".metric"]))
 
 
-def definitions(audit: UsualMetrics) -> Table:
+def definitions(audit: UsualMetrics) -> Section:
     """The meaning, range and direction of each number."""
     shown: dict[str, Metric | GroupwiseMetric] = {}
     for metric in (*audit.groups, *audit.results):
         # rates of which disparities are made are defined too
         if metric in audit.results or isinstance(metric, Metric):
             shown[metric.name] = metric
-    rows = [(metric.name, _meaning(metric), _range(metric), _wish(metric)) for metric in shown.values()]
+    rows = [(title_of(metric.name), _meaning(metric), _range(metric), _wish(metric)) for metric in shown.values()]
     columns = ["name", "meaning", "range", "better"]
-    return Table(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row"))
+    table = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    return Section("Definitions", (Table(table, codes=tuple(shown)),))
 
 
 def _range(metric: Metric | GroupwiseMetric) -> str:
@@ -388,81 +692,25 @@ def _range(metric: Metric | GroupwiseMetric) -> str:
     return f"{low:g} to {high:g}"
 
 
-def _wish(metric: Metric | GroupwiseMetric) -> str | None:
+def _wish(metric: Metric | GroupwiseMetric) -> str:
     """The values that are better, in words."""
     if isinstance(metric, Metric) and len(metric.definition.reads) <= 1:
-        return None  # how many are selected, or have the event, is neither good nor bad
+        return "neither"  # how many are selected, or have the event, is neither good nor bad
     return {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1"}[metric.direction]
 
 
 def _meaning(metric: Metric | GroupwiseMetric) -> str:
     """The meaning of a metric: its docstring up to the example, or that of a disparity with its source."""
     if isinstance(metric, GroupwiseMetric):
-        return f"{metric.meaning} {metric.source}." if metric.source else metric.meaning
-    text, _, _ = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")
-    return " ".join(text.split())
+        meaning = f"{metric.meaning} {metric.source}." if metric.source else metric.meaning
+        for compared in (*metric.metrics, *metric.less):
+            meaning = re.sub(rf"\b{re.escape(compared.name)}\b", in_prose(compared.name), meaning)
+    else:
+        text, _, _ = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")
+        meaning = " ".join(text.split())
+    return meaning.replace("`", "")
 
 
-def how_to_repeat(code: str) -> Section:
-    """The section with the code of the call and the versions that it ran with."""
-    used = ", ".join(f"{name} {version(name)}" for name in ("tidyfair", "polars", "narwhals", "numpy"))
-    return Section("How to do this again", (Code(code), f"Made with {used}, on Python {python_version()}."))
-
-
-def call_of(call: Mapping[str, Any]) -> str:
-    """The code of a call of `report`, after the code of the metrics and gates in it."""
-    lines = ["import tidyfair as tdf", ""]
-    arguments: list[str] = []
-    for name, value in call.items():
-        if value is None:
-            continue
-        code = repr(value)
-        if isinstance(value, Evaluable | Gate):
-            description = " ".join(code.split())
-            lines.append(f"{name} = {_in_code(value) or f'...  # {description}'}")
-            code = name
-        arguments.append(f"{name}={code}")
-    return "\n".join([*lines, f"tdf.report(data, {', '.join(arguments)})"])
-
-
-def _in_code(value: object) -> str | None:
-    """The code that makes a metric or a gate; None where that is not known."""
-    match value:
-        case MetricSet():
-            return _set_in_code(value)
-        case Gate(options=(), limits=limits) if len(set(limits)) == 1 and (metrics := _in_code(value.metrics)):
-            side, limit = limits[0]
-            return f"tdf.check({metrics}, {side}={limit!r}, confidence={value.confidence!r})"
-        case Metric() if getattr(sys.modules["tidyfair"], value.name, None) == value:
-            return f"tdf.{value.name}"
-        case GroupwiseMetric():
-            return _comparison_in_code(value)
-        case _:
-            return None
-
-
-def _set_in_code(metrics: MetricSet) -> str | None:
-    """The code of a metric set, or of the one metric in it."""
-    parts: list[str] = []
-    for metric in metrics:
-        part = _in_code(metric)
-        if part is None:
-            return None
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else f"tdf.metric_set({', '.join(parts)})"
-
-
-def _comparison_in_code(metric: GroupwiseMetric) -> str | None:
-    """The code of a disparity of the catalogue, or of a metric that compares itself."""
-    if not all(isinstance(feature, str) for feature in metric.by.features):
-        return None
-    factory = comparison_named(metric.name)
-    limits: dict[str, Any] = {"min_n": metric.min_n, "min_share": metric.min_share}
-    if factory is None or replace(factory(*metric.by.features, **limits), by=metric.by) != metric:
-        return None
-    function = metric.name
-    if function not in fairness.__all__:
-        rate = metric.metrics[0].name
-        function = f"{rate}.{function.removeprefix(rate + '_')}"
-    given = [repr(metric.by), *(f"{name}={value}" for name, value in limits.items() if value)]
-    return f"tdf.{function}({', '.join(given)})"
+def _capital(text: str) -> str:
+    """A text that starts with a capital letter."""
+    return text[:1].upper() + text[1:]

@@ -1,19 +1,13 @@
-"""Tables of results that can be published, and blocks of reports: tables, figures and code, as HTML and Markdown."""
+"""Tables of results that can be published."""
 
 from __future__ import annotations
 
-import re
-from base64 import b64encode
-from dataclasses import dataclass
-from html import escape
-from importlib import import_module
-from io import StringIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.escapes import as_html, as_text, markdown_row, visible, visible_texts
+from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.specs.arguments import string, whole
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
@@ -24,9 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["as_table"]
 
 _DIGITS = 3
-_INTERVAL = re.compile(r"\((-?[\d.,]+) to (-?[\d.,]+)\)")
-_NAMES_IN_SVG = re.compile(r'(id="|="url\(#)((?:gradient|clip)_?\d+)')
+_HUNDRED, _THOUSAND = 100, 1_000
+"""Numbers from which on there is one decimal, and none."""
 NOTHING = "\N{EN DASH}"
+WORSE = "significantly worse than all rows together, adjusted for the number of groups"
 _EVERYBODY = "all rows"
 _KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
@@ -41,8 +36,8 @@ _LABELS = {
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
 _OF_GROUPS = {".group", ".metric", ".estimate", ".n", ".status"}
-"""Columns by which a result of `by_group` is known: pairs and rankings of groups have no status."""
-_WITH_INTERVAL = (".adjusted", ".change", ".difference", ".estimate")
+"""Columns by which a result of `by_group` is known, if it has no disparities: rankings of groups have no status."""
+_WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
 """Columns of values, the first of which in a result is what its interval is about."""
 _HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
 """Columns that are not shown."""
@@ -83,7 +78,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
     whole("min_n", min_n, 0, of="as_table")
     if title is not None:
         string("title", title)
-    if set(frame.columns) >= _OF_GROUPS:
+    if set(frame.columns) >= _OF_GROUPS and ".disparity" not in frame.columns:
         table, notes = groups_side_by_side(frame, worst, min_n)
         return _published(table, notes, title, remark=too_few(min_n))
     return _published(one_below_the_other(frame), [], title)
@@ -91,14 +86,14 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
 
 def too_few(min_n: int) -> str:
     """The remark on values that are not shown."""
-    return f"{NOTHING}: of fewer than {min_n} rows, and not shown" if min_n > 0 else ""
+    return f"Hidden ({NOTHING}): fewer than {min_n} rows." if min_n > 0 else ""
 
 
-_Note: TypeAlias = tuple[str, int, str]
+Note: TypeAlias = tuple[str, int, str]
 """A column, a row, and the note on that cell."""
 
 
-def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[_Note]]:
+def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[Note]]:
     """A row for each group, a column for each metric, and the notes on cells."""
     outer = key_columns(frame)
     keys = outer + [name for name in _KEYS if name in frame.columns]
@@ -110,7 +105,7 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
     for metric in metrics:
         columns[metric] = f"{metric} " if metric in outer else metric
     enough = pl.when(pl.col(".n") >= min_n)
-    frame = frame.with_columns(enough.then(_with_interval(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
+    frame = frame.with_columns(enough.then(with_interval(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
     # different groups can have the same text
     frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
     cells = [_cell(metric).alias(column) for metric, column in columns.items()]
@@ -123,16 +118,16 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
         for metric, row in marked.select(".metric", _ROW).rows():
             if metric in columns:
-                notes.append((columns[metric], row, "worse than all rows together, however many groups are looked at"))
+                notes.append((columns[metric], row, WORSE))
     wide = wide.with_columns(pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"))
     return wide.drop(_NTH), notes
 
 
-def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> list[_Note]:
+def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> list[Note]:
     """The reasons why shown cells have no value."""
     if ".status" not in frame.columns:
         return []
-    notes: list[_Note] = []
+    notes: list[Note] = []
     for metric, row, status, size in frame.select(".metric", _ROW, ".status", ".n").rows():
         if status not in {Status.OK, None} and size >= min_n:
             notes.append((columns[metric], row, Status.text_of(status)))
@@ -187,7 +182,7 @@ def _as_texts(frame: pl.DataFrame, column: pl.Series) -> pl.Series:
     values = [name for name in _WITH_INTERVAL if name in frame.columns]
     # the first of several is what the interval is about
     if column.name in values[:1]:
-        return _with_interval(frame, column.name)
+        return with_interval(frame, column.name)
     if column.dtype == pl.List:
         texts = column.cast(pl.List(pl.String)).list.join(", ")
         return texts.set(texts == "", None)
@@ -196,7 +191,7 @@ def _as_texts(frame: pl.DataFrame, column: pl.Series) -> pl.Series:
     return as_p_value(column) if column.name.startswith(".p_") else rounded(column)
 
 
-def _with_interval(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
+def with_interval(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
     """Values with their intervals, if there are any, as text."""
     texts = rounded(frame[value])
     if not {".lower", ".upper"} <= set(frame.columns):
@@ -217,13 +212,17 @@ def _between(text: str | None, low: str | None, high: str | None) -> str | None:
 
 
 def rounded(numbers: pl.Series) -> pl.Series:
-    """Numbers as text, with three decimals."""
-    # z: what is rounded to 0 has no sign
-    texts: list[str | None] = []
-    for number in numbers:
-        text = None if number is None else f"{number:z,.{_DIGITS}f}"
-        texts.append(text)
+    """Numbers as text, with three decimals, or fewer where they are large."""
+    texts = [None if number is None else _rounded(number) for number in numbers]
     return pl.Series(numbers.name, texts, dtype=pl.String)
+
+
+def _rounded(number: float) -> str:
+    """A number as text."""
+    size = abs(number)
+    digits = 0 if size >= _THOUSAND else 1 if size >= _HUNDRED else _DIGITS
+    # z: what is rounded to 0 has no sign
+    return f"{number:z,.{digits}f}"
 
 
 def as_p_value(numbers: pl.Series) -> pl.Series:
@@ -233,7 +232,7 @@ def as_p_value(numbers: pl.Series) -> pl.Series:
 
 
 def _published(
-    table: pl.DataFrame, notes: Sequence[_Note], title: str | None, *, remark: str = "", name: str | None = None
+    table: pl.DataFrame, notes: Sequence[Note], title: str | None, *, remark: str = "", name: str | None = None
 ) -> Any:
     """The table of great_tables."""
     gt = _great_tables()
@@ -260,134 +259,12 @@ def _published(
 
 def _label(gt: Any, name: str) -> Any:
     """The head of a column; great_tables takes braces in plain text for units, and then escapes nothing of it."""
-    return gt.html(as_html(_worded(name)).replace("{", "&#123;").replace("}", "&#125;"))
+    return gt.html(as_html(worded(name)).replace("{", "&#123;").replace("}", "&#125;"))
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading, and the blocks below it: texts, tables, figures and code."""
-
-    heading: str
-    blocks: tuple[Any, ...]
-
-    def html(self, index: int) -> str:
-        """As a section of a page."""
-        parts: list[str] = []
-        for number, block in enumerate(self.blocks):
-            if isinstance(block, str):
-                parts.append(f"<p>{as_html(block)}</p>")
-            else:
-                parts.append(block.html(f"part-{index}-{number}"))
-        body = "\n".join(parts)
-        return f"<section>\n<h2>{as_html(self.heading)}</h2>\n{body}\n</section>\n"
-
-    def markdown(self) -> str:
-        """As a section of a Markdown file."""
-        parts = [f"## {as_text(self.heading)}\n\n"]
-        for block in self.blocks:
-            text = as_text(block) if isinstance(block, str) else block.markdown()
-            if text:
-                parts.append(f"{text}\n\n")
-        return "".join(parts)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of texts, with notes on its cells and a remark below it."""
-
-    table: pl.DataFrame
-    notes: tuple[_Note, ...] = ()
-    remark: str = ""
-
-    def html(self, name: str) -> str:
-        """As great_tables writes it."""
-        # an interval stays on a line
-        unbroken = pl.col(pl.String).str.replace_all(_INTERVAL.pattern, "(${1}\u00a0to\u00a0${2})")
-        published = _published(self.table.with_columns(unbroken), self.notes, None, remark=self.remark, name=name)
-        return f'<div class="table">{published.as_raw_html()}</div>'
-
-    def markdown(self) -> str:
-        """As a Markdown table, with its notes and its remark below."""
-        marks: dict[str, int] = {}
-        marked: dict[tuple[str, int], str] = {}
-        for column, row, text in self.notes:
-            number = marks.setdefault(text, len(marks) + 1)
-            marked[column, row] = f" [{number}]"
-        names = self.table.columns
-        lines = [markdown_row(list(map(_worded, names))), markdown_row(["---"] * len(names))]
-        for row, values in enumerate(self.table.rows()):
-            cells: list[str] = []
-            for name, value in zip(names, values, strict=True):
-                text = NOTHING if value is None else str(value)
-                cells.append(text + marked.get((name, row), ""))
-            lines.append(markdown_row(cells))
-        below = [f"[{number}] {text}" for text, number in marks.items()]
-        if self.remark:
-            below.append(self.remark)
-        return "\n\n".join(["\n".join(lines), *map(as_text, below)])
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart, and a table of the same for files without images."""
-
-    chart: Any
-    instead: Table | None = None
-
-    def html(self, name: str) -> str:
-        """As an image that is part of the page, with a description in words."""
-        image = StringIO()
-        self.chart.save(image, format="svg")
-        svg = _with_stable_names(image.getvalue())
-        source = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
-        return f'<figure id="{name}"><img src="{source}" alt="{as_html(self.chart.description)}"></figure>'
-
-    def markdown(self) -> str:
-        """As its table, or nothing."""
-        return self.instead.markdown() if self.instead else ""
-
-
-def _with_stable_names(svg: str) -> str:
-    """An SVG whose ids do not depend on the images that were drawn before it."""
-    names: dict[str, str] = {}
-
-    def renamed(match: re.Match[str]) -> str:
-        name = names.setdefault(match[2], f"part_{len(names)}")
-        return match[1] + name
-
-    return _NAMES_IN_SVG.sub(renamed, svg)
-
-
-@dataclass(frozen=True)
-class Code:
-    """Lines of code."""
-
-    text: str
-
-    def html(self, name: str) -> str:
-        """As preformatted text."""
-        return f'<pre id="{name}"><code>{escape(visible(self.text, lines=True))}</code></pre>'
-
-    def markdown(self) -> str:
-        """As an indented block."""
-        lines = visible(self.text, lines=True).split("\n")
-        return "\n".join(map("    {}".format, lines))
-
-
-def _worded(name: str) -> str:
+def worded(name: str) -> str:
     """A column of results in words."""
     return _LABELS.get(name, name.removeprefix(".").replace("_", " "))
-
-
-def need_packages() -> None:
-    """Say what to install, before anything is counted."""
-    try:
-        for name in ("great_tables", "altair", "vl_convert"):
-            import_module(name)
-    except ModuleNotFoundError as error:
-        packages = "great_tables, altair and vl-convert-python"
-        msg = f"Reports are made by {packages}: pip install 'tidyfair[report]' ({error})."
-        raise ArgumentError(msg) from error
 
 
 def _great_tables() -> Any:

@@ -38,6 +38,8 @@ class Contrast(Aggregate):
 
     is_relative: ClassVar[bool]
     """Whether values are divided by each other: limits are those of logarithms, negative values mean nothing."""
+    is_quotient: ClassVar[bool] = False
+    """Whether the value itself is one over the other."""
     range_words: ClassVar[str]
     signed_words: ClassVar[str]
     unsigned_words: ClassVar[str]
@@ -227,7 +229,7 @@ class Ratio(Contrast):
     """One value over the other; 1 is equality, and the smaller of q and 1/q is the unsigned value."""
 
     kind = "ratio"
-    is_relative = True
+    is_relative = is_quotient = True
     range_words = "smallest over largest {of}"
     signed_words = "{of} over {other}"
     unsigned_words = "smallest ratio, below 1, of {of} and {other}"

@@ -156,46 +156,6 @@ class Privileged:
         return visible(f"privileged({self.text})")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class OneAgainstRest(Privileged):
-    """Two sides that no conditions make: one group of some columns, and all other groups that are compared."""
-
-    conditions: tuple[_Condition, ...] = ()
-    group_columns: tuple[Column, ...]
-    keys: pl.DataFrame
-    """The keys of all groups."""
-    sides: pl.Series
-    """The side of each of them."""
-
-    # two of them have the same conditions, which are none
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the groups."""
-        return self.group_columns
-
-    @property
-    def text(self) -> str:
-        """The comparison in words."""
-        return "one group vs the rest"
-
-    def check(self, keys: pl.DataFrame) -> None:
-        """Accept all keys, which are those that groups were made of."""
-
-    def side(self, keys: pl.DataFrame) -> pl.Series:
-        """The side of each row of keys, under any name."""
-        names = self.keys.columns
-        named = keys.rename(dict(zip(keys.columns, names, strict=True)))
-        sided = self.keys.with_columns(self.sides.alias(SIDE))
-        joined = named.join(sided, on=names, how="left", nulls_equal=True, maintain_order="left")
-        return joined[SIDE].fill_null("neither")
-
-
 def _is_impossible(value: object, present: list[Any], declared: list[Any]) -> bool:
     """Check whether a value that does not occur cannot be one of the column: by its levels, its kind or its letters."""
     if declared:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar, cast
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.other_keywords import hint
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
+from tidyfair.specs.survey_designs import ReplicateWeights, SurveyDesign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Privileged, Treatment
+    from tidyfair.specs.survey_designs import Design
 
 __all__: list[str] = []
 
@@ -58,6 +60,16 @@ class CountOptions(TypedDict, total=False):
     keep_rows: bool
 
 
+class DesignOptions(TypedDict, total=False):
+    """The option of calls whose intervals know designs of surveys."""
+
+    design: Design | None
+
+
+class SurveyCountOptions(CountOptions, DesignOptions, total=False):
+    """The options of counting rows, of a survey too."""
+
+
 class ReadOptions(TypedDict, total=False):
     """The options of reading what was counted."""
 
@@ -82,13 +94,17 @@ class CallOptions(CountOptions, ComputeOptions, total=False):
     """The options of a call."""
 
 
+class SurveyCallOptions(CallOptions, DesignOptions, total=False):
+    """The options of a call, on a survey too."""
+
+
 class GroupReadOptions(ReadOptions, total=False):
     """The options of reading the values of groups."""
 
     simultaneous: bool
 
 
-class GroupCallOptions(CallOptions, total=False):
+class GroupCallOptions(SurveyCallOptions, total=False):
     """The options of a call for the values of groups."""
 
     simultaneous: bool
@@ -104,8 +120,8 @@ class GroupOptions(TypedDict, total=False):
 
 
 OptionsOf: TypeAlias = (
-    type[CountOptions] | type[ReadOptions] | type[ComputeOptions] | type[CallOptions] | type[GroupReadOptions]
-    | type[GroupCallOptions]
+    type[CountOptions] | type[SurveyCountOptions] | type[ReadOptions] | type[ComputeOptions] | type[CallOptions]
+    | type[SurveyCallOptions] | type[GroupReadOptions] | type[GroupCallOptions]
 )  # fmt: skip
 
 
@@ -127,6 +143,7 @@ class Options:
     cluster: ColumnLike | None = None
     parts: int | None = None
     keep_rows: bool = False
+    design: Design | None = None
     # reading
     pos_label: object = None
     labels: Sequence[object] | None = None
@@ -150,6 +167,7 @@ class Options:
             raise ArgumentError(msg)
         if self.interval is not None:
             one_of("interval", self.interval, INTERVALS)
+        self._check_design()
         if self.simultaneous and self.interval is None:
             msg = '`simultaneous` is about intervals: give `interval="auto"` beside it.'
             raise ArgumentError(msg)
@@ -160,6 +178,22 @@ class Options:
             # it is read more than once
             object.__setattr__(self, "group_by", tuple(self.group_by))
 
+    def _check_design(self) -> None:
+        """Refuse what is no design, and options beside a design that say the same."""
+        if self.design is None:
+            return
+        if not isinstance(self.design, ReplicateWeights | SurveyDesign):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            way_out = '`survey_design(weights="w", strata="region", clusters="psu")` or `replicate_weights(…)`'
+            msg = f"`design` is made by {way_out}; it is no {in_short(self.design)}."
+            raise ArgumentError(msg)
+        for name, same in _IN_DESIGN.items():
+            if getattr(self, name) is not None:
+                msg = f"`design` and `{name}` are not given together: {same}."
+                raise ArgumentError(msg)
+        if self.interval not in _OF_DESIGN:
+            msg = f'`interval={self.interval!r}` knows no `design`: take `interval="auto"`.'
+            raise ArgumentError(msg)
+
     @property
     def given(self) -> set[str]:
         """The columns of rows that a metric can read: `truth`, `estimate` (made of scores, too) and `probs`."""
@@ -169,6 +203,16 @@ class Options:
         return given
 
 
+_OF_DESIGN = (None, "auto", "analytic")
+"""The intervals that follow a design."""
+_IN_DESIGN = {
+    "case_weights": "the weights of a survey belong to its design, `weights=`",
+    "frequency_weights": "a survey has a row for each person",
+    "cluster": "the clusters of a survey belong to its design, `clusters=`",
+    "parts": "the design says what varies",
+    "score_bins": "bins of scores keep no strata, clusters or replicates",
+}
+"""The options that are not given beside a design, and why."""
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
 _OF_GROUPS = {"min_n": 0, "min_share": 0.0, "unknown": "group", "unknown_values": None}
 

@@ -12,26 +12,33 @@ import polars as pl
 from tidyfair.errors import ColumnError, WeightError
 from tidyfair.specs.columns import Column, blaming_expressions, check_features, names_of, roots_of
 from tidyfair.specs.groups import SIDE
+from tidyfair.specs.survey_designs import ROLE
 from tidyfair.tallies.key_encoding import whole_levels
 from tidyfair.tallies.moments import (
     ACTUAL,
+    KNOWN_REPLICATES,
     MEASURE,
     PREDICTED,
     SCORE,
     Needs,
     digits_lost,
     ends_of,
+    is_weight_column,
     moments,
+    of_replicate,
     own_centres,
     quantities,
+    replicated,
     score_columns,
     summed,
+    weight_columns,
+    weights_of_replicates,
 )
 from tidyfair.tallies.neighbors import other_labels
 from tidyfair.tallies.pushdown import distinct_rows, pushed_bins, pushed_down
 from tidyfair.tallies.row_counts import binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, whole_frequencies
-from tidyfair.tallies.tally import BLOCK, LABELS, TRUTH, Key, Scores, Tally, check_total, key_names
+from tidyfair.tallies.tally import BLOCK, LABELS, ROW, TRUTH, Key, Scores, Tally, check_total, key_names
 from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
     from polars._typing import EngineType
 
     from tidyfair.specs.groups import Privileged
+    from tidyfair.specs.survey_designs import Design
     from tidyfair.tallies.key_encoding import Levels
     from tidyfair.tallies.source import Source
     from tidyfair.tallies.thresholds import Cut
@@ -71,16 +79,19 @@ def count(
     frequencies: Column | None = None,
     needs: Needs = Needs(),  # noqa: B008 - frozen
     blocks: int | None = None,
+    design: Design | None = None,
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score.
 
     With `blocks`, a seed, rows are put into random parts that are one more key. With `frequencies` each row stands
-    for so many equal rows.
+    for so many equal rows. With a `design` in which rows are drawn one by one their number is one more key, where
+    counts do not show how much sums vary.
     """
     declared = source.levels_of_numbers({TRUTH: truth, ESTIMATE: estimate})
     empty = Tally(
-        pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared
-    )
+        pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared,
+        design=design,
+    )  # fmt: skip
     order = _Order(empty, frequencies, blocks)
     if source.is_elsewhere:
         return _elsewhere(source, order)
@@ -106,11 +117,13 @@ class _Order:
         wanted: _Wanted = {}
         for index, key in enumerate(tally.keys):
             role = key.role if key.role in {"by", "cluster"} else "group_by"
+            if role == "cluster" and tally.design is not None:
+                role = ROLE
             wanted[f"k{index}"] = (role, key.column)
         optional = [
             (ACTUAL if needs.numbers else TRUTH, "truth", tally.truth),
             (PREDICTED if needs.numbers else ESTIMATE, "estimate", tally.estimate),
-            (WEIGHT, "case_weights", tally.weights),
+            (WEIGHT, tally.role_of_weights, tally.weights),
             (FREQUENCY, "frequency_weights", self.frequencies),
         ]
         for name, role, column in optional:
@@ -118,6 +131,7 @@ class _Order:
                 wanted[name] = (role, column)
         if tally.scores is not None and (needs.scores or tally.cut is not None):
             wanted |= _numbered("s", "probs", tally.scores.columns)
+        wanted |= _numbered("v", ROLE, self.replicates)
         return wanted | _numbered("f", "features", self.features)
 
     @cached_property
@@ -140,6 +154,18 @@ class _Order:
             if term.neighborhood:
                 columns |= dict.fromkeys(term.neighborhood.features)
         return list(columns)
+
+    @property
+    def replicates(self) -> tuple[Column, ...]:
+        """The columns of replicate weights."""
+        return () if self.tally.design is None else self.tally.design.replicates
+
+    @property
+    def numbers_rows(self) -> bool:
+        """True where the number of a row is one more key, because rows were drawn one by one and are summed."""
+        tally = self.tally
+        has_sums = tally.needs.numbers or tally.needs.scores
+        return tally.design is not None and tally.design.samples_rows and has_sums
 
     @property
     def read_scores(self) -> Scores | None:
@@ -176,7 +202,8 @@ class _Order:
         tally = self.tally
         looks_at_rows = bool(tally.needs.rows or tally.needs.compared or self.bins)
         ranked = tally.cut is not None and tally.cut.option != "threshold"
-        return self.blocks is not None or looks_at_rows or tally.weights is not None or ranked
+        counts_apart = self.blocks is not None or self.numbers_rows
+        return counts_apart or looks_at_rows or tally.weights is not None or ranked
 
 
 def _numbered(prefix: str, role: str, columns: Iterable[Column]) -> _Wanted:
@@ -200,13 +227,17 @@ def _here(source: Source, order: _Order) -> Tally:
     frame = source.select(order.every)
     exact = _exact(frame, wanted)
     frame = _as_numbers(frame, wanted, decided=tally.cut is not None and not tally.needs.scores)
-    frame = _weighable(frame, tally.weights, order.frequencies, engine, repeat=order.repeats_rows)
+    frame = _weighable(frame, tally, order.frequencies, engine, repeat=order.repeats_rows)
+    frame = _with_replicates(frame, order)
     frame = _decided(frame, order, engine)
     known = _known_labels(frame, order, engine)
     if order.blocks is not None:
         with blaming_expressions(wanted):
             frame = _in_blocks(frame.collect(engine=engine), f"k{len(tally.keys)}", order.blocks).lazy()
         tally = replace(tally, keys=(*tally.keys, Key(Column(BLOCK), "cluster")))
+    if order.numbers_rows:
+        frame = frame.with_row_index(f"k{len(tally.keys)}")
+        tally = replace(tally, keys=(*tally.keys, Key(Column(ROW), "cluster")))
     frame, rows = _with_rows(frame, order, tally.keys, engine)
     cells = None
     if order.bins and tally.scores is not None:
@@ -272,9 +303,10 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
     no_rows = source.emptied(roots).select(order.every)
     exact = _exact(no_rows, order.wanted)
     no_rows = _as_numbers(no_rows, order.wanted, decided=cut is not None and not needs.scores)
-    _weighable(no_rows, tally.weights, None, "in-memory", repeat=False)
+    _weighable(no_rows, tally, None, "in-memory", repeat=False)
+    _with_replicates(no_rows, order)
     cells = None
-    if order.blocks is None:
+    if order.blocks is None and not order.numbers_rows:
         scores = len(order.read_scores.columns) if order.read_scores else 0
         sums_needed = replace(needs, rows=False) if order.bins else needs
         cells = pushed_down(source, order.every, sums_needed, cut, scores, tally.declared)
@@ -288,8 +320,9 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
 def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> Tally:
     """Check the cells and put them into the tally."""
     if tally.weights is not None:
-        _check_weights(cells, tally.weights)
+        _check_weights(cells, tally.weights, tally.role_of_weights)
         cells = cells.drop("least", "known")
+        cells = _checked_replicates(cells, tally)
     cells = _arranged(cells, tally.keys)
     _check_numbers(cells, wanted, exact)
     return replace(tally, cells=_within_bins(cells, tally.scores))
@@ -337,6 +370,7 @@ def _cells(
     scored = len(scores.columns) if scores is not None else 0
     frame = _with_presence(frame, columns, needs, scored)
     sums = _counts(columns)
+    replicates = sum(map(is_weight_column, columns))
     # there are frequencies only where there are no weights
     measure = None
     if WEIGHT in columns:
@@ -346,16 +380,22 @@ def _cells(
     weighted = measure is not None
     if needs.anything:
         sums += summed(quantities(needs, scored, weighted=weighted))
+        sums += summed(replicated(quantities(needs, scored, weighted=False), replicates))
         if measure is not None:
             frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE))
         columns = frame.collect_schema().names()
+    if replicates:
+        sums += summed(weights_of_replicates(replicates))
+        has_all = pl.all_horizontal(pl.col(weight_columns(replicates)).is_not_null())
+        sums.append(has_all.sum().cast(pl.Int64).alias(KNOWN_REPLICATES))
     summed_columns = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *score_columns(len(columns))}
+    summed_columns |= {*weight_columns(replicates)}
     for term in needs.compared:
         summed_columns.add(term.column)
     by = [name for name in columns if name not in summed_columns]
     with blaming_expressions(wanted):
         if needs.moments:
-            return _with_moments(frame, by, sums, known, rows, weighted=weighted)
+            return _with_moments(frame, by, sums, known, rows, weighted=weighted, replicates=replicates)
         return grouped(frame, by, sums, known, rows)
 
 
@@ -386,12 +426,13 @@ def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored
 
 def _with_moments(
     frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], known: dict[str, Levels], rows: int | None, *,
-    weighted: bool,
+    weighted: bool, replicates: int,
 ) -> pl.DataFrame:  # fmt: skip
     """The cells with sums about a centre: that of some rows or, where groups lie far apart, the mean of each."""
     sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
     truth, estimate = map(pl.lit, sample.fill_null(0.0).row(0))
     about_sample = summed(moments(truth, estimate, weighted=weighted))
+    about_sample += summed(replicated(moments(truth, estimate, weighted=False), replicates))
     cells = grouped(frame, by, [*sums, *about_sample], known, rows)
     cells = cells.with_columns(truth_centre=truth, estimate_centre=estimate)
     if not digits_lost(cells):
@@ -403,6 +444,7 @@ def _with_moments(
         frame = frame.with_columns(**own.row(0, named=True))
     truth, estimate = pl.col("truth_centre"), pl.col("estimate_centre")
     about_means = summed(moments(truth, estimate, weighted=weighted))
+    about_means += summed(replicated(moments(truth, estimate, weighted=False), replicates))
     return grouped(frame, by, [*sums, *about_means, truth.first(), estimate.first()], known, rows)
 
 
@@ -557,13 +599,14 @@ def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: 
 
 
 def _weighable(
-    frame: pl.LazyFrame, weights: Column | None, frequencies: Column | None, engine: EngineType, *, repeat: bool
+    frame: pl.LazyFrame, tally: Tally, frequencies: Column | None, engine: EngineType, *, repeat: bool
 ) -> pl.LazyFrame:
     """Check weights and frequencies and make them numbers; `repeat` rows by their frequencies."""
+    weights = tally.weights
     if weights is not None:
         dtype = frame.collect_schema()[WEIGHT]
         if not (dtype.is_numeric() or dtype == pl.Boolean):
-            msg = f"`case_weights`: the column {weights.name!r} is {dtype}; weights are numbers."
+            msg = f"`{tally.role_of_weights}`: the column {weights.name!r} is {dtype}; weights are numbers."
             raise WeightError(msg)
         is_whole = dtype.is_integer() or dtype == pl.Boolean
         number = pl.Int64 if is_whole else pl.Float64
@@ -581,7 +624,33 @@ def _weighable(
     return rows[np.repeat(np.arange(len(rows)), often.to_numpy())].lazy()
 
 
-def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
+def _with_replicates(frame: pl.LazyFrame, order: _Order) -> pl.LazyFrame:
+    """Make replicate weights numbers, and refuse columns of other values."""
+    schema = frame.collect_schema()
+    names = weight_columns(len(order.replicates))
+    for name, column in zip(names, order.replicates, strict=True):
+        if not schema[name].is_numeric():
+            msg = f"`{ROLE}`: the replicate {column.name!r} is {schema[name]}; weights are numbers."
+            raise WeightError(msg)
+    return frame.with_columns(pl.col(names).cast(pl.Float64)) if names else frame
+
+
+def _checked_replicates(cells: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """The cells without the counts of replicate weights, which are refused where some are missing or not finite."""
+    if tally.design is None or not tally.design.replicates:
+        return cells
+    fault = "missing" if (cells[KNOWN_REPLICATES] != cells["n"]).any() else None
+    for number, column in enumerate(tally.design.replicates):
+        if not cells[of_replicate("w", number)].is_finite().all():
+            fault = f"NaN or infinite, as in {column.name!r}"
+            break
+    if fault is not None:
+        msg = f"`{ROLE}`: some replicate weights are {fault}; fill or filter these rows first."
+        raise WeightError(msg)
+    return cells.drop(KNOWN_REPLICATES)
+
+
+def _check_weights(cells: pl.DataFrame, weights: Column, role: str) -> None:
     """Refuse weights that are missing, negative or not finite, or that add up to too much."""
     faults = {
         "missing": (cells["known"] != cells["n"]).any(),
@@ -591,7 +660,7 @@ def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
     for fault, is_present in faults.items():
         if is_present:
             msg = (
-                f"`case_weights`: some values of {weights.name!r} are {fault}; "
+                f"`{role}`: some values of {weights.name!r} are {fault}; "
                 "weights are finite numbers of zero or more: fill or filter these rows first."
             )
             raise WeightError(msg)

@@ -35,6 +35,10 @@ REST, UP_TO = "~", "<"
 
 _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
 _CENTRES = ("truth_centre", "estimate_centre")
+_OF_REPLICATE = " of replicate "
+"""Before the number of a replicate, at the end of the names of sums with its weights."""
+KNOWN_REPLICATES = "known replicates"
+"""The rows of a cell that have all replicate weights."""
 _LEAST, _MOST = "least ", "most "
 _HARDLY = 1e-12
 """Share of its weight that an incomplete cell keeps where a centre is chosen."""
@@ -205,6 +209,42 @@ def summed(of_rows: Iterable[Quantity]) -> list[pl.Expr]:
     return [getattr(value, reduction)().alias(name) for name, reduction, value in of_rows]
 
 
+def of_replicate(name: str, number: int) -> str:
+    """The name of a sum with the weights of a replicate, which have numbers from 0."""
+    return f"{name}{_OF_REPLICATE}{number}"
+
+
+def is_of_replicate(name: str) -> bool:
+    """Check whether columns of that name hold sums with the weights of a replicate."""
+    return _OF_REPLICATE in name
+
+
+def weight_columns(count: int) -> list[str]:
+    """The names of so many columns of replicate weights."""
+    return [f"v{index}" for index in range(count)]
+
+
+def is_weight_column(name: str) -> bool:
+    """Check whether a column holds replicate weights: `v0`, `v1`, …."""
+    return name[0] == "v" and name[1:].isdigit()
+
+
+def weights_of_replicates(count: int, *, api: Any = pl) -> list[Quantity]:
+    """The sums of the weights of replicates."""
+    columns = weight_columns(count)
+    return [(of_replicate("w", number), "sum", api.col(column)) for number, column in enumerate(columns)]
+
+
+def replicated(values: Sequence[Quantity], count: int, *, api: Any = pl) -> list[Quantity]:
+    """The sums of values of rows, which are not weighted yet, with the weights of replicates."""
+    sums: list[Quantity] = []
+    for number, column in enumerate(weight_columns(count)):
+        for name, reduction, value in values:
+            if reduction == "sum":
+                sums.append((of_replicate(name, number), "sum", value * api.col(column)))
+    return sums
+
+
 def _weight(cells: pl.DataFrame) -> pl.Expr:
     """The weight of the rows of a cell, or their number where they have no weights."""
     return pl.col("w") if "w" in cells.columns else pl.col("n")
@@ -250,7 +290,14 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
     truth = pl.col("truth_centre") - centres["truth_centre"]
     estimate = pl.col("estimate_centre") - centres["estimate_centre"]
     sums = {name: pl.col(name) for name in _MOMENTS}
-    return cells.with_columns(**_moved(sums, weight, truth, estimate), **centres)
+    moved = _moved(sums, weight, truth, estimate)
+    number = 0
+    while (column := of_replicate("w", number)) in cells.columns:
+        of_weights = {name: pl.col(of_replicate(name, number)) for name in _MOMENTS}
+        for name, value in _moved(of_weights, pl.col(column), truth, estimate).items():
+            moved[of_replicate(name, number)] = value
+        number += 1
+    return cells.with_columns(**moved, **centres)
 
 
 def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> dict[str, Any]:

@@ -15,7 +15,21 @@ import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError
 from tidyfair.specs.columns import Column, roots_of
-from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, SCORE, digits_lost, moments, quantities, score_columns
+from tidyfair.tallies.moments import (
+    ACTUAL,
+    KNOWN_REPLICATES,
+    MEASURE,
+    PREDICTED,
+    SCORE,
+    digits_lost,
+    is_weight_column,
+    moments,
+    quantities,
+    replicated,
+    score_columns,
+    weight_columns,
+    weights_of_replicates,
+)
 from tidyfair.tallies.source import FREQUENCY, SQUARED, WEIGHT, collected, whole_frequencies
 from tidyfair.tallies.tally import TRUTH
 from tidyfair.tallies.thresholds import ESTIMATE
@@ -74,11 +88,17 @@ def pushed_down(
     by = [name for name in frame.collect_schema().names() if not _is_value(name)]
     try:
         sums = quantities(needs, scores, weighted=weighted, api=nw) if needs.anything else []
+        of_rows = quantities(needs, scores, weighted=False, api=nw) if needs.anything else []
     except (AttributeError, TypeError):
         return None  # some quantity is a function of polars itself
     centres = _centres(frame, weighted=weighted) if needs.moments else {}
     if centres:
         sums += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
+        of_rows += moments(*map(nw.lit, centres.values()), weighted=False, api=nw)
+    if replicates := sum(map(is_weight_column, wanted)):
+        sums += weights_of_replicates(replicates, api=nw) + replicated(of_rows, replicates, api=nw)
+        known = nw.when(_all_present(weight_columns(replicates))).then(nw.lit(1))
+        sums.append((KNOWN_REPLICATES, "count", known))
     cells = _weighed(frame, by, [*_counts(cut, weighted=weighted), *sums], wanted.get(WEIGHT))
     if cut is not None:
         cells = _of_cut(cells, cut, wanted["s0"][1])
@@ -267,7 +287,7 @@ _VALUES = {WEIGHT, MEASURE, ACTUAL, PREDICTED}
 
 def _is_value(name: str) -> bool:
     """Check whether a column holds numbers to be summed, rather than a key."""
-    return name in _VALUES or _is_score(name)
+    return name in _VALUES or _is_score(name) or is_weight_column(name)
 
 
 def _is_score(name: str) -> bool:

@@ -12,11 +12,13 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
 from tidyfair.specs.columns import Column, levels_of, names_of, stacked
 from tidyfair.specs.groups import SIDE
+from tidyfair.specs.survey_designs import ROLE
 from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
     Needs,
     centred,
     extremes,
+    is_of_replicate,
     merged,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidyfair.specs.groups import Privileged
+    from tidyfair.specs.survey_designs import Design
 
 __all__ = ["Tally"]
 
@@ -35,6 +38,8 @@ BLOCK = "\0block"
 """Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
+ROW = "\0row"
+"""Key of the number of a row, for designs in which rows are drawn one by one."""
 THRESHOLD = "\0threshold"
 """The column of the value of a list of cuts, among the keys."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
@@ -97,6 +102,13 @@ class Tally:
     """Conditions whose two sides are outer groups too."""
     declared: Mapping[str, list[Any]] = field(default_factory=dict[str, "list[Any]"])
     """The levels, in their order, of columns of labels that are numbers, which no dtype carries."""
+    design: Design | None = None
+    """The design of the survey that the rows are of."""
+
+    @property
+    def role_of_weights(self) -> str:
+        """The argument that names the weights, for messages."""
+        return "case_weights" if self.design is None else ROLE
 
     @property
     def outer(self) -> tuple[Key, ...]:
@@ -179,7 +191,7 @@ class Tally:
         if self.cut is None or not self.cut.several or any(key.role == "threshold" for key in self.keys):
             return self
         by = [*key_names(self.keys), TRUTH]
-        sums = [name for name in ("n", "w", "w2") if name in self.cells.columns]
+        sums = [name for name in self.cells.columns if name in {"n", "w", "w2"} or is_of_replicate(name)]
         cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum()).filter(pl.col("n") > 0)
         decided = _decided_at(self.cut, cells.filter(pl.col(ESTIMATE).is_not_null()), by, sums)
         missing = cells.filter(pl.col(ESTIMATE).is_null()).with_columns(pl.lit(None, pl.Boolean).alias(ESTIMATE))
@@ -243,7 +255,10 @@ class Tally:
     @property
     def definition(self) -> tuple[object, ...]:
         """The settings of the count; only tallies that agree in them add up."""
-        return (self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides)
+        return (
+            self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides,
+            self.design,
+        )  # fmt: skip
 
     @property
     def names_of_labels(self) -> dict[str, str]:
@@ -266,6 +281,8 @@ class Tally:
             reason = "Neighbours are sought among all rows"
         elif self.needs.order:
             reason = "Some metric, such as mase, reads rows in their order"
+        elif any(key.column.name == ROW for key in self.keys):
+            reason = "Rows of a design without clusters are numbered"
         if reason is not None:
             msg = f"{reason}, so tallies of parts do not add up; count them at once."
             raise ArgumentError(msg)

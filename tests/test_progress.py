@@ -1,0 +1,87 @@
+"""Progress is shown in terminals and notebooks, after two seconds, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from tidyfair.datasets import lending
+from tidyfair.inference import disparity_test
+from tidyfair.metrics.fairness import demographic_parity
+from tidyfair.progress import in_progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock on which half a second passes whenever somebody looks."""
+    clock = itertools.count()
+    monkeypatch.setattr("tidyfair.progress.monotonic", lambda: next(clock) / 2)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    stream = Terminal()
+    monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={}))
+    return stream
+
+
+@pytest.mark.usefixtures("seconds")
+def test_long_loop_shows_its_progress_and_erases_it(terminal: Terminal) -> None:
+    assert list(in_progress(range(20), "shuffling")) == list(range(20))
+    states = terminal.getvalue().split("\r\x1b[2K")
+    # half a second a step: five steps pass before anything is shown
+    assert states[1] == "shuffling: 20%, 10 s left (Ctrl-C stops)"
+    assert states[-1] == ""
+    assert len(states) == 18
+
+
+@pytest.mark.usefixtures("seconds")
+def test_notebook_gets_progress_without_codes_of_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={"ipykernel": None}))
+    assert list(in_progress(range(20), "shuffling")) == list(range(20))
+    assert "\rshuffling: 20%, 10 s left (Ctrl-C stops)  " in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_short_loop_shows_nothing(terminal: Terminal) -> None:
+    assert list(in_progress(range(20), "shuffling")) == list(range(20))
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.usefixtures("seconds")
+def test_pipe_gets_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={}))
+    assert list(in_progress(range(20), "shuffling")) == list(range(20))
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.usefixtures("seconds")
+def test_interrupted_loop_leaves_no_progress_behind(terminal: Terminal) -> None:
+    def interrupted() -> None:
+        for step in in_progress(itertools.count(), "searching"):
+            if step == 10:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    shown = terminal.getvalue()
+    assert "searching: 5 s" in shown
+    assert shown.endswith("\r\x1b[2K")
+
+
+@pytest.mark.usefixtures("seconds")
+def test_tests_show_their_progress(terminal: Terminal) -> None:
+    many = lending(2_000).with_columns(group=pl.int_range(pl.len()))
+    disparity_test(demographic_parity("group"))(many, estimate="approved", pos_label="yes")
+    assert "shuffling: " in terminal.getvalue()

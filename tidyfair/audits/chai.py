@@ -1,0 +1,88 @@
+"""The values of groups in the fields of the applied model card of the Coalition for Health AI (CHAI)."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.audits.named_audits import ValuesTable, keys_of
+from tidyfair.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import polars as pl
+
+    from tidyfair.audits.named_audits import AuditTable
+
+__all__: list[str] = []
+
+_NAMESPACE = "https://mc.chai.org/v0.2/schema.xsd"
+_OF_ALL, _OF_GROUPS = "UsefulnessUsabilityEfficacy", "FairnessEquity"
+
+
+def applied_model_card(
+    name: str, tables: Iterable[AuditTable], frames: Mapping[str, pl.DataFrame], sentences: Sequence[str], level: float
+) -> dict[str, Any]:
+    """The fields of an applied model card that the values of an audit fill; the others are for people to write."""
+    of_values = [table for table in tables if isinstance(table, ValuesTable)]
+    if not of_values:
+        msg = (
+            f"chai(): {name} has no metrics of all rows and of groups, which the card asks for; take "
+            '`audit("model_card", …).chai()`.'
+        )
+        raise ArgumentError(msg)
+    results: dict[str, list[dict[str, str]]] = {_OF_ALL: [], _OF_GROUPS: []}
+    for table in of_values:
+        headings = {column.column: column.heading for column in table.columns}
+        frame = frames[table.name]
+        keys = keys_of(frame)
+        for row in frame.to_dicts():
+            value = _value(row, level)
+            if value is not None and row[".metric"] in headings:
+                label = _label(headings[row[".metric"]], row, keys)
+                section = _OF_ALL if row[".by"] is None else _OF_GROUPS
+                results[section].append({"Label": label, "ValueJson": value})
+    rows = _rows(frames[of_values[0].name])
+    described = {_OF_ALL: rows[:1], _OF_GROUPS: [*rows, *sentences]}
+    metrics: dict[str, Any] = {}
+    for section, items in results.items():
+        metrics[section] = {
+            "Results": {"MetricResult": items}, "TestingDataDescription": " ".join(described[section]),
+        }  # fmt: skip
+    return {"AppliedModelCard": {"@xmlns": _NAMESPACE, "KeyMetrics": metrics}}
+
+
+def _value(row: Mapping[str, Any], level: float) -> str | None:
+    """A value as the JSON text of the card, with its interval where there is one; None where it is undefined."""
+    estimate, lower, upper = row[".estimate"], row[".lower"], row[".upper"]
+    if estimate is None or not math.isfinite(estimate):
+        return None
+    value: dict[str, object] = {"kind": "single", "value": estimate}
+    if lower is not None and upper is not None and math.isfinite(lower) and math.isfinite(upper):
+        percent = round(100 * level, 10)
+        value = {"kind": "estimate_ci", "estimate": estimate, "lower": lower, "upper": upper, "level": percent}
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _label(heading: str, row: Mapping[str, Any], keys: Sequence[tuple[str, str]]) -> str:
+    """The heading of a metric, with its group, outer groups and threshold."""
+    parts = [heading]
+    if row[".by"] is not None:
+        parts.append(f"{row['.by']}: {row['.group']}")
+    for name, shown in keys:
+        if name not in {".by", ".group"} and row[name] is not None:
+            parts.append(f"{shown}: {row[name]}")
+    return ", ".join(parts)
+
+
+def _rows(frame: pl.DataFrame) -> list[str]:
+    """Sentences on the rows of all groups together, and of each."""
+    keys = [name for name, _ in keys_of(frame)]
+    features = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
+    groups = frame.unique([*keys, *features], keep="first", maintain_order=True)
+    counts: dict[str | None, list[str]] = {}
+    for row in groups.to_dicts():
+        counts.setdefault(row[".by"], []).append(_label(f"{row['.n']:,} rows", row, keys_of(frame)))
+    return [f"{'; '.join(texts)}." for texts in counts.values()]

@@ -1,0 +1,132 @@
+"""Variation of numbers and scores from row to row, which differences of their means are measured in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from tidyfair.audits.effect_sizes import Sample
+from tidyfair.errors import ArgumentError
+from tidyfair.evaluation.evaluated import evaluate_specs
+from tidyfair.evaluation.states import NO_LEVEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.metrics.define import numeric_metric, prob_metric
+from tidyfair.metrics.probability import mean_score, score_total
+from tidyfair.metrics.regression import mean_prediction, mean_truth
+from tidyfair.specs.formulas import statistic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.pairs import Family
+    from tidyfair.metric_sets import GroupwiseMetric, Metric
+    from tidyfair.specs.formulas import Expr, Number
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.options import Options
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+_STATISTICS_OF_SCORES = (score_total,)
+"""The statistics of other modules that formulas of this one read."""
+
+
+@statistic
+def score_square(score: Expr) -> Expr:
+    """The square of the score."""
+    return score**2
+
+
+@numeric_metric()
+def prediction_variation(estimate_variation: Number) -> Number:
+    """Sum of the squared distances of the estimates from their mean."""
+    return estimate_variation
+
+
+@numeric_metric()
+def variation_of_the_truth(truth_variation: Number) -> Number:
+    """Sum of the squared distances of the truth from its mean."""
+    return truth_variation
+
+
+@prob_metric()
+def score_variation(score_square: Number, score_total: Number, instances: Number) -> Number:
+    """Sum of the squared distances of the scores from their mean."""
+    return score_square - score_total**2 / instances
+
+
+_VARIATIONS = (
+    (mean_prediction, prediction_variation),
+    (mean_truth, variation_of_the_truth),
+    (mean_score, score_variation),
+)
+
+
+def variation_of(metric: Metric) -> Metric:
+    """The variation of what a metric is the mean of."""
+    for mean, variation in _VARIATIONS:
+        if metric.definition == mean.definition:
+            return variation
+    msg = (
+        'compare_groups(): `scale="standardized"` is for means of numbers and scores (mean_prediction, mean_truth, '
+        f"mean_score), not for {metric.name}; make a column of what it is the mean of, and take "
+        "`standardized_differences(…)`."
+    )
+    raise ArgumentError(msg)
+
+
+def with_variation(metric: GroupwiseMetric) -> tuple[GroupwiseMetric, Metric]:
+    """The variation within the groups of a metric, and that of all rows."""
+    variation = variation_of(metric.metrics[0])
+    within = replace(metric, name=f"{variation.name} by {metric.by.text}", metrics=(variation,))
+    return replace(within, min_n=0, min_share=0.0), variation
+
+
+@dataclass(frozen=True)
+class Variations:
+    """The variation of a metric within the groups of a feature, and in all rows."""
+
+    within: dict[tuple[int, int, int], float]
+    """By outer group, label and the number of the group among those of the feature."""
+    deviation: dict[tuple[int, int], float]
+    """The standard deviation of all rows, by outer group and label."""
+
+    @classmethod
+    def of(cls, metric: GroupwiseMetric, tally: Tally, options: Options) -> Variations:
+        """Work them out from a tally."""
+        within, overall = with_variation(metric)
+        specs: Sequence[Any] = (within, overall)
+        (evaluated,) = evaluate_specs(tally, specs, options)
+        of_groups = _values(evaluated, 0, metric.by)
+        deviation: dict[tuple[int, int], float] = {}
+        for (outer, level, _), (squares, size) in _values(evaluated, 1, None).items():
+            if size > 1:
+                deviation[outer, level] = math.sqrt(max(squares, 0.0) / (size - 1))
+        return cls({key: max(squares, 0.0) for key, (squares, _) in of_groups.items()}, deviation)
+
+    def samples(self, family: Family, evaluated: Evaluated, by: By) -> list[Sample]:
+        """The numbers of the groups of a family."""
+        name, estimator = family.rows.select("name", "estimator").row(0)
+        if family.level != NO_LEVEL or estimator not in {*ONE_LABEL, "standard"}:
+            msg = (
+                f"{name} is that of several labels, whose scores have no common standard deviation; read one, "
+                "`pos_label=`."
+            )
+            raise ArgumentError(msg)
+        first, _ = evaluated.group_cells.spans[by]
+        rows = family.rows.select("counted_rows", "estimate", GROUP_CELL).rows()
+        return [Sample(size, mean, self.within[family.outer, family.level, cell - first]) for size, mean, cell in rows]
+
+
+def _values(evaluated: Evaluated, spec: int, by: By | None) -> dict[tuple[int, int, int], tuple[float, int]]:
+    """Values and the rows that they are of, by outer group, label and the number of the group."""
+    first, _ = evaluated.group_cells.spans[by]
+    rows = evaluated.rows.filter(pl.col("rate").is_not_null(), spec=spec)
+    values: dict[tuple[int, int, int], tuple[float, int]] = {}
+    for outer, level, cell, value, size in rows.select("outer", LEVEL, GROUP_CELL, "rate", "counted_rows").rows():
+        values[outer, level, cell - first] = cast("float", value), cast("int", size)
+    return values

@@ -1,0 +1,128 @@
+"""P-values of all pairs of groups, adjusted for as many as can be equal, or by the largest distance of any pair."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.intervals.proportions import z_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+_MANY_GROUPS = 100
+"""Of more groups than these, all pairs that are left are taken to be equal."""
+
+
+def groups_of(pairs: int) -> int:
+    """The number of groups that have so many pairs."""
+    return (1 + math.isqrt(1 + 8 * pairs)) // 2
+
+
+def most_equal(groups: Sequence[int], tested: int) -> Array:
+    """The most tested pairs that may be equal while none is known to differ, then while one is, two are and so on.
+
+    Equality is transitive: if one of three pairs of three groups differs, only one of the others can be equal.
+    """
+    import numpy as np
+
+    possible = np.ones(1, dtype=bool)
+    for size in groups:
+        possible = np.convolve(possible, _numbers_of_equal_pairs(size)) > 0
+    # a possible number of equal pairs, or else the next smaller one
+    largest = np.maximum.accumulate(np.where(possible, np.arange(len(possible)), 0))
+    return np.minimum(largest[:0:-1][:tested], np.arange(tested, 0, -1))
+
+
+@lru_cache(maxsize=256)
+def _numbers_of_equal_pairs(groups: int) -> Array:
+    """A mask of the numbers of pairs that can be equal, from 0 to all."""
+    import numpy as np
+
+    pairs = groups * (groups - 1) // 2
+    possible = np.ones(pairs + 1, dtype=bool)
+    if groups > _MANY_GROUPS:
+        return possible
+    possible[:-1] = False
+    for size in range(1, groups):
+        of_equal = size * (size - 1) // 2
+        rest = _numbers_of_equal_pairs(groups - size)
+        possible[of_equal : of_equal + len(rest)] |= rest
+    return possible
+
+
+def harmonic(count: int) -> float:
+    """The sum of 1, 1/2, 1/3 and so on."""
+    return sum(1 / number for number in range(1, count + 1))
+
+
+class LargestDistance:
+    """The largest distance of any pair of groups by chance, in standard errors (Westfall and Young, 1993).
+
+    The distance of two equal groups in standard errors of their own is nearly normal, and its correlation with that of
+    any other two equal groups follows from the errors of the groups alone, which for rates are those of their numbers
+    of rows. So it is drawn without knowing which groups are equal and what their values are, which shuffling all groups
+    together does not allow.
+    """
+
+    def __init__(
+        self, covariance: Array, pairs: tuple[Array, Array], times: int, random: np.random.Generator
+    ) -> None:  # fmt: skip
+        import numpy as np
+
+        self._pairs, self._covariance = pairs, covariance
+        drawn = random.standard_normal((times, len(covariance)))
+        error = np.sqrt(np.diagonal(covariance))
+        if (covariance == np.diag(np.diagonal(covariance))).all():
+            self._drawn = drawn * error
+        else:
+            values, vectors = np.linalg.eigh(covariance)
+            self._drawn = drawn @ (vectors * np.sqrt(np.maximum(values, 0))).T
+
+    def adjusted(self, p_values: Array) -> Array:
+        """The p-values of the pairs, adjusted step-down."""
+        import numpy as np
+
+        normal, times = NormalDist(), len(self._drawn)
+        largest, adjusted = np.zeros(times), np.empty(len(p_values))
+        at_most = most_equal([len(self._covariance)], len(p_values))[::-1]
+        falling = np.argsort(-p_values, kind="stable")
+        for pair, equal in zip(falling, at_most, strict=True):
+            p_value = float(p_values[pair])
+            tail = p_value / 2  # zero for the smallest floats
+            np.maximum(largest, self._distance(pair), out=largest)
+            distance = -normal.inv_cdf(tail) if tail else math.inf
+            reached = (1 + (largest >= distance).sum()) / (1 + times)
+            # the probability for any pair is that of this one at least, and at most the sum of those that can be equal
+            adjusted[pair] = min(max(reached, p_value), equal * p_value, 1)
+        rising = falling[::-1]
+        adjusted[rising] = np.maximum.accumulate(adjusted[rising])
+        return adjusted
+
+    def quantile(self, level: float) -> float:
+        """The distance that no pair exceeds at some level, which is Bonferroni's at most."""
+        import numpy as np
+
+        largest, pairs = np.zeros(len(self._drawn)), len(self._pairs[0])
+        for pair in range(pairs):
+            np.maximum(largest, self._distance(pair), out=largest)
+        rank = math.ceil(level * (len(largest) + 1))
+        most = z_value(1 - (1 - level) / pairs)
+        return most if rank > len(largest) else min(float(np.sort(largest)[rank - 1]), most)
+
+    def _distance(self, pair: int) -> Array:
+        """The distance of a pair in each draw."""
+        import numpy as np
+
+        one, other = self._pairs[0][pair], self._pairs[1][pair]
+        variance = self._covariance[one, one] + self._covariance[other, other] - 2 * self._covariance[one, other]
+        return np.abs(self._drawn[:, one] - self._drawn[:, other]) / math.sqrt(variance)

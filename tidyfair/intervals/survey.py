@@ -1,0 +1,404 @@
+"""Standard errors of values from complex surveys: by linearisation within strata, or from replicate weights.
+
+A linearised value is a sum over primary sampling units (PSUs), whose sums vary within strata (Woodruff, 1971; Binder,
+1983). A group is a domain: PSUs without a row of it are zeros among the others. Replicate weights give the value again
+and again, and it varies as these do (Wolter, 2007). Groups share PSUs and replicates, which correlates their values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.statistics import Cells, Table, pooled, sums_of
+from tidyfair.intervals.unseen_rows import values_of
+from tidyfair.specs.segments import Segments
+from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
+from tidyfair.tallies.moments import is_centre, is_end, is_of_replicate, of_replicate
+from tidyfair.tallies.tally import HIDDEN, LABELS, ROW
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from tidyfair.evaluation.evaluator import Evaluator
+    from tidyfair.evaluation.group_index import GroupIndex
+    from tidyfair.specs.columns import Column
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.segments import Array, Floats, Integers
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+_STEP = 1e-5
+"""The part of a sum by which it is moved for a derivative."""
+_SHOWN = 5
+"""The most strata or clusters that a message names."""
+_ROUNDED = 1e-9
+"""The relative error of a value that does not vary is smaller."""
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyErrors:
+    """How far the values of groups vary: arrays of groups by labels, and what groups have in common."""
+
+    value: Floats
+    error: Floats
+    freedom: Floats
+    influence: Floats
+    """What units add to values, in standard errors: units, those of a group one after the other, by labels."""
+    group: Integers
+    unit: Integers
+    sign: Floats
+
+
+def has_survey_error(formula: Formula, tally: Tally) -> bool:
+    """Check whether the values of a formula have standard errors under a design: those that are functions of sums."""
+    if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
+        return False
+    return bool(formula.reads) and not (formula.kind == "class" and formula.all_terms)
+
+
+def survey_errors(evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None) -> SurveyErrors:
+    """The standard errors of the values of a formula in the groups of a `by`."""
+    design = tally.design
+    if isinstance(design, ReplicateWeights):
+        return _of_replicates(evaluator, design, formula, estimator, by)
+    if isinstance(design, SurveyDesign):
+        return _linearised(evaluator, tally, design, formula, estimator, by)
+    msg = "A tally without a design has no errors of a survey."
+    raise ArgumentError(msg)
+
+
+# Checks
+
+
+def check_design(tally: Tally) -> None:
+    """Refuse strata, clusters and populations that are missing, or contradict each other."""
+    design = tally.design
+    if not isinstance(design, SurveyDesign):
+        return
+    cells = tally.cells
+    for column, name in zip(design.keys, tally.names(design.keys), strict=True):
+        if cells[name].null_count():
+            msg = f"`{ROLE}`: some values of {column.name!r} are missing; fill or filter these rows first."
+            raise ColumnError(msg)
+    if design.clusters is not None and design.strata and not design.nested:
+        _check_nested(tally, design.strata, design.clusters)
+    if design.fpc is not None:
+        _check_populations(tally, design, design.fpc)
+
+
+def _check_nested(tally: Tally, strata: Sequence[Column], clusters: Column) -> None:
+    """Refuse clusters of one number in several strata, which may be one cluster or several."""
+    (cluster,) = tally.names([clusters])
+    own = list(dict.fromkeys([cluster, *tally.names(strata)]))
+    pairs = tally.cells.select(own).unique(maintain_order=True)
+    repeated = pairs.filter(pairs[cluster].is_duplicated())[cluster].unique().sort()
+    if len(repeated):
+        msg = (
+            f"`{ROLE}`: the clusters {listed(repeated, shown=_SHOWN)} of {clusters.name!r} are in several strata. If "
+            "they are numbered anew in each stratum, write `survey_design(…, nested=True)`; else mend the data."
+        )
+        raise ColumnError(msg)
+
+
+def _check_populations(tally: Tally, design: SurveyDesign, fpc: Column) -> None:
+    """Refuse finite populations that are no numbers, or differ within a stratum."""
+    (name,) = tally.names([fpc])
+    column = tally.cells[name]
+    if not column.dtype.is_numeric():
+        msg = f"`{ROLE}`: the population {fpc.name!r} is {column.dtype}; it is a number of PSUs, or a share."
+        raise ColumnError(msg)
+    if not (column.is_finite() & (column > 0)).all():
+        msg = (
+            f"`{ROLE}`: some values of the population {fpc.name!r} are not above 0; it is a number of PSUs, or a share."
+        )
+        raise ColumnError(msg)
+    strata = tally.names(design.strata)
+    distinct = tally.cells.select(list(dict.fromkeys([*strata, name]))).unique().sort(*strata, name)
+    several = distinct.select(strata).is_duplicated() if strata else distinct[name].is_null() | (len(distinct) > 1)
+    if several.any():
+        stratum = f" in the stratum {_in_words(distinct.select(strata).filter(several).row(0))}" if strata else ""
+        msg = f"`{ROLE}`: the population {fpc.name!r} has several values{stratum}; it is one number for each stratum."
+        raise ColumnError(msg)
+
+
+def _in_words(values: tuple[Any, ...]) -> str:
+    """A stratum as part of a sentence."""
+    return repr(values[0]) if len(values) == 1 else repr(values)
+
+
+# Linearisation
+
+
+@dataclass(frozen=True, eq=False)
+class _Strata:
+    """The strata of a design, and how many units were drawn from each."""
+
+    index: GroupIndex
+    """The stratum of each cell."""
+    drawn: Floats
+    """The PSUs of each stratum, also those without a row of some group."""
+    factor: Floats
+    """What squared distances within a stratum count: n / (n - 1), less the share of a finite population."""
+    centred: Floats
+    """1 where distances are from the mean of the stratum, 0 where they are from that of all PSUs."""
+
+    @classmethod
+    def of(cls, tally: Tally, design: SurveyDesign, codes: KeyCodes) -> _Strata:
+        """The strata of a tally."""
+        import numpy as np
+
+        names = tally.names(design.strata)
+        index = codes.index(names)
+        drawn = _drawn(tally, design, codes, index)
+        share = _shares_of_populations(tally, design, index, drawn)
+        lonely = drawn <= 1
+        if design.lonely == "error" and lonely.any() and (share[lonely] < 1).any():
+            raise ArgumentError(_lonely(design, index, lonely & (share < 1)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(lonely, float(design.lonely == "adjust"), drawn / (drawn - 1)) * (1 - share)
+        return cls(index, drawn, factor, np.where(lonely, 0.0, 1.0))
+
+
+def _drawn(tally: Tally, design: SurveyDesign, codes: KeyCodes, strata: GroupIndex) -> Floats:
+    """The number of PSUs that were drawn from each stratum."""
+    import numpy as np
+
+    if design.clusters is not None:
+        clusters = codes.index(tally.names([*design.strata, design.clusters]))
+        return np.bincount(strata.of_cell[clusters.example], minlength=len(strata)).astype(float)
+    rows = tally.cells["n"].to_numpy().astype(float)
+    thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
+    if thresholds:
+        # each row is counted at every threshold
+        at = codes.index(thresholds).of_cell
+        rows = np.where(at == 0, rows, 0.0)
+    return np.bincount(strata.of_cell, rows, len(strata)).astype(float)
+
+
+def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupIndex, drawn: Floats) -> Floats:
+    """The share of the PSUs of each stratum that is in the sample; 0 for infinite populations."""
+    import numpy as np
+
+    if design.fpc is None:
+        return np.zeros(len(strata))
+    (name,) = tally.names([design.fpc])
+    given = tally.cells[name].to_numpy().astype(float)[strata.example]
+    if (given <= 1).all():
+        return given
+    if (given < drawn).any():
+        stratum = int(np.flatnonzero(given < drawn)[0])
+        subject = f"the stratum {_in_words(strata.keys.row(stratum))}" if design.strata else "the population"
+        msg = (
+            f"`{ROLE}`: {subject} has {given[stratum]:g} PSUs by {design.fpc.name!r}, but {drawn[stratum]:g} of them "
+            "are in the sample. The finite population is a number of PSUs, or a share of 1 or less in all strata."
+        )
+        raise ColumnError(msg)
+    return drawn / given
+
+
+def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
+    """The message for strata with a single PSU."""
+    if not design.strata:
+        return f"`{ROLE}`: the sample is a single PSU, which does not show how far PSUs vary."
+    shown = [_in_words(row) for row in strata.keys.filter(lonely).rows()]
+    more = f", and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    column = ", ".join(repr(own.name) for own in design.strata)
+    return (
+        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:_SHOWN])}{more} of {column}, which does not show "
+        'how far PSUs vary. Join strata, or write `survey_design(…, lonely="adjust")`, which takes its distance from '
+        'the mean of all, or `lonely="certainty"` if it was sure to be in the sample.'
+    )
+
+
+def _linearised(
+    evaluator: Evaluator, tally: Tally, design: SurveyDesign, formula: Formula, estimator: str, by: By | None
+) -> SurveyErrors:
+    """Errors from the sums of PSUs, to which values are nearly linear."""
+    import numpy as np
+
+    table = Table.of(formula, estimator)
+    index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
+    strata = _Strata.of(tally, design, codes)
+    units = codes.index(_names_of_units(tally, design, formula), within=index)
+    sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
+    own = values_of(formula, estimator, table, sums)
+    if not len(units):
+        nothing, none = np.full((len(index), own.estimate.shape[1]), np.nan), np.zeros(0, dtype=np.int64)
+        return SurveyErrors(nothing, nothing, nothing, nothing[:0], none, none, none.astype(float))
+    group, stratum = index.of_cell[units.example], strata.index.of_cell[units.example]
+    segments = Segments.of(group)
+    value, change = _derivatives(formula, estimator, table, sums, segments)
+    spread = _spread_of_rows(evaluator, units)[:, None] if design.clusters is None else 1.0
+    # the sums of strata within groups, from which those of PSUs are distances
+    both = group * len(strata.drawn) + stratum
+    distinct, of_both = np.unique(both, return_inverse=True)
+    total = np.zeros((len(distinct), change.shape[1]))
+    np.add.at(total, of_both, change)
+    group_of_total, stratum_of_total = distinct // len(strata.drawn), distinct % len(strata.drawn)
+    factor = strata.factor * strata.centred / strata.drawn
+    influence = np.concatenate([
+        change * spread * np.sqrt(strata.factor[stratum])[:, None],
+        total * np.sqrt(factor[stratum_of_total])[:, None],
+    ])  # fmt: skip
+    sign = np.concatenate([np.ones(len(group)), np.full(len(total), -1.0)])
+    unit = np.arange(len(units))
+    if design.clusters is not None:
+        unit = codes.index(tally.names([*design.strata, design.clusters])).of_cell[units.example]
+    unit = np.concatenate([unit, stratum_of_total + 1 + int(unit.max())])
+    group_of_all = np.concatenate([group, group_of_total])
+    in_order = np.argsort(group_of_all, kind="stable")
+    rows = own.n[:, 0] if design.clusters is None else np.ones(len(group))
+    counted = (own.n[:, 0] > 0) & (own.weight[:, 0] > 0)
+    freedom = _freedom(len(index), group, both, np.where(counted, rows, 0.0))
+    return _in_errors(
+        value, influence[in_order], group_of_all[in_order], unit[in_order], sign[in_order], freedom
+    )  # fmt: skip
+
+
+def _names_of_units(tally: Tally, design: SurveyDesign, formula: Formula) -> list[str]:
+    """The keys whose combinations are units: PSUs; or rows, of which those with the same labels are alike."""
+    strata = tally.names(design.strata)
+    if design.clusters is not None:
+        return [*strata, *tally.names([design.clusters])]
+    if formula.kind == "class":
+        return [*strata, *LABELS]
+    return [*strata, *tally.names([key.column for key in tally.keys if key.column.name == ROW])]
+
+
+def _spread_of_rows(evaluator: Evaluator, units: GroupIndex) -> Floats:
+    """The factor from what alike rows add together to the root of the sum of what each of them adds, squared."""
+    import numpy as np
+
+    cells = evaluator.cells
+    weight, square = (np.bincount(units.of_cell, cells.measure(name), len(units)) for name in ("w", "w2"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(weight > 0, np.sqrt(square) / weight, 0.0)
+
+
+def _derivatives(
+    formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array], segments: Segments
+) -> tuple[Floats, Floats]:
+    """The values of groups, and what each unit adds to them: the derivative by its weight."""
+    import numpy as np
+
+    nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
+    everything = pooled(sums, segments, nothing, "overall")
+    others = pooled(sums, segments, nothing, "rest")
+    moved = [name for name in everything if not (is_centre(name) or is_end(name))]
+    own = {name: everything[name] - others[name] for name in moved}
+    share = np.zeros(len(nothing))
+    for name in moved:
+        flat = np.abs(own[name]).reshape(len(nothing), -1)
+        total = np.repeat(segments.sum(flat), segments.sizes, axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
+    with np.errstate(divide="ignore"):
+        step = np.where(share > 0, _STEP / share, 0.0)
+    above, below = (
+        values_of(formula, estimator, table, _moved(everything, own, away)).estimate for away in (step, -step)
+    )
+    value = values_of(formula, estimator, table, everything).estimate
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = np.where(step[:, None] > 0, (above - below) / (2 * step[:, None]), 0.0)
+    return value[segments.starts], np.where(np.isnan(value), 0.0, change)
+
+
+def _moved(everything: Mapping[str, Array], own: Mapping[str, Array], step: Floats) -> dict[str, Array]:
+    """The sums of groups with a little more, or less, of a unit."""
+    moved = dict(everything)
+    for name, values in own.items():
+        moved[name] = everything[name] + values * step.reshape(-1, *[1] * (values.ndim - 1))
+    return moved
+
+
+def _freedom(groups: int, group: Integers, both: Integers, units: Floats) -> Floats:
+    """The degrees of freedom of groups: their PSUs less the strata that these are in."""
+    import numpy as np
+
+    occurring = np.flatnonzero(units > 0)
+    _, first = np.unique(both[occurring], return_index=True)
+    strata = np.bincount(group[occurring[first]], minlength=groups)
+    return (np.bincount(group, units, groups) - strata).astype(float)
+
+
+# Replicate weights
+
+
+@dataclass(frozen=True, eq=False)
+class _Replicate(Cells):
+    """The cells of a tally with the weights of a replicate."""
+
+    original: Cells
+    number: int
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The cells with all that is summed."""
+        cells = self.tally.cells
+        own = {name: cells[name] for name in cells.columns if not is_of_replicate(name)}
+        for name in list(own):
+            if (replicate := of_replicate(name, self.number)) in cells.columns:
+                own[name] = cells[replicate].alias(name)
+        return cells.select(own.values())
+
+    @cached_property
+    def truth(self) -> Integers:
+        """The index of the true label."""
+        return self.original.truth
+
+    @cached_property
+    def estimate(self) -> Integers:
+        """The index of the predicted label."""
+        return self.original.estimate
+
+
+def _of_replicates(
+    evaluator: Evaluator, design: ReplicateWeights, formula: Formula, estimator: str, by: By | None
+) -> SurveyErrors:
+    """Errors from the values with the weights of each replicate."""
+    import numpy as np
+
+    table, index = Table.of(formula, estimator), evaluator.group_cells.indices[by]
+
+    def values(cells: Cells) -> Floats:
+        sums = sums_of(table, formula.all_terms, cells, index, evaluator.reading)
+        return values_of(formula, estimator, table, sums).estimate
+
+    cells = evaluator.cells
+    value, count = values(cells), len(design.replicates)
+    of_replicates = np.array([values(_Replicate(cells.tally, cells.labels, cells, number)) for number in range(count)])
+    centre = value if design.centre == "estimate" else of_replicates.mean(axis=0)
+    factors = np.sqrt(design.scale * np.array(design.rscales))[:, None, None]
+    influence = (factors * (of_replicates - centre)).transpose(1, 0, 2)
+    groups = len(index)
+    group, replicate = np.repeat(np.arange(groups), count), np.tile(np.arange(count), groups)
+    freedom = np.full(groups, design.degrees_of_freedom)
+    # a value that some replicate does not have has no variance
+    return _in_errors(
+        value, influence.reshape(groups * count, -1), group, replicate, np.ones(len(group)), freedom
+    )  # fmt: skip
+
+
+def _in_errors(
+    value: Floats, influence: Floats, group: Integers, unit: Integers, sign: Floats, freedom: Floats
+) -> SurveyErrors:
+    """The errors of values, and the influence of units in these."""
+    import numpy as np
+
+    variance = np.zeros_like(value)
+    np.add.at(variance, group, sign[:, None] * influence**2)
+    error = np.sqrt(variance.clip(0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # a value that no unit changes has not been seen to vary
+        error = np.where(error > _ROUNDED * np.abs(value), error, np.nan)
+        in_errors = influence / error[group]
+    freedom = np.broadcast_to(np.where(freedom >= 1, freedom, np.nan)[:, None], value.shape)
+    return SurveyErrors(value, error, freedom, in_errors, group, unit, sign)

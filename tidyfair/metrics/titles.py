@@ -1,0 +1,132 @@
+"""Titles of metrics: the names that people read, beside the names in code."""
+
+from __future__ import annotations
+
+import re
+
+__all__: list[str] = []
+
+_TITLES = {
+    "abroca": "Area between the ROC curves of groups (ABROCA)",
+    "abroca_debiased": "Area between the ROC curves of groups (ABROCA), less what chance adds",
+    "abroca_if_equal": "Area between the ROC curves of equal groups (ABROCA by chance)",
+    "auc_parity": "AUC parity (difference in the area under the ROC curve)",
+    "average_abs_odds_difference": "Average absolute odds difference",
+    "average_odds_difference": "Average odds difference",
+    "average_predictive_value_difference": "Average predictive value difference",
+    "generalized_equalized_odds_difference": "Generalized equalized odds difference",
+    "average_odds": "Average odds (mean of true and false positive rate)",
+    "average_precision": "Average precision",
+    "bal_accuracy": "Balanced accuracy",
+    "base_rate": "Base rate (prevalence)",
+    "bnsp_auc": "Background negative, subgroup positive AUC (BNSP)",
+    "bpsn_auc": "Background positive, subgroup negative AUC (BPSN)",
+    "brier_class": "Brier score",
+    "ccc": "Concordance correlation coefficient",
+    "demographic_parity": "Demographic parity (difference in selection rates)",
+    "demographic_parity_ratio": "Demographic parity ratio (ratio of selection rates)",
+    "detection_prevalence": "Selection rate",
+    "disparate_impact": "Disparate impact (ratio of selection rates)",
+    "equal_opportunity": "Equal opportunity (difference in sensitivity)",
+    "equal_opportunity_ratio": "Equal opportunity ratio (ratio of sensitivities)",
+    "equalized_odds": "Equalized odds (difference in sensitivity or specificity)",
+    "equalized_odds_ratio": "Equalized odds ratio (ratio of sensitivities or specificities)",
+    "f_meas": "F measure (F1 score)",
+    "fall_out": "False positive rate (fall-out)",
+    "false_positive_rate": "False positive rate",
+    "gini_coef": "Gini coefficient",
+    "huber_loss": "Huber loss",
+    "huber_loss_pseudo": "Pseudo-Huber loss",
+    "iic": "Index of ideality of correlation",
+    "instances": "Number of rows",
+    "j_index": "Youden's J (informedness)",
+    "kap": "Cohen's kappa",
+    "kl_divergence": "Kullback-Leibler divergence",
+    "kolmogorov_smirnov": "Kolmogorov-Smirnov distance",
+    "kolmogorov_smirnov_debiased": "Kolmogorov-Smirnov distance, less what chance adds",
+    "kolmogorov_smirnov_if_equal": "Kolmogorov-Smirnov distance of equal groups",
+    "mae": "Mean absolute error",
+    "mape": "Mean absolute percentage error",
+    "mase": "Mean absolute scaled error",
+    "mcc": "Matthews correlation coefficient",
+    "miss_rate": "False negative rate (miss rate)",
+    "mn_log_loss": "Log loss (cross-entropy)",
+    "mpe": "Mean percentage error",
+    "msd": "Mean signed deviation",
+    "mse": "Mean squared error",
+    "npv": "Negative predictive value at a given prevalence",
+    "ppv": "Positive predictive value at a given prevalence",
+    "pr_auc": "Area under the precision-recall curve",
+    "precision": "Precision (positive predictive value)",
+    "predictive_equality": "Predictive equality (difference in false positive rates)",
+    "predictive_parity": "Predictive parity (difference in precision)",
+    "overall_accuracy_equality": "Overall accuracy equality (difference in accuracy)",
+    "poisson_log_loss": "Poisson log loss",
+    "ranked_prob_score": "Ranked probability score",
+    "recall": "Recall (sensitivity)",
+    "residual_bias": "Bias (mean of prediction less truth)",
+    "rmse": "Root mean squared error",
+    "rmse_relative": "Relative root mean squared error",
+    "roc_auc": "Area under the ROC curve (AUC)",
+    "roc_aunp": "Area under the ROC curve, each label against the rest, by prevalence",
+    "roc_aunu": "Area under the ROC curve, each label against the rest, unweighted",
+    "roc_dist": "Distance from the ideal ROC point",
+    "rpd": "Ratio of performance to deviation",
+    "rpiq": "Ratio of performance to interquartile range",
+    "rsq": "R squared (squared correlation)",
+    "rsq_trad": "R squared (coefficient of determination)",
+    "sedi": "Symmetric extremal dependence index",
+    "sens": "Sensitivity (true positive rate)",
+    "sensitivity": "Sensitivity (true positive rate)",
+    "smape": "Symmetric mean absolute percentage error",
+    "spec": "Specificity (true negative rate)",
+    "specificity": "Specificity (true negative rate)",
+    "statistical_parity_difference": "Statistical parity difference",
+    "theil_index": "Theil index",
+    "between_group_theil_index": "Theil index between groups",
+    "threat_score": "Threat score (Jaccard index)",
+    "treatment_equality": "Treatment equality (false negatives per false positive)",
+    "wasserstein_distance": "Wasserstein distance",
+    "wasserstein_distance_debiased": "Wasserstein distance, less what chance adds",
+    "wasserstein_distance_if_equal": "Wasserstein distance of equal groups",
+    "within_group_generalized_entropy_index": "Generalized entropy index within groups",
+    "between_group_generalized_entropy_index": "Generalized entropy index between groups",
+    "between_group_coefficient_of_variation": "Coefficient of variation between groups",
+}
+"""Names that are more than their words: abbreviations, and what a name of the field stands for."""
+_COMPARED = {
+    "difference": "Difference in {}", "ratio": "Ratio of {}", "group_minimum": "Lowest {} of a group",
+    "group_maximum": "Highest {} of a group",
+}  # fmt: skip
+"""The ways in which every metric compares itself."""
+_NAMES_OF_PEOPLE = re.compile(r"(Brier|Cohen|Gini|Huber|Kullback|Kolmogorov|Matthews|Poisson|Theil|Wasserstein|Youden)")
+
+
+def title_of(name: str) -> str:
+    """The name of a metric that people read.
+
+    >>> title_of("sens"), title_of("false_discovery_rate"), title_of("mae_difference")
+    ('Sensitivity (true positive rate)', 'False discovery rate', 'Difference in mean absolute error')
+    """
+    if name in _TITLES:
+        return _TITLES[name]
+    for way, words in _COMPARED.items():
+        base = name.removesuffix(f"_{way}")
+        if base != name:
+            return words.format(in_prose(base))
+    text = name.replace("_", " ")
+    return text[:1].upper() + text[1:]
+
+
+def in_prose(name: str) -> str:
+    """The name of a metric within a sentence: without what is in brackets.
+
+    >>> in_prose("sens"), in_prose("roc_auc"), in_prose("brier_class")
+    ('sensitivity', 'area under the ROC curve', 'Brier score')
+    """
+    title = title_of(name).partition(" (")[0]
+    first_word = title.partition(" ")[0]
+    keeps_capital = len(first_word) == 1 or first_word != first_word.capitalize()
+    if keeps_capital or _NAMES_OF_PEOPLE.match(title):
+        return title
+    return title[:1].lower() + title[1:]

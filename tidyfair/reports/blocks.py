@@ -1,0 +1,438 @@
+"""Blocks of a report: texts, tables, figures and code, each as HTML and as Markdown."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from tidyfair.errors import ArgumentError
+from tidyfair.escapes import as_html, as_text, markdown_row, visible
+from tidyfair.reports.plots import autoplot
+from tidyfair.reports.svg import themed_svg
+from tidyfair.reports.tables import NOTHING, WORSE, worded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from tidyfair.reports.tables import Note
+
+__all__: list[str] = []
+
+_WIDE, _NARROW = 896, 350
+"""The widths of a picture on a desk, and on a telephone."""
+_ON_A_PAGE = 15
+"""The number of rows of a table that is printed on one page."""
+_LONG_WORD = 24
+"""The letters of a word above which it may be broken anywhere."""
+_INTERVAL = re.compile(r"(.+) \(((?:from |up to )?-?[\d.,]+(?: to -?[\d.,]+)?)\)")
+_NUMBER = re.compile(r"(?:< )?-?(?:[\d.,]+|inf)(?: %)?(?: \(.*\)| to -?[\d.,]+)?")
+_UNIT = re.compile(r"(?<=\d) (?=%|points\b)|(?<=<) (?=\d)|(?<=%) (?=CI\b)")
+"""Spaces at which a line does not end."""
+_MARKS = {
+    "pass": '<circle cx="8" cy="8" r="7"/>',
+    "fail": '<path d="M2.5 0 8 5.5 13.5 0 16 2.5 10.5 8 16 13.5 13.5 16 8 10.5 2.5 16 0 13.5 5.5 8 0 2.5Z"/>',
+    "not enough evidence": '<path d="M8 0 16 8 8 16 0 8Z"/>',
+}
+"""The shape of each verdict."""
+_CLASSES = {"pass": "good", "fail": "bad", "not enough evidence": "open"}
+_SYMBOLS = {"pass": "\N{BLACK CIRCLE}", "fail": "\N{MULTIPLICATION X}", "not enough evidence": "\N{BLACK DIAMOND}"}
+"""The same shapes in texts."""
+
+
+class Block(Protocol):
+    """A part of a section."""
+
+    def html(self, name: str) -> str:
+        """As HTML, whose ids start with a name that no other block has."""
+        ...
+
+    def markdown(self) -> str:
+        """As Markdown; empty where there is nothing to be read."""
+        ...
+
+
+Content: TypeAlias = "str | Block"
+"""A paragraph, or a block."""
+
+
+def prose(text: str) -> str:
+    """A sentence as HTML, whose units stay beside their numbers."""
+    return _UNIT.sub("\u00a0", as_html(text))
+
+
+def in_lines(parts: Sequence[str]) -> str:
+    """Parts of a page, one on a line."""
+    return "\n".join(parts)
+
+
+def as_code(name: str) -> str:
+    """A name in code as Markdown."""
+    shown = visible(name)
+    return as_text(name) if re.search(r"[`|\\<]", shown) else f"`{shown}`"
+
+
+def html_of(blocks: Sequence[Content], name: str) -> str:
+    """Blocks as HTML, one below the other."""
+    parts: list[str] = []
+    for number, block in enumerate(blocks):
+        parts.append(f"<p>{prose(block)}</p>" if isinstance(block, str) else block.html(f"{name}-{number}"))
+    return "\n".join(parts)
+
+
+def markdown_of(blocks: Sequence[Content]) -> str:
+    """Blocks as Markdown, one below the other."""
+    parts: list[str] = []
+    for block in blocks:
+        text = as_text(block) if isinstance(block, str) else block.markdown()
+        if text:
+            parts.append(text)
+    return "\n\n".join(parts)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, the finding in a sentence, and the blocks that show it."""
+
+    heading: str
+    blocks: tuple[Content, ...]
+    finding: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """The id by which the contents list leads here."""
+        return re.sub(r"[^a-z]+", "-", self.heading.lower())
+
+    def html(self) -> str:
+        """As a section of a page."""
+        finding = f'<p class="finding">{prose(self.finding)}</p>\n' if self.finding else ""
+        body = html_of(self.blocks, f"part-{self.anchor}")
+        return f'<section id="{self.anchor}">\n<h2>{as_html(self.heading)}</h2>\n{finding}{body}\n</section>\n'
+
+    def markdown(self) -> str:
+        """As a section of a Markdown file."""
+        finding = f"**{as_text(self.finding)}**\n\n" if self.finding else ""
+        return f"## {as_text(self.heading)}\n\n{finding}{markdown_of(self.blocks)}\n\n"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A heading within a section, with its finding and its blocks."""
+
+    heading: str
+    blocks: tuple[Content, ...]
+    finding: str = ""
+
+    def html(self, name: str) -> str:
+        """As a part of a section."""
+        finding = f'<p class="finding">{prose(self.finding)}</p>\n' if self.finding else ""
+        return f"<h3>{as_html(self.heading)}</h3>\n{finding}{html_of(self.blocks, name)}"
+
+    def markdown(self) -> str:
+        """As a heading of the third level with its blocks."""
+        finding = f"**{as_text(self.finding)}**\n\n" if self.finding else ""
+        return f"### {as_text(self.heading)}\n\n{finding}{markdown_of(self.blocks)}"
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Details that are read on request; a printed page shows them."""
+
+    summary: str
+    blocks: tuple[Content, ...]
+
+    def html(self, name: str) -> str:
+        """As a part of a page that opens."""
+        return f"<details>\n<summary>{as_html(self.summary)}</summary>\n{html_of(self.blocks, name)}\n</details>"
+
+    def markdown(self) -> str:
+        """As HTML that Markdown takes."""
+        return f"<details>\n<summary>{as_html(self.summary)}</summary>\n\n{markdown_of(self.blocks)}\n\n</details>"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was audited: labels and texts."""
+
+    facts: tuple[tuple[str, str], ...]
+
+    def html(self, name: str) -> str:
+        """As a list of terms."""
+        rows = [f"<div><dt>{as_html(label)}</dt><dd>{prose(text)}</dd></div>" for label, text in self.facts]
+        return f'<dl class="facts" id="{name}">\n{in_lines(rows)}\n</dl>'
+
+    def markdown(self) -> str:
+        """As a list."""
+        return "\n".join(f"- **{as_text(label)}**: {as_text(text)}" for label, text in self.facts)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict of a gate, on what, and the numbers it rests on."""
+
+    verdict: str
+    title: str
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The verdict of a gate as a whole, and each of its verdicts."""
+
+    verdict: str
+    headline: str
+    verdicts: tuple[Verdict, ...]
+
+    def html(self, name: str) -> str:
+        """As a headline and a list, in words, colours and shapes."""
+        rows = [self._row(verdict) for verdict in self.verdicts]
+        return (
+            f'<div class="verdicts {_CLASSES[self.verdict]}" id="{name}">\n'
+            f'<p class="headline">{_mark(self.verdict)} {prose(self.headline)}</p>\n'
+            f"<ul>\n{in_lines(rows)}\n</ul>\n</div>"
+        )
+
+    @staticmethod
+    def _row(verdict: Verdict) -> str:
+        """A verdict as an item of a list."""
+        return (
+            f'<li class="{_CLASSES[verdict.verdict]}"><span class="verdict">{_mark(verdict.verdict)} '
+            f"{as_html(_capital(verdict.verdict))}</span> <span><strong>{prose(verdict.title)}</strong> "
+            f"<code>{as_html(verdict.code)}</code><br>{prose(verdict.text)}</span></li>"
+        )
+
+    def markdown(self) -> str:
+        """As a headline and a list."""
+        lines = [f"**{_SYMBOLS[self.verdict]} {as_text(self.headline)}**\n"]
+        for verdict in self.verdicts:
+            lines.append(
+                f"- {_SYMBOLS[verdict.verdict]} **{as_text(_capital(verdict.verdict))}**: {as_text(verdict.title)} "
+                f"({as_code(verdict.code)}). {as_text(verdict.text)}"
+            )
+        return "\n".join(lines)
+
+
+def _mark(verdict: str) -> str:
+    """The shape of a verdict, beside its word."""
+    return f'<svg class="mark" viewBox="0 0 16 16" aria-hidden="true">{_MARKS[verdict]}</svg>'
+
+
+def _capital(text: str) -> str:
+    """A text that starts with a capital letter, but for the p of p-values."""
+    return text if text.startswith("p,") or text == "p" else text[:1].upper() + text[1:]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence on a feature: what is so, and its size and certainty."""
+
+    lead: str
+    text: str
+    is_clear: bool
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A sentence for each feature."""
+
+    findings: tuple[Finding, ...]
+
+    def html(self, name: str) -> str:
+        """As a list."""
+        rows: list[str] = []
+        for finding in self.findings:
+            kind = "clear" if finding.is_clear else "unclear"
+            rows.append(f'<li class="{kind}"><strong>{prose(finding.lead)}</strong> {prose(finding.text)}</li>')
+        return f'<ul class="findings" id="{name}">\n{in_lines(rows)}\n</ul>'
+
+    def markdown(self) -> str:
+        """As a list."""
+        return "\n".join(f"- **{as_text(one.lead)}** {as_text(one.text)}" for one in self.findings)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts, with notes on its cells and a remark below it.
+
+    The first column names the rows; `codes` are names in code, shown beside it. Heads of columns are words, or the
+    title and the name in code of a metric.
+    """
+
+    table: pl.DataFrame
+    notes: tuple[Note, ...] = ()
+    remark: str = ""
+    codes: tuple[str | None, ...] = ()
+    heads: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    caption: str = ""
+
+    def html(self, name: str) -> str:
+        """As a table that becomes a list of rows on narrow screens."""
+        numeric = {column for column in self.table.columns[1:] if self._is_numeric(column)}
+        heads = [self._head(column, numeric) for column in self.table.columns]
+        marks, marked = self._marks
+        rows = [self._row(number, values, numeric, marked) for number, values in enumerate(self.table.rows())]
+        caption = f"<caption>{prose(self.caption)}</caption>\n" if self.caption else ""
+        below = [f"<sup>{number}</sup> {prose(text)}." for text, number in marks.items()]
+        if self.remark:
+            below.append(prose(self.remark))
+        short = " short" if len(rows) <= _ON_A_PAGE else ""
+        notes = f'\n<p class="note">{"<br>".join(below)}</p>' if below else ""
+        return (
+            f'<div class="table{short}" id="{name}">\n<table>\n{caption}<thead><tr>{"".join(heads)}</tr></thead>\n'
+            f"<tbody>\n{in_lines(rows)}\n</tbody>\n</table>{notes}\n</div>"
+        )
+
+    def _is_numeric(self, column: str) -> bool:
+        """True for a column of numbers."""
+        if self.table[column].dtype.is_numeric():
+            return True
+        texts = [text for text in self.table[column] if text]
+        return bool(texts) and all(_NUMBER.fullmatch(text) for text in texts)
+
+    @property
+    def _marks(self) -> tuple[dict[str, int], dict[tuple[str, int], str]]:
+        """The numbers of notes, and the note on each cell."""
+        marks: dict[str, int] = {}
+        marked: dict[tuple[str, int], str] = {}
+        for column, row, text in self.notes:
+            marks.setdefault(text, len(marks) + 1)
+            marked[column, row] = text
+        return marks, marked
+
+    def _words(self, column: str) -> tuple[str, str]:
+        """The head of a column in words, and its name in code."""
+        return self.heads.get(column) or (_capital(worded(column)), "")
+
+    def _head(self, column: str, numeric: set[str]) -> str:
+        """The head of a column."""
+        words, code = self._words(column)
+        kind = ' class="number"' if column in numeric else ""
+        below = f" <code>{_breakable(code)}</code>" if code else ""
+        return f'<th scope="col"{kind}>{as_html(words)}{below}</th>'
+
+    def _row(
+        self, number: int, values: Sequence[object], numeric: set[str], marked: Mapping[tuple[str, int], str]
+    ) -> str:
+        """A row, whose first cell is its head."""
+        marks, _ = self._marks if self.notes else ({}, {})
+        cells: list[str] = []
+        for column, value in zip(self.table.columns, values, strict=True):
+            label = as_html(self._words(column)[0])
+            note = marked.get((column, number))
+            worse = "worse" if note == WORSE else ""
+            long = "long" if max(map(len, _text_of(value).split()), default=0) > _LONG_WORD else ""
+            text = _in_cell(_text_of(value), f"<sup>{marks[note]}</sup>" if note else "")
+            if not cells:
+                code = self.codes[number] if self.codes else None
+                below = f" <code>{_breakable(code)}</code>" if code else ""
+                cells.append(f'<th scope="row"{_class(long)}>{text}{below}</th>')
+                continue
+            named = _class("number" if column in numeric else "", worse, long)
+            cells.append(f'<td{named} data-label="{label}"><span>{text}</span></td>')
+        return f"<tr>{''.join(cells)}</tr>"
+
+    def markdown(self) -> str:
+        """As a Markdown table, with its notes and its remark below."""
+        marks, marked = self._marks
+        names = self.table.columns
+        heads: list[str] = []
+        for name in names:
+            words, code = self._words(name)
+            heads.append(as_text(words) + (f" {as_code(code)}" if code else ""))
+        lines = [f"| {' | '.join(heads)} |", markdown_row(["---"] * len(names))]
+        for row, values in enumerate(self.table.rows()):
+            cells: list[str] = []
+            for name, value in zip(names, values, strict=True):
+                note = marked.get((name, row))
+                cells.append(_text_of(value) + (f" [{marks[note]}]" if note else ""))
+            line = markdown_row(cells)
+            if self.codes and (code := self.codes[row]):
+                line = f"| {as_text(cells[0])} {as_code(code)} |" + line.removeprefix(f"| {as_text(cells[0])} |")
+            lines.append(line)
+        below = [f"[{number}] {text}." for text, number in marks.items()]
+        if self.remark:
+            below.append(self.remark)
+        above = [f"*{as_text(self.caption)}*"] if self.caption else []
+        return "\n\n".join([*above, "\n".join(lines), *map(as_text, below)])
+
+
+def _class(*names: str) -> str:
+    """The attribute of an element with classes, some of which are empty."""
+    given = " ".join(filter(None, names))
+    return f' class="{given}"' if given else ""
+
+
+def _breakable(code: str) -> str:
+    """A name in code as HTML, which may go on in a new line after an underscore."""
+    return as_html(code).replace("_", "_<wbr>")
+
+
+def _text_of(value: object) -> str:
+    """The value of a cell as text."""
+    if value is None:
+        return NOTHING
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _in_cell(text: str, mark: str) -> str:
+    """The text of a cell as HTML, with the mark of its note; an interval stands below its value."""
+    interval = _INTERVAL.fullmatch(text)
+    if interval is None:
+        return prose(text) + mark
+    return f"{prose(interval[1])}{mark} <small>{as_html(interval[2]).replace(' ', '&nbsp;')}</small>"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture of a result, and a table of the same for files without pictures."""
+
+    result: Any
+    title: str
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    instead: Table | None = None
+
+    def html(self, name: str) -> str:
+        """As a picture for wide screens and paper, and one for narrow screens."""
+        try:
+            wide, narrow = (
+                themed_svg(self._chart(width), f"{name}-{kind}")
+                for kind, width in (("wide", _WIDE), ("narrow", _NARROW))
+            )
+        except ArgumentError as error:
+            if "pip install" in str(error):
+                raise
+            return self.instead.html(name) if self.instead else f"<p>{prose(self._nothing)}</p>"
+        return f'<figure id="{name}">\n<div class="wide">{wide}</div>\n<div class="narrow">{narrow}</div>\n</figure>'
+
+    def _chart(self, width: int) -> Any:
+        """The picture in a width."""
+        return autoplot(self.result, title=self.title, **self.options, width=width)
+
+    @property
+    def _nothing(self) -> str:
+        """The sentence in place of a picture."""
+        return f"{self.title}: there is nothing to draw, or more than can be read."
+
+    def markdown(self) -> str:
+        """As its table, or nothing."""
+        return self.instead.markdown() if self.instead else ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of code."""
+
+    text: str
+
+    def html(self, name: str) -> str:
+        """As preformatted text."""
+        return f'<pre id="{name}"><code>{escape(visible(self.text, lines=True))}</code></pre>'
+
+    def markdown(self) -> str:
+        """As an indented block."""
+        lines = visible(self.text, lines=True).split("\n")
+        return "\n".join(map("    {}".format, lines))

@@ -1,0 +1,65 @@
+"""Plots of models: two side by side, resamples of two, and many by performance and disparity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.reports.dot_charts import DotStyle, dots, side_by_side
+from tidyfair.reports.layout import Span
+from tidyfair.reports.line_charts import scatter
+from tidyfair.reports.plot_input import PlotInput, listed_names, plain, with_scales
+
+if TYPE_CHECKING:
+    from tidyfair.reports.charts import Picture
+
+__all__: list[str] = []
+
+
+def models_plot(plot: PlotInput) -> Picture:
+    """Two models side by side, and the change from one to the other."""
+    frame = plot.frame.with_columns(pl.col(".one").alias(".estimate"), plot.label().alias("what"))
+    frame, spans = with_scales(plot, frame)
+    table = frame.select("panel", "what", *plain(frame, ".one", ".other", ".change", ".lower", ".upper"))
+    one, other = plot.models
+    sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)) if ".lower" in frame.columns else frame.head(0)
+    total = len(frame)
+    finding = f"{len(sure) or 'none'} of {total} values {'is' if len(sure) == 1 else 'are'} clearly different"
+    titles = [f"{one} and {other}: {finding}", f"{one} and {other}"]
+    notes = [f"change: {other} less {one}, with its confidence interval"]
+    return side_by_side(table, titles, notes, plot.models, DotStyle(spans=spans))
+
+
+def resamples_plot(plot: PlotInput) -> Picture:
+    """Mean differences between two models on the same resamples."""
+    frame = plot.frame
+    value, error = pl.col(".difference"), pl.col(".std_error")
+    table = frame.select(
+        pl.lit("").alias("panel"), plot.label().alias("what"), value.alias("estimate"),
+        (value - error).alias("lower"), (value + error).alias("upper"),
+    )  # fmt: skip
+    one, other = plot.models
+    title = f"{other} less {one}"
+    titles = [f"{title}, on the same {frame['.n'][0]} resamples", title, "Differences of two models"]
+    notes = ["lines reach one standard error to each side"]
+    return dots(table, titles, notes, DotStyle(spans={"": Span(reference=0)}))
+
+
+def frontier_plot(plot: PlotInput) -> Picture:
+    """Models by their performance and their disparity."""
+    frame = plot.frame
+    table = frame.select(
+        pl.lit("").alias("panel"),
+        pl.col(".model").cast(pl.String).alias("series"),
+        pl.col(".performance").alias("x"),
+        pl.col(".disparity").alias("y"),
+        pl.col(".on_frontier").fill_null(value=False).alias("front"),
+        pl.Series("base", [index == 0 for index in range(len(frame))]),
+    )
+    better = frame.filter(pl.col(".verdict") == "less discriminatory")
+    titles = ["Performance and disparity of models"]
+    if len(better):
+        names = listed_names(better[".model"].cast(pl.String))
+        titles.insert(0, f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory")
+    return scatter(table, titles, ["the lower, the fairer"], "Performance", "Disparity")

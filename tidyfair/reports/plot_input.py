@@ -1,0 +1,251 @@
+"""What plots are made of: a result, the options of its plot, and its names in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from tidyfair.metrics.catalog import comparison_named, metric_named
+from tidyfair.metrics.titles import in_prose, title_of
+from tidyfair.reports.layout import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__: list[str] = []
+
+Kind = Literal["dots", "heat map"]
+OUTER = ".outer"
+CUTS = {".threshold": "threshold", ".top_k": "number selected", ".top_fraction": "share selected"}
+"""The columns of lists of cuts, over which values are lines, in words."""
+METRICS, DIFFERENCES, RATIOS, DISPARITIES = "Metrics", "Differences", "Ratios", "Disparities"
+"""The panels of results."""
+_REFERENCES = {
+    "mean_prediction": None, "mean_truth": None, "net_benefit": 0.0, "standardized_net_benefit": 0.0, "lift": 1.0
+}  # fmt: skip
+_NAMED = 2
+"""The number of metrics or features that a title names."""
+
+
+@dataclass(frozen=True)
+class PlotInput:
+    """A result and the options of its plot."""
+
+    frame: pl.DataFrame
+    expected: pl.DataFrame | None
+    kind: Kind | None
+    at: float | None
+    models: tuple[str, str]
+    outer: list[str]
+    """Names of the outer keys. Their values are one column of text, so that no name of the user is in the way."""
+
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """The title of each metric, without what is in brackets, but with its name where two have the same."""
+        return short_titles(self.frame[".metric"].drop_nulls().unique(maintain_order=True).to_list())
+
+    def metric(self) -> pl.Expr:
+        """The title of the metric of a row."""
+        return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
+
+    def compared(self) -> pl.Expr:
+        """The title of a metric, and the feature by which it is compared."""
+        return self.metric() + by_text()
+
+    def label(self) -> pl.Expr:
+        """The same, with the outer group."""
+        return pl.format("{}, {}", self.compared(), OUTER) if self.outer else self.compared()
+
+    def panel(self) -> pl.Expr:
+        """The metric of a value of a group, its label, and the feature."""
+        return self.metric() + self._level() + by_text()
+
+    def _level(self) -> pl.Expr:
+        """The label of a value, if there are several."""
+        if ".level" not in self.frame.columns:
+            return pl.lit("")
+        return pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
+
+    def by_outer(self) -> str:
+        """The outer keys in words, for a title."""
+        return f" by {' and '.join(self.outer)}" if self.outer else ""
+
+
+def short_titles(names: Sequence[str]) -> dict[str, str]:
+    """The titles of metrics without what is in brackets, but with the name of the metric where two have the same.
+
+    >>> short_titles(["sens", "spec"])
+    {'sens': 'Sensitivity', 'spec': 'Specificity'}
+    >>> short_titles(["fall_out", "false_positive_rate"])["fall_out"]
+    'False positive rate (fall_out)'
+    """
+    short = {name: _without_brackets(name) for name in names}
+    counts: dict[str, int] = {}
+    for title in short.values():
+        counts[title] = counts.get(title, 0) + 1
+    return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in short.items()}
+
+
+def _without_brackets(name: str) -> str:
+    """The title of a metric of the catalogue without what is in brackets; that of another as it is."""
+    title = title_of(name)
+    known = metric_named(name) or comparison_named(name)
+    return title.partition(" (")[0] if known else title
+
+
+def listed_names(names: Iterable[str]) -> str:
+    """The distinct names, as a title: the first ones, and how many more there are.
+
+    >>> listed_names(["a", "b", "c", "d"]), listed_names(["a", "a", "b"])
+    ('a, b and 2 more', 'a and b')
+    """
+    values = list(dict.fromkeys(names))
+    # "and 1 more" is no shorter than the name itself
+    if len(values) > _NAMED + 1:
+        return f"{', '.join(values[:_NAMED])} and {len(values) - _NAMED} more"
+    *first, last = values
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def in_sentence(titles: Iterable[str]) -> list[str]:
+    """Titles of metrics within a sentence: the first starts with a capital letter."""
+    first, *others = dict.fromkeys(titles)
+    return [first, *(in_prose(title) for title in others)]
+
+
+def by_words(by: str) -> str:
+    """The features by which something is compared, in words."""
+    return by.replace(":", " and ")
+
+
+def by_text() -> pl.Expr:
+    """The feature that a value is compared by, nothing for all rows."""
+    return pl.format(" by {}", pl.col(".by").str.replace_all(":", " and ", literal=True)).fill_null("")
+
+
+def crossed_features(frame: pl.DataFrame) -> dict[str, list[str]]:
+    """The columns of the features of each crossing, which stand between `.by` and `.group`."""
+    if not {".by", ".group"} <= set(frame.columns):
+        return {}
+    start, end = frame.columns.index(".by") + 1, frame.columns.index(".group")
+    columns = frame.columns[start:end]
+    crossed: dict[str, list[str]] = {}
+    for by in frame[".by"].drop_nulls().unique(maintain_order=True).to_list():
+        if by in columns:
+            continue
+        features = _joined_as(by, columns)
+        if features:
+            crossed[by] = features
+    return crossed
+
+
+def _joined_as(by: str, columns: Sequence[str]) -> list[str]:
+    """The columns whose names, joined, are those of a crossing; nothing where none are."""
+    if by == "":
+        return []
+    for column in columns:
+        if by == column:
+            return [column]
+        if by.startswith(f"{column}:"):
+            others = [name for name in columns if name != column]
+            rest = _joined_as(by[len(column) + 1 :], others)
+            if rest:
+                return [column, *rest]
+    return []
+
+
+def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame whose `.group` is as people write it: the parts of a crossing with commas between them."""
+    text = pl.col(".group")
+    for by, features in crossed_features(frame).items():
+        parts = [pl.col(name).cast(pl.String).fill_null("null") for name in features]
+        text = pl.when(pl.col(".by") == by).then(pl.concat_str(parts, separator=", ")).otherwise(text)
+    return frame.with_columns(text.alias(".group"))
+
+
+def with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
+    """A frame with its outer keys as one column of text, without the name of a single key that is not `fold`."""
+    if not outer:
+        return frame
+    texts: list[pl.Series] = []
+    for name in outer:
+        key = frame[name]
+        text = key.dt.to_string("polars") if key.dtype == pl.Duration else key.cast(pl.String)
+        # a missing key is written null, a text "null" in quotes
+        text = text.replace("null", '"null"').fill_null("null")
+        if len(outer) > 1 or name == "fold":
+            text = f"{name} " + text
+        texts.append(text)
+    joined = pl.select(pl.concat_str(texts, separator=", ").alias(OUTER)).to_series()
+    return frame.select(pl.exclude(outer), joined)
+
+
+def plain(frame: pl.DataFrame, *names: str) -> list[pl.Expr]:
+    """Columns under names without a dot, which Vega would take for a path."""
+    columns: list[pl.Expr] = []
+    for name in names:
+        if name in frame.columns:
+            columns.append(pl.col(name).alias(name.removeprefix(".")))
+    return columns
+
+
+def with_scales(plot: PlotInput, frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Span]]:
+    """A frame with the panel of each row, and what is known of the values of each panel.
+
+    Metrics, differences and ratios have a panel; so has a metric whose values exceed 1, or that is best at 0 or 1.
+    """
+    titles, own = plot.titles, dict[tuple[str, str | None], str]()
+    beyond = frame.filter(pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1))
+    too_large = set(beyond.select(".metric", ".by").rows())
+    kinds = {key: _kind_of(*key) for key in frame.select(".metric", ".by").unique(maintain_order=True).rows()}
+    large_kinds = {kinds[key] for key in too_large}
+    spans: dict[str, Span] = {}
+    for key, kind in kinds.items():
+        name, by = key
+        span = _span_of(name, by, kind)
+        alone = kind == METRICS and (span.reference is not None or kind in large_kinds)
+        panel = titles[name] if alone or kind in large_kinds - {RATIOS} else kind
+        own[key] = panel
+        spans[panel] = _of_both(spans[panel], span) if panel in spans else span
+    panels = pl.Series("panel", [own[key] for key in frame.select(".metric", ".by").rows()], dtype=pl.String)
+    return frame.with_columns(panels), spans
+
+
+def _kind_of(metric: str, by: str | None) -> str:
+    """The panel of a metric, or of a disparity: the scale of its aggregate, if it is in the catalogue."""
+    if by is None:
+        return METRICS
+    factory = comparison_named(metric)
+    scale = None if factory is None else getattr(factory.aggregate, "scale", None)
+    return {"differences": DIFFERENCES, "ratios": RATIOS}.get(str(scale), DISPARITIES)
+
+
+def _span_of(name: str, by: str | None, kind: str) -> Span:
+    """What is known of the values of a metric or disparity."""
+    if by is not None:
+        if kind == RATIOS:
+            return Span(low=0, reference=1)
+        return Span(reference=0) if kind == DIFFERENCES else Span()
+    return span_of_metric(name)
+
+
+def span_of_metric(name: str) -> Span:
+    """The range of a metric of the catalogue, and the value at which it is best where that is 0 or 1 and no end."""
+    metric = metric_named(name)
+    if metric is None:
+        return Span()
+    low, high = (end if abs(end) < float("inf") else None for end in metric.range)
+    reference = {"zero": 0.0, "one": 1.0}.get(metric.direction)
+    # means of numbers have no best value, and benefits and lifts one that a model without use has
+    reference = _REFERENCES.get(name, reference)
+    return Span(low, high, reference)
+
+
+def _of_both(one: Span, other: Span) -> Span:
+    """What is known of values of both kinds."""
+    low = None if one.low is None or other.low is None else min(one.low, other.low)
+    high = None if one.high is None or other.high is None else max(one.high, other.high)
+    return Span(low, high, one.reference if one.reference == other.reference else None)

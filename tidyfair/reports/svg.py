@@ -1,0 +1,111 @@
+"""Charts as SVG that is part of a page: text stays text, and colours follow the page, light or dark."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from tidyfair.errors import ArgumentError
+from tidyfair.escapes import visible
+from tidyfair.reports.theme import DARK, FONT, LIGHT, variables
+
+__all__: list[str] = []
+
+_SVG = "http://www.w3.org/2000/svg"
+_VARIABLE_OF = {value: f"var(--{name}, {value})" for name, value in LIGHT.items()}
+_NOT_NEEDED = re.compile(r"class|pointer-events|role|aria-.*|font-family")
+"""Attributes of marks that a page does without: the picture has one description, and one font."""
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+
+
+def themed_svg(chart: Any, name: str) -> str:
+    """The SVG of an altair chart, to be written into HTML as it is.
+
+    Colours are CSS variables with the light colours as fallback, such as `var(--ink, #1b1f24)`; the page defines them,
+    by `variables` of `tidyfair.reports.theme`. Ids start with `name`, which no other picture of the page may have.
+
+    Raises:
+        ArgumentError: Where vl-convert-python is not installed.
+    """
+    return ET.tostring(_themed(chart, name), encoding="unicode")
+
+
+def svg_of_two_themes(chart: Any) -> str:
+    """An SVG file that is light, or dark where its address ends in `#only-dark`."""
+    root = _themed(chart, "only-dark")
+    root.set("id", "only-dark")
+    style = ET.Element(f"{{{_SVG}}}style")
+    style.text = f"#only-dark:target {{ {variables(DARK)} }}"
+    root.insert(0, style)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _themed(chart: Any, name: str) -> ET.Element:
+    """The elements of a chart, without what a page does not need."""
+    root = ET.fromstring(_drawn(chart))  # noqa: S314 - drawn here
+    ET.register_namespace("", _SVG)
+    background = root.find(f"{{{_SVG}}}rect")
+    if background is not None:
+        root.remove(background)
+    _clean(root, name)
+    root.set("role", "img")
+    root.set("aria-label", visible(str(chart.description)))
+    root.set("font-family", FONT)
+    # other fonts are wider than that of the drawing
+    root.set("style", "max-width: 100%; height: auto; overflow: visible; font-variant-numeric: tabular-nums")
+    _widen(root, chart)
+    return root
+
+
+def _widen(root: ET.Element, chart: Any) -> None:
+    """Give a picture the width that was asked for, where its marks do not fill it."""
+    meta = chart.to_dict(validate=False).get("usermeta", {})
+    wanted, width = float(meta.get("width", 0)), float(root.get("width", "0"))
+    if wanted > width:
+        root.set("width", f"{wanted:g}")
+        root.set("viewBox", f"0 0 {wanted:g} {root.get('height')}")
+
+
+def _drawn(chart: Any) -> str:
+    """The SVG as it is drawn."""
+    try:
+        import vl_convert  # noqa: PLC0415 - only where pictures are drawn
+    except ModuleNotFoundError as error:
+        msg = f"Pictures of pages are drawn by vl-convert-python: pip install 'tidyfair[report]' ({error})."
+        raise ArgumentError(msg) from error
+    return vl_convert.vegalite_to_svg(chart.to_dict(validate=False))
+
+
+def _clean(element: ET.Element, name: str) -> None:
+    """Give colours and ids their names, and leave out attributes and elements that show nothing."""
+    for key, value in list(element.attrib.items()):
+        if _NOT_NEEDED.fullmatch(key):
+            del element.attrib[key]
+        elif key == "id":
+            element.set(key, f"{name}-{value}")
+        else:
+            themed = _VARIABLE_OF.get(value.lower(), value)
+            renamed = _REFERENCE.sub(rf"url(#{name}-\1)", themed)
+            element.set(key, _NUMBER.sub(_rounded, renamed))
+    for part in list(element):
+        _clean(part, name)
+        if _shows_nothing(part):
+            element.remove(part)
+
+
+def _rounded(match: re.Match[str]) -> str:
+    """A number with two decimals at most."""
+    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _shows_nothing(element: ET.Element) -> bool:
+    """True for groups without parts, paths without paint, and texts without letters."""
+    tag = element.tag.rpartition("}")[2]
+    if tag == "g":
+        return len(element) == 0
+    if tag == "text":
+        return len(element) == 0 and not element.text
+    painted = {element.get("fill"), element.get("stroke")} - {None, "none", "transparent"}
+    return tag == "path" and not painted

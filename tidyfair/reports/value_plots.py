@@ -1,0 +1,307 @@
+"""Plots of values: metrics and disparities, those of groups, over thresholds, over folds."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.reports.charts import MOST_POINTS, Picture, number_text, unique_names
+from tidyfair.reports.dot_charts import DotStyle, dots, strips
+from tidyfair.reports.heat_maps import heat_map
+from tidyfair.reports.line_charts import LineStyle, lines
+from tidyfair.reports.plot_input import (
+    CUTS,
+    OUTER,
+    PlotInput,
+    by_words,
+    crossed_features,
+    in_sentence,
+    listed_names,
+    plain,
+    span_of_metric,
+    with_group_text,
+    with_scales,
+)
+
+if TYPE_CHECKING:
+    from tidyfair.reports.layout import Span
+
+__all__: list[str] = []
+
+_INTERVALS = "lines are confidence intervals"
+_VERBS = {
+    "pass": ("passes", "pass"), "fail": ("fails", "fail"),
+    "not enough evidence": ("needs more evidence", "need more evidence"), "within": ("is kept", "are kept"),
+    "above the limit": ("is exceeded", "are exceeded"), "below the limit": ("is missed", "are missed"),
+    "undecided": ("is undecided", "are undecided"),
+}  # fmt: skip
+"""Verdicts of one limit, and of several, in words."""
+_ALONE = "hollow: the group alone"
+_LARGEST_CROSSING = 400
+"""The number of cells of a heat map that can still be read."""
+
+
+def results_plot(plot: PlotInput) -> Picture:
+    """Metrics and disparities: one value each, or one for each threshold or outer group."""
+    frame = plot.frame.with_columns(plot.compared().alias("what"))
+    cut, judged = cut_of(frame), ".verdict" in frame.columns
+    over_outer = bool(plot.outer) and not judged
+    if plot.expected is not None and (cut or over_outer):
+        msg = "`beside` is drawn behind single disparities, not behind lines and strips."
+        raise ArgumentError(msg)
+    if cut:
+        return _over_cuts(plot, frame, cut, "what")
+    frame, spans = with_scales(plot, frame)
+    if over_outer:
+        return _over_outer(plot, frame, spans)
+    if plot.expected is not None:
+        frame = _with_expected(frame, plot.expected)
+    optional = (".limit", ".verdict", ".lower", ".upper", ".expected_lower", ".expected_upper")
+    estimate = pl.col(".estimate").alias("estimate")
+    table = frame.select("panel", plot.label().alias("what"), estimate, *plain(frame, *optional), *_reason(frame))
+    notes = [
+        _INTERVALS if "lower" in table.columns else "",
+        "grey: expected if groups are equal" if "expected_lower" in table.columns else "",
+    ]
+    title = listed_names(in_sentence(frame["what"]))
+    titles = [*_verdicts_in_words(frame), title] if judged else [title]
+    return dots(table, titles, notes, DotStyle(spans=spans))
+
+
+def _reason(frame: pl.DataFrame) -> list[pl.Expr]:
+    """The reason why there is no value, where there is none."""
+    if not frame[".estimate"].has_nulls():
+        return []
+    status = pl.col(".status").str.replace_all("_", " ") if ".status" in frame.columns else pl.lit("no value")
+    return [pl.when(pl.col(".estimate").is_null()).then(status).otherwise(pl.lit("")).alias("why")]
+
+
+def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
+    """The numbers of verdicts as a sentence."""
+    counts = frame[".verdict"].value_counts()
+    number = dict(counts.rows())
+    total = len(frame)
+    if total == 1:
+        one, _ = _VERBS.get(frame[".verdict"][0], (f"is {frame['.verdict'][0]}", ""))
+        return [f"{frame['what'][0]} {one}"]
+    parts: list[str] = []
+    for verdict, (one, several) in _VERBS.items():
+        many = number.get(verdict, 0)
+        if many:
+            parts.append(f"{many} {one if many == 1 else several}")
+    return [f"Of {total} limits, {' and '.join(parts) if len(parts) < 3 else ', '.join(parts)}", ", ".join(parts)]
+
+
+def _with_expected(frame: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
+    """Disparities with the range that is expected if groups are equal."""
+    keys = [".metric", ".by"]
+    if OUTER in expected.columns:
+        keys.append(OUTER)
+    ranges = expected.select(*keys, ".expected_lower", ".expected_upper").unique(keys)
+    joined = frame.join(ranges, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    if joined[".expected_lower"].null_count() == len(joined):
+        msg = "`beside` holds none of the disparities of the result."
+        raise ArgumentError(msg)
+    return joined
+
+
+def groups_plot(plot: PlotInput) -> Picture:
+    """Values of groups around the value of all, over thresholds, crossed, or in strips of outer groups."""
+    frame = plot.frame
+    grouped = frame.filter(pl.col(".by").is_not_null()) if ".by" in frame.columns else frame
+    if grouped.is_empty():
+        msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
+        raise ArgumentError(msg)
+    grouped = grouped.with_columns(plot.panel().alias("panel"))
+    spans = {panel: span_of_metric(metric) for panel, metric in grouped.select("panel", ".metric").unique().rows()}
+    if cut := cut_of(frame):
+        return _over_cuts(plot, with_group_text(grouped), cut, ".group")
+    if plot.outer:
+        return _over_outer(plot, with_group_text(grouped).with_columns(pl.col(".group").alias("what")), spans)
+    if is_crossed(grouped) and plot.kind != "dots":
+        return _crossing(plot, grouped, spans)
+    return _group_dots(plot, frame, with_group_text(grouped), spans)
+
+
+def is_crossed(frame: pl.DataFrame) -> bool:
+    """True for the groups of two features crossed, and of nothing else."""
+    if ".by" not in frame.columns:
+        return False
+    by = frame[".by"].drop_nulls().unique().to_list()
+    crossed = crossed_features(frame)
+    return len(by) == 1 and len(crossed.get(by[0], [])) == 2
+
+
+def _group_dots(plot: PlotInput, frame: pl.DataFrame, grouped: pl.DataFrame, spans: dict[str, Span]) -> Picture:
+    """Values of groups as dots, with a line at the value of all rows."""
+    columns = [
+        "panel", pl.format("{} ({})", ".group", pl.col(".n")).alias("what"), pl.col(".estimate").alias("estimate"),
+        *plain(grouped, ".lower", ".upper"), *_reason(grouped),
+    ]  # fmt: skip
+    if ".by" in frame.columns and frame[".by"].has_nulls():
+        keys = [name for name in (".metric", ".level") if name in frame.columns]
+        overall = frame.filter(pl.col(".by").is_null()).select(*keys, pl.col(".estimate").alias("limit"))
+        grouped = grouped.join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        columns.append("limit")
+    columns += _alone(grouped)
+    notes = [
+        "in brackets: rows",
+        _INTERVALS if ".lower" in grouped.columns else "",
+        _ALONE if ".raw" in frame.columns else "",
+    ]
+    return dots(grouped.select(columns), _titles_of_groups(plot, grouped), notes, DotStyle("all rows", spans))
+
+
+def _alone(grouped: pl.DataFrame) -> list[pl.Expr]:
+    """The rates of groups by themselves, beside those that learn from the others."""
+    return [pl.col(".raw").alias("hollow")] if ".raw" in grouped.columns else []
+
+
+def _titles_of_groups(plot: PlotInput, grouped: pl.DataFrame) -> list[str]:
+    """The range of a single metric as a sentence, or the names of several."""
+    by = listed_names(by_words(text) for text in grouped[".by"]) if ".by" in grouped.columns else "group"
+    metrics = listed_names(in_sentence(grouped.select(plot.metric()).to_series()))
+    title = f"{metrics} by {by}"
+    finite = grouped.filter(pl.col(".estimate").is_finite()).sort(".estimate", maintain_order=True)
+    if grouped["panel"].n_unique() > 1 or len(finite) < 2 or finite[".estimate"].n_unique() == 1:
+        return [title]
+    low, high = finite.row(0, named=True), finite.row(-1, named=True)
+    low_text, high_text = number_text(low[".estimate"]), number_text(high[".estimate"])
+    return [
+        f"{metrics} by {by} is {low_text} for {low['.group']} and {high_text} for {high['.group']}",
+        f"{metrics} by {by} ranges from {low_text} to {high_text}",
+        title,
+    ]
+
+
+def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) -> Picture:
+    """Values of two features crossed: a heat map, or panels of dots where there are intervals."""
+    by = grouped[".by"].drop_nulls()[0]
+    features = crossed_features(grouped)[by]
+    parts = [_feature_text(grouped[name]) for name in features]
+    grouped = grouped.with_columns(parts[0].alias("first"), parts[1].alias("second"))
+    # the feature with fewer values heads the columns
+    row, column = (0, 1) if parts[0].n_unique() >= parts[1].n_unique() else (1, 0)
+    names = ("first", "second")
+    titles = _titles_of_groups(plot, with_group_text(grouped))
+    cells = grouped["first"].n_unique() * grouped["second"].n_unique()
+    if (".lower" in grouped.columns and plot.kind is None) or cells > _LARGEST_CROSSING:
+        several = grouped["panel"].n_unique() > 1
+        value = pl.col(names[column])
+        panel = pl.format("{}, {}", "panel", value) if several else value
+        table = grouped.select(
+            panel.alias("panel"),
+            pl.col(names[row]).alias("what"),
+            pl.col(".estimate").alias("estimate"),
+            pl.col(".n").alias("rows"),
+            *plain(grouped, ".lower", ".upper"),
+            *_alone(grouped),
+            *_reason(grouped),
+        )
+        span = next(iter(spans.values()))
+        panels = table["panel"].unique(maintain_order=True)
+        notes = [_INTERVALS, _ALONE if ".raw" in grouped.columns else ""]
+        return dots(table, titles, notes, DotStyle(spans=dict.fromkeys(panels, span), together=not several))
+    text = [number_text(value) if value is not None else "\N{EN DASH}" for value in grouped[".estimate"]]
+    table = grouped.select(
+        "panel",
+        pl.col(names[row]).alias("row"),
+        pl.col(names[column]).alias("column"),
+        pl.col(".estimate").alias("estimate"),
+        pl.Series("text", text, dtype=pl.String),
+        pl.format("n = {}", pl.col(".n")).alias("below"),
+        pl.col(".n").alias("rows"),
+    )
+    return heat_map(table, titles, ["the darker, the higher"], features[row], features[column])
+
+
+def _feature_text(values: pl.Series) -> pl.Series:
+    """The values of a feature as text, in which a missing value and the text "null" differ."""
+    text = values.cast(pl.String)
+    has_both = text.has_nulls() and "null" in text
+    return text.fill_null("null [2]" if has_both else "null")
+
+
+def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) -> Picture:
+    """Outer groups, such as folds: dots with their intervals where there are any, else strips."""
+    of_groups = ".group" in frame.columns
+    names = frame["panel"] if of_groups else frame["what"]
+    title = f"{listed_names(in_sentence(names))} in each {' and '.join(plot.outer)}"
+    estimate = pl.col(".estimate").alias("estimate")
+    if ".lower" in frame.columns:
+        panel = pl.format("{}: {}", "panel", "what") if of_groups else pl.col("what")
+        table = frame.select(
+            panel.alias("panel"), pl.col(OUTER).alias("what"), estimate, *plain(frame, ".lower", ".upper"),
+            *_reason(frame),
+        )  # fmt: skip
+        of_panels = frame.select(panel.alias("both"), "panel").unique().rows()
+        return dots(table, [title], [_INTERVALS], DotStyle(spans={both: spans[one] for both, one in of_panels}))
+    # chance adds to every unsigned disparity, so that a mean of disparities is biased
+    has_mean = pl.lit(value=True) if of_groups else pl.col(".by").is_null()
+    average = pl.col(".estimate").mean().over("panel", "what")
+    mean = pl.when(has_mean & average.is_finite()).then(average).alias("mean")
+    table = frame.select("panel", "what", pl.col(OUTER).alias("outer"), estimate, mean)
+    notes = ["each tick is one of them"]
+    if table["mean"].count():
+        without = "; none of disparities, to each of which chance adds" if table["mean"].has_nulls() else ""
+        notes.append(f"dot: the mean of those that have a value{without}")
+    return strips(table, [title], notes, DotStyle(spans=spans))
+
+
+def cut_of(frame: pl.DataFrame) -> str | None:
+    """The column of a list of cuts."""
+    for name in CUTS:
+        if name in frame.columns:
+            return name
+    return None
+
+
+def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str) -> Picture:
+    """Lines over the cuts: a panel for each metric, and a colour for each group."""
+    values = frame.filter(pl.col(cut).is_not_null())
+    without = (
+        frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True).to_list()
+    )
+    words = CUTS[cut]
+    if values.is_empty():
+        msg = f"autoplot() draws values over the {words}, and no metric of the result has any."
+        raise ArgumentError(msg)
+    outer = pl.format(", {}", OUTER) if plot.outer else pl.lit("")
+    if series == ".group":
+        panels = values.select("panel", ".metric").unique().rows()
+        spans = {name: span_of_metric(metric) for name, metric in panels}
+        values = values.with_columns(pl.concat_str(series, outer).alias("series"))
+    else:
+        values, spans = with_scales(plot, values)
+        values = values.with_columns(pl.concat_str(series, outer).alias("series"))
+        if plot.outer:
+            # a panel for each metric, and a colour for each outer group
+            by_what = dict(values.select("what", "panel").unique().rows())
+            spans = {what: spans[panel] for what, panel in by_what.items()}
+            values = values.with_columns(pl.col("what").alias("panel"), pl.col(OUTER).alias("series"))
+    # every n-th cut, so that no more points are drawn than a chart can hold
+    step = math.ceil(len(values) / MOST_POINTS)
+    fewer = values[cut].unique().sort().gather_every(step)
+    table = values.filter(pl.col(cut).is_in(fewer.implode())).select(
+        "panel",
+        "series",
+        pl.col(cut).cast(pl.Float64).alias("x"),
+        pl.col(".estimate").alias("y"),
+        *plain(values, ".lower", ".upper"),
+    )
+    # different groups can have the same text
+    table = unique_names(table, "series", "panel", "x")
+    if series == ".group":
+        by = listed_names(by_words(text) for text in values[".by"])
+        name = f"{listed_names(in_sentence(values.select(plot.metric()).to_series()))} by {by}"
+    else:
+        name = listed_names(in_sentence(values["what"]))
+    title, shorter = f"{name} over the {words}", [name]
+    notes = [f"of scores, so the same for each: {', '.join(without)}"] if without else []
+    if ".lower" in values.columns:
+        notes.append("bands are confidence intervals")
+    style = LineStyle(words.capitalize(), at=plot.at, spans=spans)
+    return lines(table, [title, *shorter], notes, style)

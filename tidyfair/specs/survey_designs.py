@@ -1,0 +1,261 @@
+"""Designs of complex surveys: strata, primary sampling units and finite populations, or replicate weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
+from tidyfair.specs.arguments import flag, is_list, number, one_of
+from tidyfair.specs.columns import Column, are_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidyfair.specs.columns import ColumnLike
+
+__all__ = ["ReplicateWeights", "SurveyDesign", "replicate_weights", "survey_design"]
+
+Lonely: TypeAlias = Literal["error", "adjust", "certainty"]
+Method: TypeAlias = Literal["brr", "fay", "jackknife", "bootstrap", "successive_difference"]
+Centre: TypeAlias = Literal["estimate", "mean"]
+LONELY = ("error", "adjust", "certainty")
+METHODS = ("brr", "fay", "jackknife", "bootstrap", "successive_difference")
+CENTRES = ("estimate", "mean")
+ROLE = "design"
+"""The argument that error messages name."""
+
+
+@dataclass(frozen=True)
+class SurveyDesign:
+    """The design of a sample from strata and clusters, for linearised standard errors; made by `survey_design`."""
+
+    interval_method: ClassVar[str] = "survey_linearized"
+    weights: Column | None
+    strata: tuple[Column, ...]
+    clusters: Column | None
+    fpc: Column | None
+    nested: bool
+    lonely: Lonely
+
+    @property
+    def keys(self) -> tuple[Column, ...]:
+        """The columns that rows are counted by."""
+        own = [*self.strata, self.clusters, self.fpc]
+        return tuple(dict.fromkeys(column for column in own if column is not None))
+
+    @property
+    def replicates(self) -> tuple[Column, ...]:
+        """The columns of replicate weights: none."""
+        return ()
+
+    @property
+    def samples_rows(self) -> bool:
+        """True where rows are sampled one by one."""
+        return self.clusters is None
+
+
+@dataclass(frozen=True)
+class ReplicateWeights:
+    """Weights with replicates of them, whose values show how far a value varies; made by `replicate_weights`."""
+
+    interval_method: ClassVar[str] = "survey_replicates"
+    keys: ClassVar[tuple[Column, ...]] = ()
+    samples_rows: ClassVar[bool] = False
+    weights: Column
+    replicates: tuple[Column, ...]
+    method: Method
+    scale: float
+    rscales: tuple[float, ...]
+    centre: Centre
+    degrees_of_freedom: float
+
+
+Design: TypeAlias = SurveyDesign | ReplicateWeights
+
+
+def survey_design(
+    *,
+    weights: ColumnLike | None = None,
+    strata: ColumnLike | Sequence[ColumnLike] | None = None,
+    clusters: ColumnLike | None = None,
+    fpc: ColumnLike | None = None,
+    nested: bool = False,
+    lonely: Lonely = "error",
+) -> SurveyDesign:
+    """Describe a sample from strata and clusters, as `design=` of a call with `interval="auto"`.
+
+    Standard errors are those of Taylor's linearisation, from the sums of primary sampling units (PSUs) within strata,
+    as if PSUs had been drawn with replacement. Groups are domains: PSUs without a row of a group count too.
+
+    Args:
+        weights: Column of the sampling weights; left out, all rows weigh the same.
+        strata: Column of the strata, or a list of columns whose combinations are the strata.
+        clusters: Column of the PSUs, the units that were drawn first; left out, rows were drawn one by one.
+        fpc: Column of the finite population, the same in all rows of a stratum: how many PSUs the stratum has in the
+            population, or, where no number is above 1, the share of them that is in the sample.
+        nested: True where clusters are numbered anew in each stratum, so that equal numbers in two strata are two
+            clusters; else such clusters are an error.
+        lonely: Strata with a single PSU, which does not show how far PSUs vary: `"error"`; `"adjust"`, to take its
+            distance from the mean of all PSUs; or `"certainty"`, to add no variance, for PSUs that were sure to be in
+            the sample.
+
+    Raises:
+        ArgumentError: For a design without any column, or columns that have two roles.
+
+    >>> import polars as pl
+    >>> from tidyfair import selection_rate
+    >>> people = pl.DataFrame({"hired": [1, 0, 1, 1], "town": [1, 2, 3, 4], "region": [1, 1, 2, 2]})
+    >>> design = survey_design(strata="region", clusters="town")
+    >>> result = selection_rate(people, estimate="hired", design=design, interval="auto")
+    >>> result.select(".estimate", pl.col(".std_error").round(3), ".method").row(0)
+    (0.75, 0.25, 'survey_linearized')
+    """
+    own_strata: tuple[Column, ...] = ()
+    if strata is not None:
+        several = cast("Any", strata if are_columns(strata) else [strata])
+        own_strata = tuple(Column.of(column, "strata") for column in several)
+    design = SurveyDesign(
+        weights=_column(weights, "weights"),
+        strata=own_strata,
+        clusters=_column(clusters, "clusters"),
+        fpc=_column(fpc, "fpc"),
+        nested=flag("nested", nested),
+        lonely=cast("Lonely", one_of("lonely", lonely, LONELY)),
+    )
+    given = [column for column in (design.weights, *design.strata, design.clusters, design.fpc) if column is not None]
+    if not given:
+        msg = 'survey_design() needs a column: `weights="w"`, `strata="region"` or `clusters="psu"`.'
+        raise ArgumentError(msg)
+    _refuse_repeated("survey_design()", given)
+    if design.nested and not (design.strata and design.clusters):
+        msg = "survey_design(): `nested` is about clusters within strata; give `strata=` and `clusters=`."
+        raise ArgumentError(msg)
+    return design
+
+
+def replicate_weights(
+    *,
+    weights: ColumnLike,
+    replicates: Sequence[ColumnLike],
+    method: Method,
+    fay: float | None = None,
+    scale: float | None = None,
+    rscales: Sequence[float] | None = None,
+    centre: Centre = "estimate",
+    degrees_of_freedom: float | None = None,
+) -> ReplicateWeights:
+    """Describe weights that come with replicates, as `design=` of a call with `interval="auto"`.
+
+    A value is computed with each of the replicate weights, in the same pass over the rows. Its variance is the sum of
+    the squared distances of these from the value itself, times `scale` and `rscales`. So many are the defaults, of R
+    replicates:
+
+    | `method` | `scale` |
+    |---|---|
+    | `"brr"`, balanced half-samples | 1 / R |
+    | `"fay"`, the same with Fay's coefficient k | 1 / (R (1 - k)²) |
+    | `"jackknife"`, one PSU left out (JK1) | (R - 1) / R; 1 where `rscales` are given (JKn) |
+    | `"bootstrap"` | 1 / R, or 1 / (R - 1) about the mean |
+    | `"successive_difference"`, as in the American Community Survey | 4 / R |
+
+    Args:
+        weights: Column of the full-sample weights.
+        replicates: Columns of the replicate weights, such as `[f"PWGTP{i}" for i in range(1, 81)]`. They may be
+            negative, as some of the American Community Survey are.
+        method: How the replicates were made, which says what `scale` is.
+        fay: Fay's coefficient, from 0 to less than 1, for `method="fay"`.
+        scale: The factor of all squares, where it is another than the default.
+        rscales: A factor for each replicate, such as (n - 1) / n of its stratum for a stratified jackknife (JKn).
+        centre: `"estimate"`, distances are from the value itself, or `"mean"`, from the mean of the replicates, as R's
+            `survey` takes them by default, which is smaller.
+        degrees_of_freedom: Of Student's t; left out, one less than there are replicates. Of a stratified jackknife and
+            of half-samples it is PSUs less strata.
+
+    Raises:
+        ArgumentError: For fewer than two replicates, and scales that are none.
+    """
+    if not are_columns(replicates):
+        msg = f'replicate_weights(): `replicates` is a list of columns, `["r1", "r2"]`, not {in_short(replicates)}.'
+        raise ArgumentError(msg)
+    columns = tuple(Column.of(column, "replicates") for column in replicates)
+    count = len(columns)
+    if count < 2:
+        msg = f"replicate_weights(): a variance needs two replicates or more, not {count}."
+        raise ArgumentError(msg)
+    base = Column.of(weights, "weights")
+    _refuse_repeated("replicate_weights()", (base, *columns))
+    own_method = cast("Method", one_of("method", method, METHODS))
+    own_centre = cast("Centre", one_of("centre", centre, CENTRES))
+    factors = _rscales(rscales, count)
+    default = _default_scale(own_method, count, _fay(own_method, fay), own_centre, has_factors=rscales is not None)
+    return ReplicateWeights(
+        weights=base,
+        replicates=columns,
+        method=own_method,
+        scale=default if scale is None else number("scale", scale, 0, inside=True),
+        rscales=factors,
+        centre=own_centre,
+        degrees_of_freedom=count - 1
+        if degrees_of_freedom is None
+        else number("degrees_of_freedom", degrees_of_freedom, 1),
+    )
+
+
+def _column(source: object, role: str) -> Column | None:
+    """A column that may be left out."""
+    return None if source is None else Column.of(source, role)
+
+
+def _refuse_repeated(function: str, columns: Sequence[Column]) -> None:
+    """Refuse columns that are named twice."""
+    repeated = [column.name for column in dict.fromkeys(columns) if columns.count(column) > 1]
+    if repeated:
+        msg = f"{function} names {listed(repeated)} twice; each column of a design has one role."
+        raise ColumnError(msg)
+
+
+def _fay(method: Method, fay: object) -> float:
+    """Fay's coefficient, 0 for other methods."""
+    if method == "fay":
+        if fay is None:
+            msg = 'replicate_weights(): `method="fay"` needs Fay\'s coefficient, as `fay=0.5`.'
+            raise ArgumentError(msg)
+        coefficient = number("fay", fay, 0, 1)
+        if coefficient == 1:
+            msg = "`fay` is a number from 0 to less than 1; with 1 all replicates are the weights themselves."
+            raise ArgumentError(msg)
+        return coefficient
+    if fay is not None:
+        msg = f'replicate_weights(): `fay` belongs to `method="fay"`, not to {method!r}.'
+        raise ArgumentError(msg)
+    return 0.0
+
+
+def _rscales(rscales: object, count: int) -> tuple[float, ...]:
+    """The factor of each replicate."""
+    if rscales is None:
+        return (1.0,) * count
+    if not is_list(rscales):
+        msg = f"replicate_weights(): `rscales` is a list of numbers, one for each replicate, not {in_short(rscales)}."
+        raise ArgumentError(msg)
+    factors = tuple(number("rscales", factor, 0) for factor in cast("Sequence[object]", rscales))
+    if len(factors) != count:
+        msg = f"replicate_weights(): `rscales` has {len(factors)} factors for {count} replicates; give one for each."
+        raise ArgumentError(msg)
+    if not math.fsum(factors):
+        msg = "replicate_weights(): all `rscales` are 0, so that there is no variance."
+        raise ArgumentError(msg)
+    return factors
+
+
+def _default_scale(method: Method, count: int, fay: float, centre: Centre, *, has_factors: bool) -> float:
+    """The factor of all squares that belongs to a method."""
+    if method == "jackknife":
+        return 1.0 if has_factors else (count - 1) / count
+    if method == "bootstrap":
+        return 1 / (count if centre == "estimate" else count - 1)
+    if method == "successive_difference":
+        return 4 / count
+    return 1 / (count * (1 - fay) ** 2)
