@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tdf
 from tidyfair.datasets import lending
 from tidyfair.reports.interactive import explorer, script_policy, scripts
+from tidyfair.specs.groups import By
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tidyfair.reports.interactive import Explorer
 
 LOANS = lending()
@@ -36,18 +40,20 @@ def values(data: pl.DataFrame = LOANS, *features: str, thresholds: list[float] |
 
 
 def made(frame: pl.DataFrame, **options: Any) -> Explorer:
-    result = explorer(frame, **{"min_n": 30} | options)
+    bys = [By.of((name,), "test") for name in frame[".by"].drop_nulls().unique(maintain_order=True)]
+    result = explorer(frame, bys, **{"min_n": 30} | options)
     assert result is not None
     return result
 
 
 def rows_of(made: Explorer) -> dict[tuple[str, str, str, float], tuple[Any, ...]]:
     data = made.data
+    names = {"Selection rate": "selection_rate", "Sensitivity": "sens"}
     rows: dict[tuple[str, str, str, float], tuple[Any, ...]] = {}
     for feature, group, metric, threshold, *rest in data["rows"]:
         key = (
             data["features"][feature], data["groups"][feature][group],
-            data["metrics"][metric], data["thresholds"][threshold],
+            names[data["metrics"][metric]], data["thresholds"][threshold],
         )  # fmt: skip
         rows[key] = tuple(rest)
     return rows
@@ -113,4 +119,42 @@ def test_policy_names_each_script_and_nothing_else() -> None:
 
 
 def test_nothing_to_show_makes_no_explorer() -> None:
-    assert explorer(values(LOANS, "race"), min_n=10**6) is None
+    assert explorer(values(LOANS, "race"), [By.of(("race",), "test")], min_n=10**6) is None
+
+
+def opened(report: tdf.Report, folder: Path, state: str = "") -> str:
+    """The text of the charts of a report, as a browser without a network draws them."""
+    page = report.save(folder / "report.html")
+    drawn = in_a_browser(page, folder / "report.png", state=state)
+    return drawn.partition('class="charts')[2].partition("<script")[0]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no browser")
+def test_browser_shows_the_values_of_the_chosen_threshold(tmp_path: Path) -> None:
+    report = tdf.report(
+        LOANS, "repaid", probs="score", threshold=0.5, by=["sex", "race"], pos_label="yes", interactive=True
+    )
+    rate = tdf.sens.difference("race").by_group(LOANS, "repaid", probs="score", threshold=0.7, pos_label="yes")
+    of_black = rate.filter(pl.col(".group") == "Black")[".estimate"].item()
+    charts = opened(report, tmp_path, "#feature=0&metric=2&reference=1&threshold=70")
+    assert "Sensitivity" in charts
+    assert f"group: Black; metric: Sensitivity; value: {of_black:.1%}" in charts
+    assert "group: Native" in charts
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no browser")
+def test_reports_of_labels_have_no_slider(tmp_path: Path) -> None:
+    report = tdf.report(LOANS, "repaid", "approved", by="sex", pos_label="yes", interactive=True)
+    page = report.html()
+    data = json.loads(re.findall(r'class="explorer-data">(.*?)</script>', page, re.DOTALL)[0])
+    assert data["thresholds"] == []
+    assert len(data["rows"]) == 3 * len(data["metrics"])
+    assert "group: female; metric: Selection rate; value: 54.3%" in opened(report, tmp_path)
+
+
+def test_report_has_scripts_only_when_asked() -> None:
+    options: dict[str, Any] = {"estimate": "approved", "by": "sex", "pos_label": "yes"}
+    assert "<script" not in tdf.report(LOANS, **options).html()
+    page = tdf.report(LOANS, **options, interactive=True).html()
+    assert script_policy() in page
+    assert "interactive=True" in page

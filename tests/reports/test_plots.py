@@ -567,7 +567,16 @@ def test_curves_and_changes_have_their_lines_of_reference() -> None:
         diagonals = [layer["rows"] for layer in layers_of(chart) if layer["mark"].get("strokeDash")]
         assert diagonals
         assert all(rows == [{"x": 0, "y": 0}, {"x": 1, "y": 1}] for rows in diagonals)
-    at = {"pairs": 0, "strata": 0, "models": 0, "results": 0, "comparison": 1, "standardized": 0, "quantiles": 1, "ratios of pairs": 1}
+    at = {
+        "pairs": 0,
+        "strata": 0,
+        "models": 0,
+        "results": 0,
+        "comparison": 1,
+        "standardized": 0,
+        "quantiles": 1,
+        "ratios of pairs": 1,
+    }
     for name, value in at.items():
         layers = layers_of(specification(name))
         lines = [layer for layer in layers if layer["mark"]["type"] == "rule" and layer["rows"] == [{"at": value}]]
