@@ -242,13 +242,13 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 """A browser, where one is installed."""
 
 
-def in_a_browser(page: Path, picture: Path, width: int = 1280) -> str:
+def in_a_browser(page: Path, picture: Path, width: int = 1280, state: str = "") -> str:
     """A page as a browser without a network has it in the end; what its console says is an error."""
     options = [
         "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
         "--disable-sync", "--disable-component-update", f"--user-data-dir={picture.parent / 'profile'}",
         "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", f"--window-size={width},2000",
-        "--virtual-time-budget=20000", f"--screenshot={picture}", "--dump-dom", page.as_uri(),
+        "--virtual-time-budget=20000", f"--screenshot={picture}", "--dump-dom", page.as_uri() + state,
     ]  # fmt: skip
     browser = subprocess.run([str(CHROMIUM), *options], check=True, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
     # of panels that have axes of their own, Vega says that it takes their columns for one; or that one has no mean

@@ -24,6 +24,8 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.progress import in_progress
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
 from tidyfair.reports.findings import features_in_words, of_feature, of_gate
+from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
+from tidyfair.reports.interactive import style as explorer_style
 from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
     GroupValues,
@@ -38,7 +40,7 @@ from tidyfair.reports.sections import (
     without_constant,
 )
 from tidyfair.reports.style import STYLE
-from tidyfair.specs.arguments import string
+from tidyfair.specs.arguments import flag, string
 from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
@@ -72,15 +74,18 @@ class Report:
     parts: tuple[Section, ...]
 
     def html(self) -> str:
-        """One page that needs nothing else: no scripts, no network."""
+        """One page that needs no network, and runs no scripts but those of an interactive report."""
         sections = "".join(part.html() for part in in_progress(self.parts, "drawing the report"))
         title = as_html(self.title)
         links = [f'<li><a href="#{part.anchor}">{as_html(part.heading)}</a></li>' for part in self.parts]
+        policy, style = _POLICY, STYLE
+        if any(isinstance(block, Explorer) for block in self.opening):
+            policy, style = f"{_POLICY}; {script_policy()}", STYLE + explorer_style()
         return (
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
-            f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n"
+            f"<style>{style}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n"
             f"{html_of(self.opening[:1], 'facts')}\n</header>\n"
             f'<div class="opening">\n{html_of(self.opening[1:], "opening")}\n</div>\n'
             f'<nav class="contents" aria-label="Contents">\n<ol>{"".join(links)}</ol>\n</nav>\n'
@@ -136,6 +141,7 @@ def report(
     model: str | None = None,
     dataset: str | None = None,
     date: str | None = None,
+    interactive: bool = False,
     min_n: int = LEAST_ROWS,
     min_share: float = 0.0,
     unknown: Treatment = "apart",
@@ -157,6 +163,8 @@ def report(
         model: The model that was audited, as the page names it.
         dataset: The data that it was audited on.
         date: The date of the audit; the page has no other, so that the same call gives the same page.
+        interactive: Add controls, with which readers choose the feature, the metric, the reference and, of scores, the
+            threshold. The file still needs no network. It has values of groups and never rows, and grows by about 1 MB.
         min_n: Values of groups of fewer rows are not shown, and disparities not taken over them, so that no headline
             rests on a handful of people. What is hidden can still be worked out where totals are known.
         min_share: Disparities are not taken over groups with a smaller share of the rows.
@@ -180,6 +188,7 @@ def report(
     options = {name: value for name, value in options.items() if value is not None}
     compared = Groups.read("report", min_n, min_share, unknown, unknown_values)
     string("title", title)
+    flag("interactive", interactive)
     for name, text in (("model", model), ("dataset", dataset), ("date", date)):
         if text is not None:
             string(name, text)
@@ -205,7 +214,7 @@ def report(
     own = {"by": by, "metrics": metrics, "gate": gate, "unknown": None if unknown == "apart" else unknown}
     own |= {"min_n": None if min_n == LEAST_ROWS else min_n, "min_share": min_share or None}
     own |= {"unknown_values": unknown_values and list(unknown_values)}
-    own |= {"model": model, "dataset": dataset, "date": date}
+    own |= {"interactive": interactive or None, "model": model, "dataset": dataset, "date": date}
     values = GroupValues(computed.groups, computed.worst, min_n)
     level = reading.get("conf_level", 0.95)
     findings = [of_feature(one, audit.parities, computed.results, computed.groups, level) for one in audit.bys]
@@ -224,6 +233,8 @@ def report(
     opening += _verdicts_of(gate, computed.verdicts, audit)
     opening.append(Findings(tuple(one.finding for one in findings)))
     opening += _main_figure(values, clearest)
+    if interactive:
+        opening += explorer_of(audit, tally, computed.groups, data, call, min_n, clearest.by)
     return Report(title, tuple(opening), tuple(sections))
 
 

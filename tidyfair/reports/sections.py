@@ -498,7 +498,7 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
     if tally.scores is None or tally.scores.several or call["truth"] is None:
         return []
     columns = {name: call[name] for name in _OF_CURVES if name in call}
-    thresholds = _thresholds(tally)
+    thresholds = thresholds_of(tally)
     curves = _curves(audit, thresholds, data, call, columns).filter(pl.col(".n") >= min_n)
     if "frequency_weights" in call:
         # values are the same, and curves show nothing else
@@ -576,7 +576,7 @@ def _fit(bins: pl.DataFrame, names: list[str]) -> str:
     return f"Scores are farthest from the events for {group}: the mean score is {score}, the rate of events {rate}."
 
 
-def _thresholds(tally: Tally) -> list[float]:
+def thresholds_of(tally: Tally) -> list[float]:
     """A hundred steps over the scores, which are probabilities unless they are beyond."""
     low, high = 0.0, 1.0
     least, most = ends_of("s0")

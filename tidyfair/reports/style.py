@@ -31,9 +31,10 @@ code { font: 0.8125em ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace
 .facts dd { margin: 0; }
 .opening h2 { margin-top: 2.5rem; }
 .mark { width: 0.8em; height: 0.8em; margin-right: 0.15em; fill: currentColor; vertical-align: -0.03em; }
-.good .mark, .good .verdict, .good > .headline { color: var(--good); }
-.bad .mark, .bad .verdict, .bad > .headline { color: var(--bad); }
-.open .mark, .open .verdict, .open > .headline { color: var(--open); }
+.good { --tone: var(--good); }
+.bad { --tone: var(--bad); }
+.open { --tone: var(--open); }
+.mark, .verdict, .headline { color: var(--tone); }
 .headline { font-size: 1.4rem; line-height: 1.3; font-weight: 650; letter-spacing: -0.01em; margin: 0 0 0.75rem; }
 .verdicts ul, .findings { list-style: none; margin: 0; padding: 0; }
 .verdicts li { display: grid; grid-template-columns: 13.5rem 1fr; gap: 0 1.5rem; max-width: none; padding: 0.7rem 0;

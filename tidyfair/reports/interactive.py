@@ -1,0 +1,217 @@
+"""The part of a report that a reader can work: rates of groups and their differences at a threshold of their choice.
+
+It carries values of groups, never rows, and opens without a network: the libraries that draw are part of the page, and
+its policy lets a browser run nothing else. What depends on data is JSON; the scripts are the same in every report.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.escapes import visible
+from tidyfair.intervals.shares import share_of
+from tidyfair.metric_sets import Metric, metric_set
+from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.metrics.titles import title_of
+from tidyfair.reports.findings import feature_in_words, group_in_words
+from tidyfair.reports.sections import thresholds_of
+from tidyfair.specs.contrasts import difference
+from tidyfair.tallies.source import open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidyfair.audits.usual_metrics import UsualMetrics
+    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.reports.blocks import Content
+    from tidyfair.specs.groups import By
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+_DIGITS = 4
+_ALL_ROWS = "all rows"
+_NAME, _NTH = "\0name", "\0nth"
+"""Internal columns."""
+_OF_VALUES = (
+    "truth", "probs", "pos_label", "labels", "case_weights", "frequency_weights", "cluster", "na_rm", "conf_level",
+)  # fmt: skip
+"""The options of a report that values at thresholds depend on."""
+_MOST_GROUPS = 40
+"""The most groups of a feature that are shown; the largest ones."""
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """Values of groups, by feature, metric and threshold, with controls to look through them."""
+
+    data: dict[str, Any]
+    """Names of features, groups and metrics, thresholds, and rows of places among these with values."""
+
+    def html(self, name: str) -> str:
+        """The controls, the places of the charts, the data and the scripts."""
+        # a closing tag in a name would end the script
+        data = json.dumps(self.data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+        return (
+            "<h2>Explore the groups</h2>\n"
+            f'<div class="explorer" id="{name}">\n<form class="controls" aria-label="Choose what is shown"></form>\n'
+            '<div class="charts" role="figure" aria-live="polite"></div>\n'
+            "<noscript><p>This part needs JavaScript. It runs on your machine only.</p></noscript>\n</div>\n"
+            f'<script type="application/json" class="explorer-data">{data}</script>\n'
+            + "".join(f"<script>{script}</script>\n" for script in scripts())
+        )
+
+    def markdown(self) -> str:
+        """Nothing: Markdown files have no controls."""
+        return ""
+
+
+@cache
+def scripts() -> tuple[str, str]:
+    """The libraries that draw charts, and the script that ties controls to them."""
+    import vl_convert  # noqa: PLC0415 - only where such reports are made
+
+    bundle: str = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue] - all of it, without a snippet
+    return bundle.replace("</script", "<\\/script"), _text_of("explorer.js")
+
+
+def script_policy() -> str:
+    """The part of a content security policy that lets these scripts run, and no others."""
+    hashes: list[str] = []
+    for script in scripts():
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        hashes.append(f"'sha256-{digest}'")
+    return f"script-src {' '.join(hashes)}"
+
+
+def explorer_of(
+    audit: UsualMetrics, tally: Tally, groups: pl.DataFrame, data: Any, call: Mapping[str, Any], min_n: int, first: By
+) -> list[Content]:
+    """The explorer of an audit: at each threshold where there are scores, else of the labels as they are.
+
+    It opens with the feature `first`.
+    """
+    rates = [metric for metric in audit.groups if isinstance(metric, Metric) and _varies(metric)]
+    has_scores = tally.scores is not None and not tally.scores.several
+    if has_scores:
+        groups = _at_thresholds(rates, audit.bys, thresholds_of(tally), data, call)
+    names = [rate.name for rate in rates]
+    values = groups.filter(pl.col(".metric").is_in(names))
+    bys = [first, *(by for by in audit.bys if by != first)]
+    made = explorer(values, bys, min_n=min_n, start=call.get("threshold"))
+    return [] if made is None else [made]
+
+
+def _varies(metric: Metric) -> bool:
+    """True for shares of rows that depend on the predictions."""
+    return share_of(metric.definition) is not None and metric.definition.reads != frozenset({"truth"})
+
+
+def _at_thresholds(
+    rates: Sequence[Metric], bys: Sequence[By], thresholds: list[float], data: Any, call: Mapping[str, Any]
+) -> pl.DataFrame:
+    """The rates of all rows and of groups, at each threshold."""
+    metrics: list[Metric | GroupwiseMetric] = list(rates)
+    for by in bys:
+        for rate in rates:
+            compared = new_groupwise_metric(rate, rate.name, difference())(*by.features)
+            metrics.append(replace(compared, by=by))
+    options = {name: call[name] for name in _OF_VALUES if name in call}
+    values = metric_set(*metrics).by_group(
+        data, **options, threshold=thresholds, interval="auto", on_undefined="ignore"
+    )
+    return open_frame(values).to_polars()
+
+
+def explorer(values: pl.DataFrame, bys: Sequence[By], *, min_n: int, start: object = None) -> Explorer | None:
+    """The explorer of values of groups, as `by_group` gives them; None where there is nothing to show.
+
+    Args:
+        values: Values with `.metric`, `.by`, `.group`, `.estimate`, `.lower`, `.upper`, `.n` and `.denominator`, at
+            each `.threshold` where there are several. Rows without `.by` are of all rows.
+        bys: The features.
+        min_n: Groups of fewer rows are left out of the data too.
+        start: The threshold that is shown first, if it is one number.
+    """
+    shown = values.filter(pl.col(".by").is_null() | (pl.col(".n") >= min_n))
+    if ".threshold" not in shown.columns:
+        shown = shown.with_columns(pl.lit(None, pl.Float64).alias(".threshold"))
+    metrics = shown[".metric"].unique(maintain_order=True).to_list()
+    thresholds = shown[".threshold"].drop_nulls().unique().sort().to_list()
+    of_all_rows = shown.filter(pl.col(".by").is_null()).with_columns(pl.lit(None, pl.String).alias(_NAME))
+    features: list[str] = []
+    groups: list[list[str]] = []
+    rows: list[list[Any]] = []
+    for by in bys:
+        of_feature = _largest(shown.filter(pl.col(".by") == by.text))
+        if of_feature.is_empty():
+            continue
+        texts = of_feature[_NAME].unique(maintain_order=True).to_list()
+        both = pl.concat([of_all_rows, of_feature])
+        rows += _rows(both, len(features), texts, metrics, thresholds)
+        features.append(visible(feature_in_words(by)))
+        groups.append([_ALL_ROWS, *(visible(group_in_words(by, text)) for text in texts)])
+    if not features:
+        return None
+    data = {
+        "features": features,
+        "metrics": [visible(title_of(metric).partition(" (")[0]) for metric in metrics],
+        "groups": groups,
+        "thresholds": thresholds,
+        "start": _nearest(thresholds, start),
+        "rows": rows,
+    }
+    return Explorer(data)
+
+
+def _nearest(thresholds: list[float], start: object) -> int:
+    """The index of the threshold nearest to a number, or to one half."""
+    wanted = start if isinstance(start, int | float) else 0.5
+    distances = [abs(threshold - wanted) for threshold in thresholds]
+    return distances.index(min(distances)) if distances else 0
+
+
+def _largest(of_feature: pl.DataFrame) -> pl.DataFrame:
+    """The largest groups of a feature, in their order, with texts that no two groups share."""
+    nth = pl.int_range(pl.len()).over(".metric", ".group", ".threshold")
+    name = pl.when(pl.col(_NTH) > 0).then(pl.format("{} [{}]", ".group", pl.col(_NTH) + 1)).otherwise(".group")
+    named = of_feature.with_columns(nth.alias(_NTH)).with_columns(name.alias(_NAME)).drop(_NTH)
+    sizes = named.group_by(_NAME).agg(pl.col(".n").max())
+    largest = sizes.sort(".n", descending=True).head(_MOST_GROUPS)[_NAME]
+    return named.filter(pl.col(_NAME).is_in(largest.implode()))
+
+
+def _rows(
+    values: pl.DataFrame, feature: int, groups: list[str], metrics: list[str], thresholds: list[float]
+) -> list[list[Any]]:
+    """Places of feature, group, metric and threshold, then the value, its ends, the rows and those that count."""
+    place_of_group = {text: number for number, text in enumerate(groups, start=1)}
+    place_of_metric = {metric: number for number, metric in enumerate(metrics)}
+    place_of_threshold = {threshold: number for number, threshold in enumerate(thresholds)}
+    rows: list[list[Any]] = []
+    columns = [_NAME, ".metric", ".threshold", ".estimate", ".lower", ".upper", ".n", ".denominator"]
+    for group, metric, threshold, value, lower, upper, n, denominator in values.select(columns).rows():
+        ends = [None if number is None else round(number, _DIGITS) for number in (value, lower, upper)]
+        place = place_of_group.get(group, 0)
+        rows.append(
+            [feature, place, place_of_metric[metric], place_of_threshold.get(threshold, 0), *ends, n, denominator]
+        )
+    return rows
+
+
+def style() -> str:
+    """Styles of the controls, beside those of the page, which defines the colours."""
+    return _text_of("explorer.css")
+
+
+def _text_of(name: str) -> str:
+    """The text of a file beside this module."""
+    return files("tidyfair.reports").joinpath(name).read_text("utf-8")
