@@ -25,16 +25,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 NAMES = {
-    "controls": "\x01\x00a\x0b\x0c\ufffe\uffff",
-    "terminal": "\x1b[31mred\x1b[0m\x1b]0;title\x07\x9b31m\x85",
-    "markup": "\"' onerror=alert(1) x='\"><img src=x onerror=alert(1)>",
-    "script": "</script><!--<script>alert(1)</script>",
-    "units": "<img src=x onerror=alert(1)>{{x}}",
+    # several in one name where each is dangerous wherever it stands
+    "controls": "\x01\x00a\x0b\x0c\ufffe\uffff\x1b[31mred\x1b[0m\x1b]0;title\x07\x9b31m\x85",
+    "markup": "\"' onerror=alert(1) x='\"><img src=x onerror=alert(1)>{{x}}</script><!--<script>alert(1)</script>",
     "template": "&lt;b&gt; &#60;b> ${7*7} {{7*7}} {% raw %} %s {0}",
     "prototype": "__proto__",
     "long": "x" * 3_000,
-    "lines": "a\r\nb\tc\u2028d",
-    "hidden": "\u202efdp.exe\u202c \u05d0\u05d1a\u200bb\ufeff\u00ad",
+    "hidden": "\u202efdp.exe\u202c \u05d0\u05d1a\u200bb\ufeff\u00ad\u2028a\r\nb\tc",
     "reserved": ".metric",
     "empty": "",
     "null": "null",
@@ -313,10 +310,11 @@ for text in (*NAMES.values(), "\\ud800"):
     named = tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference())
     chart = tf.autoplot(named("g").by_group(data, **call), title=f"Of {text}")
     chart.save(StringIO(), format="svg")
-    chart.save(BytesIO(), format="png")
-    for renderer in ("svg", "png", "html"):
-        with altair.renderers.enable(renderer):
-            assert chart._repr_mimebundle_(), renderer
+    if text == NAMES["controls"]:
+        chart.save(BytesIO(), format="png")
+        for renderer in ("svg", "png", "html"):
+            with altair.renderers.enable(renderer):
+                assert chart._repr_mimebundle_(), renderer
     if text not in NAMES.values():
         tf.report(data, **call, by="g", title=text, times=20).html()
 print("all were drawn")
