@@ -192,6 +192,13 @@ def halves_plot(plot: PlotInput) -> Picture:
     frame = plot.frame
     panel = pl.format("{}, {}", plot.metric(), OUTER) if plot.outer else plot.metric()
     conditions = [_LONG_NUMBER.sub(_rounded, text or "no condition") for text in frame[".subgroup"]]
+    sides = [text.rpartition(") ")[0::2] for text in conditions]
+    divided = {left for left, _ in sides}
+    notes = ["in brackets: rows"]
+    if len(divided) == 1 and "" not in divided:
+        # both halves have the same long left side
+        notes.insert(0, f"by {divided.pop()})")
+        conditions = [right for _, right in sides]
     table = frame.select(
         panel.alias("panel"),
         pl.format("{} ({})", pl.Series(conditions, dtype=pl.String), pl.col(".denominator")).alias("what"),
@@ -201,7 +208,7 @@ def halves_plot(plot: PlotInput) -> Picture:
     name = listed_names(in_sentence(table["panel"]))
     spans = {name: span_of_metric(metric) for name, metric in frame.select(panel.alias("p"), ".metric").rows()}
     titles = [f"{name} on both sides of the condition that divides it most", name]
-    return dots(table, titles, ["in brackets: rows"], DotStyle("all rows", spans))
+    return dots(table, titles, notes, DotStyle("all rows", spans))
 
 
 def _rounded(match: re.Match[str]) -> str:

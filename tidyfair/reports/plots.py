@@ -97,10 +97,11 @@ def _names_of(models: object) -> tuple[str, str]:
     """The names of two models, which differ."""
     if models is None:
         return _MODELS
+    shown = in_short(models)
     given = cast("Sequence[object]", models) if isinstance(models, list | tuple) else ()
     names = [name for name in given if isinstance(name, str)]
     if len(given) != 2 or len(set(names)) != 2:
-        msg = f'`models` are the names of two models, `("today", "challenger")`, not {in_short(models)}.'
+        msg = f'`models` are the names of two models, `("today", "challenger")`, not {shown}.'
         raise ArgumentError(msg)
     one, other = renamed(names, lambda name: short(without_tags(name)))
     return one, other
