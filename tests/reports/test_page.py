@@ -178,7 +178,8 @@ def test_groups_of_equal_text_are_kept_separate() -> None:
         assert part(text, "Thresholds").count(f"| Selection rate | {group} |") == 1
     colons = people.with_columns(g=pl.Series(["a:b", "a"] * 50), h=pl.Series(["c", "b:c"] * 50))
     text = tf.report(colons, "y", probs="s", threshold=0.5, by=[("g", "h")]).markdown()
-    assert part(text, "Data").count("| a:b:c | 50 | 50.0 % |") == 2
+    for group in ('"a":"b:c"', '"a:b":"c"'):
+        assert f"| {group} | 50 | 50.0 % |" in part(text, "Data")
 
 
 def test_feature_may_be_named_all_rows() -> None:
