@@ -59,16 +59,19 @@ class Picture:
         heading: dict[str, Any] = {"text": lines if len(lines) > 1 else lines[0]}
         if notes:
             heading["subtitle"] = wrapped(notes, inner, TEXT)
-        chart = self.draw(inner).properties(
-            title=heading, description=f"{texts[0]}. {without_tags(self.alt)}", usermeta={"width": width}
-        )
-        return _themed(chart)
+        # the chart is ours: methods such as `properties` would copy all of it
+        chart = self.draw(inner)
+        chart.title = heading
+        chart.description = f"{texts[0]}. {without_tags(self.alt)}"
+        chart.usermeta = {"width": width}
+        chart.config = _theme(altair())
+        return chart
 
 
-def _themed(chart: Any) -> Any:
-    """A chart with the colours and letters of all pictures."""
+def _theme(alt: Any) -> Any:
+    """The colours and letters of all pictures."""
     text = {"labelFont": FONT, "titleFont": FONT}
-    return chart.configure(
+    return alt.Config(
         background=LIGHT["background"],
         font=FONT,
         padding={"left": 1, "top": 1, "right": 1, "bottom": 4},

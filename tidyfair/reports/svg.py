@@ -44,7 +44,8 @@ def svg_of_two_themes(chart: Any) -> str:
 
 def _themed(chart: Any, name: str) -> ET.Element:
     """The elements of a chart, without what a page does not need."""
-    root = ET.fromstring(_drawn(chart))  # noqa: S314 - drawn here
+    specification = chart.to_dict(validate=False)
+    root = ET.fromstring(_drawn(specification))  # noqa: S314 - drawn here
     ET.register_namespace("", _SVG)
     background = root.find(f"{{{_SVG}}}rect")
     if background is not None:
@@ -55,27 +56,26 @@ def _themed(chart: Any, name: str) -> ET.Element:
     root.set("font-family", FONT)
     # other fonts are wider than that of the drawing
     root.set("style", "max-width: 100%; height: auto; overflow: visible; font-variant-numeric: tabular-nums")
-    _widen(root, chart)
+    _widen(root, float(specification.get("usermeta", {}).get("width", 0)))
     return root
 
 
-def _widen(root: ET.Element, chart: Any) -> None:
+def _widen(root: ET.Element, wanted: float) -> None:
     """Give a picture the width that was asked for, where its marks do not fill it."""
-    meta = chart.to_dict(validate=False).get("usermeta", {})
-    wanted, width = float(meta.get("width", 0)), float(root.get("width", "0"))
+    width = float(root.get("width", "0"))
     if wanted > width:
         root.set("width", f"{wanted:g}")
         root.set("viewBox", f"0 0 {wanted:g} {root.get('height')}")
 
 
-def _drawn(chart: Any) -> str:
-    """The SVG as it is drawn."""
+def _drawn(specification: dict[str, Any]) -> str:
+    """The SVG of a specification as it is drawn."""
     try:
         import vl_convert  # noqa: PLC0415 - only where pictures are drawn
     except ModuleNotFoundError as error:
         msg = f"Pictures of pages are drawn by vl-convert-python: pip install 'tidyfair[report]' ({error})."
         raise ArgumentError(msg) from error
-    return vl_convert.vegalite_to_svg(chart.to_dict(validate=False))
+    return vl_convert.vegalite_to_svg(specification)
 
 
 def _clean(element: ET.Element, name: str) -> None:
