@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import sys
 from types import SimpleNamespace
 
 import polars as pl
@@ -45,12 +46,34 @@ def test_long_loop_shows_its_progress_and_erases_it(terminal: Terminal) -> None:
 
 
 @pytest.mark.usefixtures("seconds")
-def test_notebook_gets_progress_without_codes_of_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_gets_one_line_that_is_empty_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+
+    class Handle:
+        def update(self, shown: dict[str, str], *, raw: bool) -> None:
+            assert raw
+            lines.append(shown["text/plain"])
+
+    def display(shown: dict[str, str], *, raw: bool, display_id: bool) -> Handle:
+        assert raw
+        assert display_id
+        lines.append(shown["text/plain"])
+        return Handle()
+
     stream = io.StringIO()
     monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={"ipykernel": None}))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))  # pyright: ignore[reportArgumentType]
     assert list(in_progress(range(20), "shuffling")) == list(range(20))
-    assert "\rshuffling: 20%, 10 s left (Ctrl-C stops)  " in stream.getvalue()
-    assert "\x1b" not in stream.getvalue()
+    assert lines[0] == "shuffling: 20%, 10 s left (Ctrl-C stops)"
+    assert lines[-1] == ""
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.usefixtures("seconds")
+def test_progress_can_be_switched_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDYFAIR_PROGRESS", "0")
+    assert list(in_progress(range(20), "shuffling")) == list(range(20))
+    assert terminal.getvalue() == ""
 
 
 def test_short_loop_shows_nothing(terminal: Terminal) -> None:

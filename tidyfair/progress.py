@@ -1,17 +1,24 @@
-"""Progress of long loops, in terminals and notebooks only: what runs, how far it is, and how long it will take."""
+"""Progress of long loops, in terminals and notebooks only: what runs, how far it is, and how long it will take.
+
+The environment variable `TIDYFAIR_PROGRESS=0` switches it off.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TextIO
 
 __all__: list[str] = []
 
 _Step = TypeVar("_Step")
+SWITCH = "TIDYFAIR_PROGRESS"
+"""The environment variable that is 0 where no progress is wanted."""
 _PATIENCE = 2.0
 """Seconds of a loop before anything is shown."""
 _PAUSE = 0.25
@@ -26,7 +33,8 @@ def in_progress(steps: Iterable[_Step], doing: str, total: int | None = None) ->
         doing: What the loop does, such as `"shuffling"`.
         total: The number of steps, where they have no length.
     """
-    if not _is_watched():
+    line = _line()
+    if line is None:
         yield from steps
         return
     if total is None and hasattr(steps, "__len__"):
@@ -37,19 +45,23 @@ def in_progress(steps: Iterable[_Step], doing: str, total: int | None = None) ->
         for number, step in enumerate(steps):
             now = monotonic()
             if now - started > _PATIENCE and now - shown > _PAUSE:
-                _write(_state(doing, number, total, now - started))
+                line(_state(doing, number, total, now - started))
                 shown, has_shown = now, True
             yield step
     finally:
         if has_shown:
-            _write("")
+            line("")
 
 
-def _is_watched() -> bool:
-    """True in a terminal, and in a notebook, whose errors are no terminal."""
+def _line() -> Callable[[str], None] | None:
+    """A function that writes over a line on the screen; None where nobody watches, or wants to."""
+    if os.environ.get(SWITCH) == "0":
+        return None
     stream = sys.stderr
     # without a console there is no stream
-    return stream is not None and (stream.isatty() or "ipykernel" in sys.modules)  # pyright: ignore[reportUnnecessaryComparison]
+    if stream is not None and stream.isatty():  # pyright: ignore[reportUnnecessaryComparison]
+        return lambda text: _write(stream, text)
+    return _NotebookLine() if "ipykernel" in sys.modules else None
 
 
 def _state(doing: str, number: int, total: int | None, seconds: float) -> str:
@@ -60,8 +72,24 @@ def _state(doing: str, number: int, total: int | None, seconds: float) -> str:
     return f"{doing}: {number / total:.0%}, {left:.0f} s left (Ctrl-C stops)"
 
 
-def _write(text: str) -> None:
-    """Write over the line that was written before; notebooks obey no more than the start of a line."""
-    line = f"\r\x1b[2K{text}" if sys.stderr.isatty() else f"\r{text:<60}"
-    sys.stderr.write(line)
-    sys.stderr.flush()
+def _write(stream: TextIO, text: str) -> None:
+    """Write over the line of a terminal."""
+    stream.write(f"\r\x1b[2K{text}")
+    stream.flush()
+
+
+class _NotebookLine:
+    """A line below the cell of a notebook, which is empty in the end."""
+
+    def __init__(self) -> None:
+        self.display: Any = None
+
+    def __call__(self, text: str) -> None:
+        """Write over the line."""
+        shown = {"text/plain": text}
+        if self.display is None:
+            from IPython.display import display  # noqa: PLC0415 - only in notebooks, which have it
+
+            self.display = display(shown, raw=True, display_id=True)
+        else:
+            self.display.update(shown, raw=True)
