@@ -24,7 +24,7 @@ METRICS: dict[str, Any] = {
 }  # fmt: skip
 SAME_IN_EVERY_CALL = {
     "y_true": "`truth=`", "y_pred": "`estimate=`", "y_prob": "`probs=`", "y_score": "`probs=`",
-    "alpha": "`conf_level=`, which is 1 less alpha", "n_boot": "`times=`", "n_boots": "`times=`",
+    "alpha": "`conf_level=`, which is 1 - alpha", "n_boot": "`times=`", "n_boots": "`times=`",
     "sample_weight": "`case_weights=`", "average": '`estimator=`, such as "macro"', "random_state": "`seed=`",
 }  # fmt: skip
 
@@ -52,9 +52,9 @@ def test_call_shows_where_the_compared_columns_are_given(keyword: str) -> None:
     for metric in METRICS.values():
         message = refusal(lambda metric=metric: metric(PEOPLE, "y", "pred", **{keyword: "sex"}))
         assert message == (
-            f"Unknown argument {keyword!r}. Columns whose groups are compared come first: "
+            f"Unknown argument {keyword!r}. Give the columns whose groups are compared first: "
             '`demographic_parity("sex")(data, …)` or `accuracy.difference("sex")(data, …)`. '
-            "`group_by=` gives each group a row of its own."
+            "`group_by=` gives each group a separate row."
         )
 
 
@@ -76,7 +76,7 @@ def test_factories_name_what_belongs_to_the_call_and_what_to_them() -> None:
         "first. Here `y_true` is `truth=`."
     )
     for keyword in ("by", "sensitive_features"):
-        assert 'come first: `demographic_parity("sex")(data, …)`' in refusal(
+        assert 'first: `demographic_parity("sex")(data, …)`' in refusal(
             lambda keyword=keyword: odds(**{keyword: "sex"})
         )
     assert refusal(lambda: odds("sex", reference_group="f")).endswith("Here `reference_group` is `to=`.")
@@ -92,7 +92,9 @@ def test_comparisons_refuse_unknown_keywords_as_calls_do(method: str) -> None:
     for metric in (tf.accuracy, tf.metric_set(tf.accuracy)):
         compare: Any = getattr(metric, method)
         message = refusal(lambda compare=compare: compare(by="sex"))
-        assert message.startswith(f"Unknown argument of {method}() 'by'. Columns whose groups are compared come first")
+        assert message.startswith(
+            f"Unknown argument of {method}() 'by'. Give the columns whose groups are compared first"
+        )
         assert refusal(lambda compare=compare: compare("sex", y_true="y")).endswith(
             "Here `y_true` is `truth=`, and is given with the data."
         )
@@ -111,7 +113,7 @@ def test_call_sends_options_of_a_comparison_to_the_feature(option: str, value: o
 def test_options_of_a_metric_that_compares_itself_are_fixed_first() -> None:
     gap: Any = tf.f_meas.difference("sex")
     assert refusal(lambda: gap(PEOPLE, "y", "pred", beta=2)) == (
-        "'beta' is an option of a metric; fix it with `metric_tweak(f_meas, \"a name\", beta=…)`."
+        "'beta' is an option of a metric; set it with `metric_tweak(f_meas, \"a name\", beta=…)`."
     )
 
 
@@ -143,8 +145,8 @@ def test_makers_of_tests_and_gates_name_the_keyword_to_write(function: str) -> N
 @pytest.mark.parametrize(
     ("function", "keyword", "ours"),
     [
-        ("check", "alpha", "`confidence=`, which is 1 less alpha"), ("check", "conf_level", "`confidence=`"),
-        ("check", "tolerance", "`below=`"), ("pairwise", "alpha", "`conf_level=`, which is 1 less alpha"),
+        ("check", "alpha", "`confidence=`, which is 1 - alpha"), ("check", "conf_level", "`confidence=`"),
+        ("check", "tolerance", "`below=`"), ("pairwise", "alpha", "`conf_level=`, which is 1 - alpha"),
         ("disparity_test", "n_boot", "`times=`"), ("disparity_test", "n_permutations", "`times=`"),
         ("disparity_test", "random_state", "`seed=`"), ("disparity_test", "strata", "`within=`"),
         ("pairwise", "correction", "`adjust=`"),
@@ -171,7 +173,7 @@ def test_calls_of_tests_gates_curves_and_tables_name_their_keywords() -> None:
     for call in calls:
         assert refusal(lambda call=call: call(y_score="p")).startswith("Unknown argument")
         assert "Here `y_score` is `probs=`" in refusal(lambda call=call: call(y_score="p"))
-    assert "`confidence=`, which is 1 less alpha" in refusal(
+    assert "`confidence=`, which is 1 - alpha" in refusal(
         lambda: LOOSE.assert_fair(PARITY, PEOPLE, estimate="pred", below=0.1, alpha=0.05)
     )
 
@@ -206,8 +208,8 @@ def test_arrays_without_a_compared_feature_show_how_to_give_it() -> None:
     for call, ending in missing:
         with pytest.raises(tf.ColumnError) as caught:
             call()
-        message = str(caught.value).replace("are compared, but there is no such array: give", "…")
-        assert message == f"`by`: groups of {ending}"
+        message = str(caught.value).replace("is missing; add", "…")
+        assert message == f"`by`: the array of {ending}"
     assert by_age.arrays(estimate=estimate, by={"age": [30, 50]})[".estimate"].to_list() == [0.0]
 
 
@@ -261,7 +263,7 @@ def test_no_error_prints_a_frame_that_stands_for_a_metric_or_a_number(kind: str)
 
 
 def test_gates_and_tests_say_that_data_come_after_metrics() -> None:
-    with pytest.raises(tf.ColumnError, match=r"metrics come first and then data, as in `check\(.*\)\(data, …\)`"):
+    with pytest.raises(tf.ColumnError, match=r"Give metrics first and then data, as in `check\(.*\)\(data, …\)`"):
         tf.check(PEOPLE, below=0.1)
     assert '`pairwise(accuracy.difference("column"))(data, …)`' in refusal(lambda: LOOSE.pairwise(PEOPLE))
     assert '`assert_fair(demographic_parity("column"), data, …, below=0.1)`' in refusal(
@@ -276,7 +278,7 @@ def test_names_in_place_of_metrics_are_told_from_files() -> None:
     assert refusal(lambda: LOOSE.metric_set(named)).endswith('`.alias("name")` gives a metric another name.')
     for several in ([PARITY], {"gap": PARITY}):
         message = refusal(lambda several=several: LOOSE.check(several, below=0.1))
-        assert message.endswith("Combine several by `metric_set(…)`.")
+        assert message.endswith("Combine several with `metric_set(…)`.")
 
 
 # Thresholds and references
@@ -286,12 +288,12 @@ def test_two_thresholds_are_compared_as_two_models() -> None:
     compare: Any = tf.compare_models(tf.accuracy)
     words = refusal(lambda: compare(PEOPLE, "y", one="p", other="p", threshold=[0.35, 0.5]))
     assert words == (
-        'compare_models() takes no `threshold`: make labels of scores, such as `one=(pl.col("score") >= 0.4).alias("at '
-        '0.4")` and `other=(pl.col("score") >= 0.6).alias("at 0.6")`.'
+        'compare_models() does not accept `threshold`: make labels of scores, such as `one=(pl.col("score") >= '
+        '0.4).alias("at 0.4")` and `other=(pl.col("score") >= 0.6).alias("at 0.6")`.'
     )
     for test in (tf.pairwise(PARITY), tf.inference.disparity_test(PARITY)):
         message = refusal(lambda test=test: test(PEOPLE, probs="p", threshold=[0.35, 0.5]))
-        assert "`compare_models` compares two selections" in message
+        assert "To compare two selections, use `compare_models`" in message
     # what they say works: right are 5 and 5 of 6
     cuts = {name: (pl.col("p") >= limit).alias(f"at {limit}") for name, limit in (("one", 0.35), ("other", 0.7))}
     assert compare(PEOPLE, "y", **cuts).select(".one", ".other").row(0) == pytest.approx((5 / 6, 5 / 6))
@@ -302,7 +304,9 @@ def test_labels_of_two_kinds_are_made_alike_by_what_the_message_says() -> None:
     selected = (pl.col("p") >= 0.5).alias("selected")
     with pytest.raises(tf.LabelError) as caught:
         tf.accuracy(texts, "y", selected, pos_label="yes")
-    assert str(caught.value).endswith("Make them alike, such as by `(pl.col('y') == 'yes').alias('y is yes')`.")
+    assert str(caught.value).endswith(
+        "Convert one of them, for example with `(pl.col('y') == 'yes').alias('y is yes')`."
+    )
     mended = tf.accuracy(texts, (pl.col("y") == "yes").alias("y is yes"), selected)
     assert mended[".estimate"].item() == pytest.approx(4 / 6)
     with pytest.raises(tf.LabelError, match=r"Cast one of them\.$"):
@@ -314,8 +318,8 @@ def test_unknown_reference_names_groups_and_the_other_references() -> None:
         with pytest.raises(tf.AggregateError) as caught:
             method("sex", to="largest")(PEOPLE, "y", "pred")
         assert str(caught.value).endswith(
-            "`to='largest'` is no group. The groups: 'f', 'm'. Or 'majority' (the largest group), 'overall' (all "
-            "rows), 'rest' (all others) or 'range' (the largest less the smallest value)."
+            "`to='largest'` is not a group. The groups: 'f', 'm'. Or 'majority' (the largest group), 'overall' (all "
+            "rows), 'rest' (all others) or 'range' (the largest minus the smallest value)."
         )
 
 
@@ -324,33 +328,31 @@ def test_unknown_reference_names_groups_and_the_other_references() -> None:
 
 def test_gates_and_comparisons_show_what_is_given_by_keyword() -> None:
     assert refusal(lambda: LOOSE.check(PARITY, PEOPLE, "y", "pred", below=0.1)) == (
-        "check() takes `given` without keywords, and by keyword `below=`, `above=`, `confidence=`. Data are given to "
-        "what it returns: `check(…)(data, …)`."
+        "check() takes `given` by position, and by keyword `below=`, `above=`, `confidence=`. Pass the data to "
+        "the object that it returns: `check(…)(data, …)`."
     )
     compare: Any = tf.compare_models(tf.accuracy)
     message = refusal(lambda: compare(PEOPLE, "y", "pred", "pred"))
-    assert message.startswith(
-        "ModelComparison() takes `data`, `truth` without keywords, and by keyword `one=`, `other=`, "
-    )
+    assert message.startswith("ModelComparison() takes `data`, `truth` by position, and by keyword `one=`, `other=`, ")
     assert message.endswith(", ….")
 
 
 def test_interval_is_no_switch() -> None:
     for switch in (True, False):
-        assert '`interval="auto"`; leave it out for none' in refusal(
+        assert "for the recommended one, or leave it out" in refusal(
             lambda switch=switch: LOOSE.accuracy(PEOPLE, "y", "pred", interval=switch)
         )
 
 
 def test_several_predictions_in_a_call_point_to_comparisons() -> None:
     for columns in (["pred", "y"], ("pred", "y")):
-        with pytest.raises(tf.ColumnError, match="Two models are compared by `compare_models`"):
+        with pytest.raises(tf.ColumnError, match="Compare two models with `compare_models`"):
             LOOSE.accuracy(PEOPLE, "y", columns)
 
 
 def test_series_of_groups_are_to_become_a_column() -> None:
     for series in (PEOPLE["sex"], PEOPLE["sex"].to_pandas()):
-        with pytest.raises(tf.ColumnError, match="Make it a column of the data, and name that"):
+        with pytest.raises(tf.ColumnError, match="Add it to the data as a column and give its name"):
             LOOSE.demographic_parity(series)
 
 
@@ -364,15 +366,14 @@ def test_gates_of_metrics_with_limits_on_both_sides_are_two() -> None:
 
 def test_tests_of_rates_name_the_test_of_everything_else() -> None:
     numbers = PEOPLE.with_columns(guess=pl.col("p") * 2)
-    assert "`disparity_test` tests whether groups are equal" in refusal(
+    assert "Use `disparity_test` to test whether groups are equal" in refusal(
         lambda: tf.inference.worst_groups(tf.rmse.difference("sex"))(numbers, "p", "guess")
     )
 
 
 def test_unknown_kind_of_metrics_says_what_kinds_read() -> None:
     assert refusal(lambda: LOOSE.get_metrics("regression")) == (
-        "get_metrics(): a kind is what metrics read, 'class' (labels), 'prob' (scores), 'numeric' (numbers), not "
-        "'regression'."
+        "get_metrics(): `kind` is one of 'class' (labels), 'prob' (scores), 'numeric' (numbers), not 'regression'."
     )
 
 

@@ -737,9 +737,9 @@ def test_a_set_compares_each_of_its_metrics() -> None:
     assert [metric.name for metric in both.ratio("sex")] == ["sens_ratio", "roc_auc_ratio"]
     assert [metric.name for metric in both.group_minimum("sex")] == ["sens_group_minimum", "roc_auc_group_minimum"]
     assert [metric.name for metric in both.group_maximum("sex")] == ["sens_group_maximum", "roc_auc_group_maximum"]
-    with pytest.raises(tf.ArgumentError, match="demographic_parity compares groups already"):
+    with pytest.raises(tf.ArgumentError, match="demographic_parity already compares groups"):
         tf.metric_set(tf.sens, tf.demographic_parity("sex")).difference("sex")
-    with pytest.raises(tf.AggregateError, match=r"ratio\(\) means nothing for mcc"):
+    with pytest.raises(tf.AggregateError, match=r"ratio\(\) is not defined for mcc"):
         tf.mcc.ratio("sex")
     with pytest.raises(tf.ArgumentError, match=r'`sens.difference\("column"\)`'):
         tf.sens.difference()

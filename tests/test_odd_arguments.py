@@ -179,12 +179,12 @@ def test_numpy_integers_are_accepted() -> None:
 def test_formula_reading_more_than_its_parameters() -> None:
     strange: Any = lambda hits: (pl.col("nope") + hits).sum()  # noqa: E731 - as users write them
     assert message(lambda: tf.new_prob_metric(strange, "x")) == snapshot(
-        'ArgumentError: x: a formula reads its parameters, \'hits\', and not [(col("nope")) + (col("hits"))].sum().'
+        'ArgumentError: x: a formula may only read its parameters, \'hits\', not [(col("nope")) + (col("hits"))].sum().'
     )
     in_polars: Any = lambda tp: pl.lit(float(tp.sum()))  # noqa: E731 - as users may write them
     assert message(lambda: tf.new_class_metric(in_polars, "x")) == snapshot(
-        "ArgumentError: <lambda>() returns a polars expression; a formula over sums is arithmetic on numpy arrays, as "
-        "`np.where(tp > 0, tp / fn, np.nan)`."
+        "ArgumentError: <lambda>() returns a polars expression; a formula over sums uses arithmetic on numpy arrays, "
+        "such as `np.where(tp > 0, tp / fn, np.nan)`."
     )
 
     def in_place(tp: Any, fn: Any) -> Any:
@@ -192,13 +192,13 @@ def test_formula_reading_more_than_its_parameters() -> None:
         return tp
 
     assert message(lambda: tf.new_class_metric(in_place, "x")) == snapshot(
-        "ArgumentError: x: the formula failed: output array is read-only. It is arithmetic on numpy arrays, as "
+        "ArgumentError: x: the formula failed: output array is read-only. Write it with numpy arrays, such as "
         "`np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`."
     )
     summed: Any = lambda tp, fp: tp.sum() / fp  # noqa: E731 - as users may write them
     assert message(lambda: tf.new_class_metric(summed, "x", over_levels=True)) == snapshot(
-        "ArgumentError: <lambda>() makes arrays of (3, 2) of arrays of (3, 2); sum over the labels, which are the last "
-        "axis: `tp.sum(axis=-1)`."
+        "ArgumentError: <lambda>() turns arrays of shape (3, 2) into arrays of shape (3, 2); sum over the labels, "
+        "which are the last axis: `tp.sum(axis=-1)`."
     )
 
 
@@ -220,5 +220,5 @@ def test_lump_rare_of_durations_and_lists() -> None:
     assert tf.inference.lump_rare(spans, "span", 1)["span_lumped"].to_list() == ["1d", "2d", None]
     lists = pl.DataFrame({"span": [[1], [2]]})
     assert message(lambda: tf.inference.lump_rare(lists, "span", 1)) == snapshot(
-        "ColumnError: lump_rare(): the column 'span' is List(Int64); groups are one plain value a row."
+        "ColumnError: lump_rare(): the column 'span' is List(Int64); groups must be one plain value per row."
     )

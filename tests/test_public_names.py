@@ -150,7 +150,7 @@ def test_help_of_a_factory_describes_its_metrics() -> None:
     for factory in factories:
         assert str(factory.__doc__).startswith(f"{factory.name}: "), factory.name
     # the class still says what factories are
-    assert str(tf.GroupwiseFactory.__doc__).startswith("Makes groupwise metrics")
+    assert str(tf.GroupwiseFactory.__doc__).startswith("A factory of groupwise metrics")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_help_of_a_metric_shows_its_meaning_and_then_its_call(metric: Any) -> No
 
 def test_help_of_a_metric_shows_its_formula_last() -> None:
     shown = str(tf.accuracy.__doc__)
-    assert shown.startswith("Share of rows whose prediction is right")
+    assert shown.startswith("Share of rows whose prediction is correct")
     parts = (
         'accuracy(data, "truth", "estimate")',
         "(data, truth=None",
@@ -204,7 +204,7 @@ def test_help_of_a_factory_shows_both_calls() -> None:
 
 def test_help_of_the_library_says_what_it_does_and_where_to_look() -> None:
     shown = str(tf.__doc__)
-    assert "How good is a model, for whom, how far apart are the groups" in shown
+    assert "How good is a model, for whom, how much do groups differ" in shown
     named = re.findall(r"tdf\.(\w+)", shown)
     assert {"metric_set", "accuracy", "catalogue", "check", "inference"} <= set(named)
     assert all(hasattr(tf, name) for name in named)

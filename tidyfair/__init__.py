@@ -1,8 +1,8 @@
 """Tidy metric sets and fairness metrics on dataframes.
 
-How good is a model, for whom, how far apart are the groups, and how sure is that? Metrics of labels, of scores and of
-numbers, the same compared between groups, and sets of them are all called alike, on a polars, pandas or pyarrow frame
-(or one of DuckDB, Spark, Dask, Ibis), and answer with a tidy frame: a row for each metric.
+How good is a model, for whom, how much do groups differ, and how certain is that? Metrics of labels, scores and
+numbers, their comparisons between groups, and sets of them are all called in the same way, on a polars, pandas or
+pyarrow frame (or one of DuckDB, Spark, Dask, Ibis), and return a tidy frame with a row for each metric.
 
 >>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
@@ -11,12 +11,12 @@ numbers, the same compared between groups, and sets of them are all called alike
 ('accuracy', None, 0.6926)
 
 Where to look:
-    help(tdf.accuracy): what a metric means, and its call with all keywords, which are those of every metric.
+    help(tdf.accuracy): the meaning of a metric, and its call with all keywords, which are the same for every metric.
     tdf.catalogue(): all metrics as a frame, with their range, formula, aliases and names in other libraries.
     tdf.accuracy.difference("sex"), .ratio("sex"), .group_minimum("sex"): any metric compared between groups.
-    fair.by_group(data, …): the values of the groups. fair(data, …, interval="auto"): how sure values are.
+    fair.by_group(data, …): the values of the groups. fair(data, …, interval="auto"): confidence intervals.
     tdf.check, tdf.assert_fair, tdf.pairwise, tdf.compare_models, and all of tdf.inference: verdicts and tests.
-    tdf.autoplot, tdf.as_table, tdf.report: pictures, tables and pages. `tidyfair audit --help`: files, in a terminal.
+    tdf.autoplot, tdf.as_table, tdf.report: plots, tables and reports. `tidyfair audit --help`: the command line.
 """
 
 from typing import TYPE_CHECKING
@@ -161,7 +161,7 @@ _NAMES = {
 _OF_METRICS = (
     "metrics.classification", "metrics.probability", "metrics.regression", "metrics.inequality", "metrics.dependence",
 )  # fmt: skip
-"""The modules of metrics, which compare themselves."""
+"""The modules of metrics, whose comparisons can be imported by name."""
 _NAMESPACES = ("datasets", "inference")
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 

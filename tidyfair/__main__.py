@@ -1,4 +1,4 @@
-"""`python -m tidyfair` is the command line."""
+"""The command line as `python -m tidyfair`."""
 
 from tidyfair.cli.main import main
 

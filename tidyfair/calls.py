@@ -1,4 +1,4 @@
-"""The one call: what all metrics, groupwise metrics and sets of them answer to."""
+"""The common call of metrics, groupwise metrics and metric sets."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ INTERNAL = frozenset({
     "of_at_least", "of_distances", "of_kind", "others", "otherwise", "own_direction", "range_of", "reading", "readings",
     "run", "several", "specs", "subtracted", "tweaked", "with_readings",
 })  # fmt: skip
-"""Names of metrics that are for the rest of the library, and not for users."""
+"""Attributes of metrics for internal use."""
 _WIDTH = 100
 _CACHED = ("_run", "_has_readings")
-"""Properties that are worked out again where a metric is copied or unpickled."""
+"""Properties that are recomputed when a metric is copied or unpickled."""
 
 
 class Evaluable(ABC):
-    """What can be called on a dataframe: a metric, a groupwise metric or a set of them."""
+    """A callable on dataframes: a metric, a groupwise metric or a set of them."""
 
     _internal: ClassVar[frozenset[str]] = INTERNAL
-    """The names that completion does not offer."""
+    """The names not offered by completion."""
 
     @property
     @abstractmethod
@@ -60,11 +60,11 @@ class Evaluable(ABC):
 
     @property
     def readings(self) -> tuple[Self, ...]:
-        """The same for each kind of predictions that it reads."""
+        """Its variants for each kind of predictions that it reads."""
         return (self,)
 
     def reading(self, columns: AbstractSet[str]) -> Self:
-        """The same as it reads the columns that are given: labels or, without them, scores."""
+        """Its variant for the given columns: labels or, without them, scores."""
         readings = self.readings
         if len(readings) == 1:
             return self
@@ -75,24 +75,25 @@ class Evaluable(ABC):
         return self
 
     def _reading_of(self, tally: Tally) -> Self:
-        """The same as it reads what was counted."""
+        """Its variant for a tally."""
         from tidyfair.tallies.tally import check_tally  # noqa: PLC0415 - with what counts, at the first call
 
         check_tally(tally)
         return self.reading(tally.given)
 
     def explained_call(self, name: str) -> str:
-        """The call and its arguments, and the methods that take the same, as `help()` shows them."""
+        """The call, its arguments and the methods with the same arguments, as shown by `help()`."""
         call = type(self).__call__
         more = (
-            f"`{name}.by_group(data, …)` takes the same and gives the values of the groups; `{name}.arrays(truth, …)` "
-            f"takes arrays; `{name}.tally(data, …)` counts, and `{name}.compute(tally)` reads what was counted."
+            f"`{name}.by_group(data, …)` takes the same arguments and returns the values of the groups; "
+            f"`{name}.arrays(truth, …)` takes arrays; `{name}.tally(data, …)` counts rows, and "
+            f"`{name}.compute(tally)` computes from the counts."
         )
         arguments = inspect.cleandoc(str(call.__doc__))
         return "\n\n".join([call_in_words(name, inspect.signature(call)), arguments, in_lines(more)])
 
     def __dir__(self) -> list[str]:
-        """The names that completion offers: those that a user writes, and not what evaluation reads."""
+        """The names offered by completion: those for users, without the ones used by evaluation."""
         return [name for name in super().__dir__() if name not in self._internal]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -133,44 +134,45 @@ class Evaluable(ABC):
             data: A polars, pandas or pyarrow frame, grouped or not.
             truth: Column of the true labels, or numbers.
             estimate: Column of the predicted labels, or numbers.
-            options: All that follows, each by its name.
-            group_by: Columns whose groups (folds, models, months) each get rows of their own; or `privileged(…)`, for
-                rows of each side, which a column `side` names.
-            case_weights: Column of weights, finite numbers of zero or more. Intervals and tests take them for sampling
-                weights, whose scale says nothing.
-            frequency_weights: Column of how many equal rows a row stands for, whole numbers of zero or more.
+            options: Keyword arguments, listed below.
+            group_by: Columns whose groups (folds, models, months) get separate rows; or `privileged(…)`, for separate
+                rows of the two sides, named in a column `side`.
+            case_weights: Column of weights, finite and not negative. Intervals and tests treat them as sampling
+                weights, whose scale does not matter.
+            frequency_weights: Column of the number of equal rows that a row stands for, whole numbers from 0 on.
             probs: Column of scores (probabilities of the event); with more than two labels a list of columns in the
                 order of the labels, or a mapping from label to column.
-            threshold: Scores at or above it select the event, in place of `estimate`. A list adds `.threshold`, and
+            threshold: Scores at or above it select the event, instead of `estimate`. A list adds `.threshold`, and
                 `{"sex": {"female": 0.4, "male": 0.5}}` is a threshold for each group.
-            top_k: So many rows with the highest scores are selected in each outer group; rows that tie with the last of
-                them too, and a `SelectionWarning` says so.
-            top_fraction: The same for a share of the rows, or of their weight.
-            score_bins: Metrics of the order of scores, such as roc_auc, are worked out from counts in so many bins of
-                equal width between 0 and 1 (at most 65,536), in place of all scores, which a tally then does not keep.
-                `.error_bound` says how far off a value can be; null where no bound is known.
-            cluster: Column of rows that belong together, such as those of one patient, for intervals that allow for it.
+            top_k: Number of rows with the highest scores to select in each outer group. Rows tied with the last one are
+                selected too, with a `SelectionWarning`.
+            top_fraction: The same as a share of the rows, or of their weight.
+            score_bins: Number of bins (at most 65,536) of equal width between 0 and 1, from whose counts ranking
+                metrics such as roc_auc are computed; a tally then keeps no scores. `.error_bound` is the largest
+                possible error of a value, null if unknown.
+            cluster: Column that identifies dependent rows, such as those of one patient, for intervals that allow for
+                it.
             design: The design of a complex survey, made by `survey_design` or `replicate_weights`, with its weights;
                 for `interval="auto"` of rates, means, and their differences and ratios.
-            parts: A seed, for a tally of scores or numbers of which intervals are to be computed: rows are put into 400
-                random parts. A call with `interval=` does so itself.
-            keep_rows: Whether a tally keeps its rows although counts are enough, for tests that shuffle them.
+            parts: A seed, needed for a tally of scores or numbers if intervals are to be computed: rows are assigned to
+                400 random parts. A call with `interval=` does this itself.
+            keep_rows: Whether a tally keeps its rows even if counts suffice, for tests that permute them.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1. Where it does not
                 occur among several labels, everything is null (`unseen_event`).
-            labels: All labels in order, where the data do not say; text of engines without levels (Spark, Ibis, files
-                in Dask, Arrow in DuckDB) does not, so that a label that does not occur is not counted.
-            estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
+            labels: All labels in order, if the data do not declare them. Text of engines without levels (Spark, Ibis,
+                files in Dask, Arrow in DuckDB) does not, so labels that do not occur are unknown.
+            estimator: Treatment of more than two labels: "macro" (the default), "macro_weighted" or "micro" averages,
                 "hand_till" (the default of roc_auc), or "one_vs_rest", which compares groups label by label; "binary"
-                insists on one label against the rest.
+                requires one label against the rest.
             na_rm: Whether rows without a truth, estimate or score are left out (True), or make the metric null.
-            on_undefined: Whether groups without a value are left out with a warning ("warn") or silently ("ignore"),
-                make disparities null ("null"), or raise ("raise").
+            on_undefined: Groups without a value are left out with a warning ("warn") or silently ("ignore"), make
+                disparities null ("null"), or raise an error ("raise").
             interval: `"auto"` adds `.lower`, `.upper`, `.std_error` and `.method` by the best method for each value;
                 `"analytic"` and `"exact"` (Clopper and Pearson, of rates) are in closed form, `"bootstrap"` and
                 `"bayes"` by replicates.
-            conf_level: How often such intervals hold what is true (0.95).
-            times: How many replicates there are (10,000).
-            seed: Of the replicates; the same seed gives the same answer.
+            conf_level: Confidence level (0.95).
+            times: Number of replicates (10,000).
+            seed: Random seed of the replicates; the same seed gives the same result.
             explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric` (which of
                 several metrics it is the worst of), `.metrics_left_out` and `.groups_left_out`; and with `interval=`
                 `.replicates_lost`, in how many replicates some group has no value.
@@ -180,7 +182,7 @@ class Evaluable(ABC):
             the outer keys, `.metric`, `.by`, `.estimator`, `.estimate` (null where undefined), and what `explain` adds.
 
         Raises:
-            TidyfairError: For anything that cannot be read without guessing.
+            TidyfairError: If an argument or the data are invalid or ambiguous.
         """
         asked = self.run.options(options, SurveyCallOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.results(data, asked)
@@ -190,18 +192,19 @@ class Evaluable(ABC):
         frequency_weights: object = None, by: Mapping[str, object] | None = None,
         group_by: Mapping[str, object] | None = None, ignore_index: object = None, **options: Any,
     ) -> pl.DataFrame:  # fmt: skip
-        """Evaluate for arrays instead of the columns of a frame.
+        """Evaluate on arrays instead of the columns of a frame.
 
         Args:
-            truth: True labels or numbers, as a list, a numpy array, or what becomes one (a tensor on the CPU).
+            truth: True labels or numbers, as a list, a numpy array, or an object convertible to one (a tensor on the
+                CPU).
             estimate: Predictions.
             probs: Scores of the event, or a mapping from labels to the scores of each.
             case_weights: Case weights.
-            frequency_weights: How many equal rows a row stands for.
-            by: The sensitive features by the names that the metrics have for them.
+            frequency_weights: Number of equal rows that a row stands for.
+            by: The sensitive features, keyed by their names in the metrics.
             group_by: Outer groups by name.
             ignore_index: Rows whose truth is this value are left out.
-            options: The others of a call.
+            options: Further options of a call.
 
         >>> from tidyfair import demographic_parity_ratio
         >>> parity = demographic_parity_ratio("sex")
@@ -223,7 +226,7 @@ class Evaluable(ABC):
         frequency_weights: object = None, by: Mapping[str, object] | None = None,
         group_by: Mapping[str, object] | None = None, ignore_index: object = None, **options: Any,
     ) -> pl.DataFrame:  # fmt: skip
-        """Evaluate for each group, as `by_group` does, for arrays as `arrays` takes them.
+        """Evaluate each group on arrays: `by_group` with the arguments of `arrays`.
 
         >>> from tidyfair import demographic_parity
         >>> parity = demographic_parity("sex")
@@ -244,7 +247,7 @@ class Evaluable(ABC):
         self, roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
         ignore_index: object,
     ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
-        """Arrays, by what they are to a call, as a frame, and the arguments that name its columns."""
+        """Convert arrays to a frame, and return the arguments that name its columns."""
         from tidyfair.tallies.arrays import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
 
         return frame_of_arrays(roles, by, group_by, ignore_index, compared_columns(self.specs))
@@ -270,20 +273,20 @@ class Evaluable(ABC):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[GroupCallOptions],
     ) -> Any:  # fmt: skip
-        """The values of the groups that disparities are made of; takes what a call takes.
+        """The values of the groups behind disparities; takes the arguments of a call.
 
-        An ordinary metric compares no groups, and is one row of all rows; `group_by=` gives it for each group, and so
-        does a disparity of it, such as `accuracy.difference("sex")`.
+        An ordinary metric does not compare groups, and has one row for all data. For its value in each group use
+        `group_by=`, or a disparity of it, such as `accuracy.difference("sex")`.
 
         Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (the label that a row
         is about, null for all or the event), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`,
-        which says why a value is null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`,
-        `left_out` …), or `ok`, `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is how many
-        rows of equal weight would tell as much as those of the denominator (after Kish, 1965; linearised).
+        the reason why a value is null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`,
+        `left_out` …), or `ok`, `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is the
+        effective number of rows of the denominator (after Kish, 1965; linearised).
 
-        With `simultaneous=True` the intervals of all groups hold together as often as `conf_level` says, within each
-        outer group and metric: of k groups each has the level `conf_level ** (1 / k)` (Šidák, 1967), which is right for
-        groups on their own, and enough where groups share clusters. `.method` then ends with `simultaneous`.
+        With `simultaneous=True` the intervals of all groups of a metric jointly have the level `conf_level`, within
+        each outer group: each of k groups has the level `conf_level ** (1 / k)` (Šidák, 1967), which is exact for
+        independent groups, and conservative for groups that share clusters. `.method` then ends with `simultaneous`.
         """
         asked = self.run.options(options, GroupCallOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.groups(data, asked)
@@ -293,25 +296,25 @@ class Evaluable(ABC):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[SurveyCountOptions],
     ) -> Tally:  # fmt: skip
-        """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to the whole's."""
+        """Count the rows for a later `compute`; tallies of parts of the data add up to the tally of the whole."""
         asked = self.run.options(options, SurveyCountOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.tally(data, asked)
 
     @show_keywords(ComputeOptions)
     def compute(self, tally: Tally, **options: Unpack[ComputeOptions]) -> pl.DataFrame:
-        """Read a tally: `f.compute(f.tally(data, …), …)` is `f(data, …)`."""
+        """Compute from a tally: `f.compute(f.tally(data, …), …)` equals `f(data, …)`."""
         asked = self.run.options(options, ComputeOptions)
         return self._reading_of(tally).run.results_of(tally, asked)
 
     @show_keywords(GroupReadOptions)
     def compute_by_group(self, tally: Tally, **options: Unpack[GroupReadOptions]) -> pl.DataFrame:
-        """Read the values of the groups from a tally, as `by_group` does from data."""
+        """Compute the values of the groups from a tally, as `by_group` does from data."""
         asked = self.run.options(options, GroupReadOptions)
         return self._reading_of(tally).run.groups_of(tally, asked)
 
 
 def call_in_words(name: str, signature: inspect.Signature) -> str:
-    """A call with its parameters and their defaults, in short lines and without types."""
+    """A call with its parameters and defaults, in short lines and without types."""
     parameters = [
         parameter.replace(annotation=parameter.empty)
         for parameter in signature.parameters.values()
@@ -321,5 +324,5 @@ def call_in_words(name: str, signature: inspect.Signature) -> str:
 
 
 def in_lines(text: str, indent: str = "") -> str:
-    """A paragraph in lines for a terminal, those after the first with an indent."""
+    """A paragraph wrapped for a terminal, with a hanging indent."""
     return fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -19,14 +19,14 @@ _AGE_BANDS = {"18-29": 0.22, "30-44": 0.33, "45-59": 0.27, "60+": 0.18}
 
 
 def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
-    """Simulated decisions on loans, in which the score is a little unfair to some groups.
+    """Simulated decisions on loans, with a score that is slightly unfair to some groups.
 
-    A latent ability to repay drives both the truth and the score. It is lower on average for the young; beyond that the
-    score is biased against Black applicants, and noisier for women. One race is rare. No real person is in it.
+    A latent ability to repay drives both the truth and the score. It is lower on average for the young; in addition the
+    score is biased against Black applicants and noisier for women. One race is rare. The data contain no real persons.
 
     Args:
         rows: The number of applications.
-        seed: The same seed and number of rows give the same data.
+        seed: Random seed; the same seed and number of rows give the same data.
 
     Returns:
         A frame with `repaid` and `approved` (Enum `no`, `yes`; approved where the score is at least 0.5), `score` (0 to
@@ -34,7 +34,7 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
         (survey weight, mean about 1).
 
     Raises:
-        ArgumentError: For a negative number of rows, or more than a hundred million.
+        ArgumentError: If `rows` is negative, or more than a hundred million.
 
     >>> lending(1_000)["race"].value_counts(sort=True)["race"].to_list()
     ['White', 'Black', 'Hispanic', 'Asian', 'Native']

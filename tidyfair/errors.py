@@ -1,4 +1,4 @@
-"""Errors and warnings, whose messages say what to write instead."""
+"""Errors and warnings; their messages say what to write instead."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BETWEEN = ("tidyfair.", "polars.", "pandas.")
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn as if the line that called the library had."""
+    """Warn with the location of the line that called the library."""
     frame, level = inspect.currentframe(), 1
     while frame and frame.f_back and frame.f_globals.get("__name__", "").startswith(_BETWEEN):
         frame, level = frame.f_back, level + 1
@@ -47,14 +47,14 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
-    """Values as a short readable list, cut after `shown`."""
+    """Values as a short readable list, truncated after `shown`."""
     texts = [repr(value) for value in values]
     more = f", … ({len(texts)} in all)" if len(texts) > shown else ""
     return (", ".join(texts[:shown]) + more) or "nothing"
 
 
 def in_short(value: object) -> str:
-    """A value as messages show it: its representation, or its type where that is long, or has rows."""
+    """A value for messages: its representation, or its type if that is long or has rows."""
     own = type(value)
     module = own.__module__.partition(".")[0]
     has_rows = module != "tidyfair" and (hasattr(own, "columns") or bool(getattr(value, "shape", ())))
@@ -67,7 +67,7 @@ def in_short(value: object) -> str:
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
-    """The sentence that offers the nearest spelling, or an empty one."""
+    """The sentence that suggests the nearest spelling, or an empty text."""
     from difflib import get_close_matches  # noqa: PLC0415 - only when something is already wrong
 
     by_text = {str(value).casefold(): value for value in known}
@@ -83,7 +83,7 @@ def differs_in_case(name: object, known: Iterable[object]) -> bool:
 
 
 class Status(StrEnum):
-    """Why a value is undefined or not compared, as in the column `.status`; the user's functions give others."""
+    """Reason why a value is undefined or not compared, shown in `.status`; users' functions may give others."""
 
     _value_: str
     code: int
@@ -133,7 +133,7 @@ class Status(StrEnum):
         return member
 
     def __repr__(self) -> str:
-        """The value, so that signatures show what a user writes."""
+        """The value, so that signatures show the text that a user writes."""
         return repr(self.value)
 
     @classmethod
@@ -147,14 +147,14 @@ class Status(StrEnum):
 
 
 class TidyfairError(ValueError):
-    """Base of all errors of the library; names of the user are visible in its message."""
+    """Base of all errors of the library; invisible characters of names are escaped in its message."""
 
     def __init__(self, *message: object) -> None:
         super().__init__(*(visible(part, lines=True) if isinstance(part, str) else part for part in message))
 
 
 class ArgumentError(TidyfairError):
-    """An argument that does not fit; the message says which and what to write instead."""
+    """An invalid argument; the message says which one and what to write instead."""
 
     @classmethod
     def unknown(cls, kind: str, name: object, known: Iterable[object]) -> Self:
@@ -164,14 +164,14 @@ class ArgumentError(TidyfairError):
 
     @classmethod
     def unknown_keyword(cls, kind: str, name: str, known: Iterable[str]) -> Self:
-        """A keyword that does not exist, or that has another name here."""
+        """A keyword that does not exist, or has another name in this library."""
         known = list(known)
         sentence = hint(name, known)
         return cls(f"Unknown {kind} {name!r}. {sentence}") if sentence else cls.unknown(kind, name, known)
 
 
 class ColumnError(TidyfairError):
-    """A column that is missing, doubled or of the wrong kind."""
+    """A column that is missing, duplicated or of the wrong type."""
 
     @classmethod
     def missing(cls, name: object, role: str, columns: Iterable[object]) -> Self:
@@ -181,16 +181,16 @@ class ColumnError(TidyfairError):
 
     @classmethod
     def continuous(cls, role: str, name: object) -> Self:
-        """A column of labels that holds numbers which are not whole."""
+        """A column of labels that holds fractional numbers."""
         way_out = "give the column of labels"
         if role == "estimate":
             way_out = "give the predicted labels, or the scores as `probs=` with `threshold=`"
-        problem = f"the column {name!r} holds numbers that are not whole, but class metrics read labels"
+        problem = f"the column {name!r} holds fractional numbers, but class metrics read labels"
         return cls(f"`{role}`: {problem}; {way_out}.")
 
 
 class LabelError(TidyfairError):
-    """Labels of truth and estimate that cannot be read without guessing."""
+    """Ambiguous or inconsistent labels of truth and estimate."""
 
 
 class WeightError(TidyfairError):
@@ -198,7 +198,7 @@ class WeightError(TidyfairError):
 
     @classmethod
     def unsummable(cls, name: object) -> Self:
-        """Weights whose sums, or the products of these, leave what a number can hold."""
+        """Weights whose sums, or products of these, exceed the range of numbers."""
         return cls(f"`case_weights`: the values of {name!r} are too large or too small to be summed; rescale them.")
 
 
@@ -207,36 +207,36 @@ class AggregateError(TidyfairError):
 
 
 class ForkError(TidyfairError):
-    """The process was forked after polars had run, and lacks its threads; on Linux, where processes can be seen so."""
+    """The process was forked after polars had run and lacks its threads (detected on Linux only)."""
 
 
 class UndefinedError(TidyfairError):
-    """A metric has no value and `on_undefined="raise"` was asked for."""
+    """A metric has no value, with `on_undefined="raise"`."""
 
 
 class ClusterWarning(UserWarning):
-    """There are too few clusters to see how much they vary."""
+    """There are too few clusters to estimate their variation."""
 
 
 class ConstantWarning(UserWarning):
-    """A metric is an average over labels that is the same whatever the data."""
+    """A metric is an average over labels that does not depend on the data."""
 
 
 class EvidenceWarning(UserWarning):
-    """`assert_fair` raised nothing, although rows do not show whether a disparity is within its limit."""
+    """`assert_fair` did not raise although the data are inconclusive about a disparity."""
 
 
 class ProxyWarning(UserWarning):
-    """Groups are known as probabilities, so that the weighted estimate of their rates is biased."""
+    """Groups are known only as probabilities, so the weighted estimate of their rates is biased."""
 
 
 class SelectionWarning(UserWarning):
-    """`top_k` or `top_fraction` selected another number of rows than asked: rows tie, or there are too few."""
+    """`top_k` or `top_fraction` selected a different number of rows than requested, because of ties or too few rows."""
 
 
 class UndefinedWarning(UserWarning):
-    """A metric has no value in some group; it names the metric and the groups."""
+    """A metric has no value in some groups; the message names the metric and the groups."""
 
 
 class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
-    """Raised by a function of arrays that has no value for a group; its text is the reason, shown as the status."""
+    """To be raised by a function of arrays without a value for a group; its text is shown as the status."""

@@ -1,7 +1,6 @@
-"""Names of users as they are shown: what is invisible, or steers a terminal or a page, is written as an escape.
+"""Escaping of users' names for display: characters that are invisible, or control a terminal or a page, become escapes.
 
-Results keep names as they are. Wherever a name becomes part of a text, a table or a picture that somebody looks at, it
-goes through here.
+Results keep names unchanged. Names in texts, tables and pictures for display are escaped here.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ _INVISIBLE = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
 )
 _SCRIPTS = r"[\u0600-\u1fff\u20d0-\uffff\U00010000-\U000dffff]"
-"""Scripts and symbols among which joiners are part of how words are spelled."""
+"""Scripts and symbols in which joiners are part of the spelling."""
 _ESCAPED = re.compile(rf"[{_INVISIBLE}]|(?<!{_SCRIPTS})[\u200c\u200d]|[\u200c\u200d](?!{_SCRIPTS})")
 _ESCAPED_BUT_LINES = re.compile(rf"(?!\n)(?:{_ESCAPED.pattern})")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""A text whose invisible characters are escapes, as Python writes them; `lines` may break.
+    r"""A text with invisible characters as Python escapes; with `lines`, line breaks are kept.
 
     >>> visible("red\x1b[31m, \u202eleft")
     'red\\x1b[31m, \\u202eleft'
@@ -41,7 +40,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def without_tags(text: str) -> str:
-    r"""A visible text that opens no tag, even where it is written into a script of a page.
+    r"""A visible text without tags, even inside a script of a page.
 
     >>> without_tags("<18, </script>")
     '<18, \\x3c/script>'
@@ -66,7 +65,7 @@ def markdown_row(cells: Sequence[str]) -> str:
 
 
 def visible_texts(frame: pl.DataFrame, change: Callable[[str], str] = visible) -> pl.DataFrame:
-    """A frame whose texts are visible, or changed in another way; those of a column still differ where they did."""
+    """A frame with visible (or otherwise changed) texts; distinct texts of a column stay distinct."""
     columns = [column for column in frame if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum)]
     texts = list[pl.Series]()
     for column in columns:
@@ -77,7 +76,7 @@ def visible_texts(frame: pl.DataFrame, change: Callable[[str], str] = visible) -
 
 
 def renamed(names: Sequence[str], change: Callable[[str], str] = visible) -> list[str]:
-    """Names that are visible, or changed in another way, and still differ."""
+    """Visible (or otherwise changed) names that stay distinct."""
     # a dictionary keeps the order and finds a name at once
     shown: dict[str, None] = {}
     for name in names:

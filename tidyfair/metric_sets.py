@@ -40,7 +40,7 @@ __all__ = ["GroupwiseFactory", "GroupwiseMetric", "Metric", "MetricSet", "metric
 
 
 class _OfObject:
-    """An attribute of objects that a class has too: the value of the class for the class, else a function of it."""
+    """An attribute with one value for the class and another, computed by a function, for its objects."""
 
     def __init__(self, function: Callable[[Any], object], of_class: object = None) -> None:
         self.function, self.of_class = function, of_class
@@ -71,11 +71,11 @@ class Metric(Evaluable):
     direction: Direction
     range: tuple[float, float]
     constant_average: ConstantAverage = field(default=False, repr=False)
-    """Whether its average over labels is the same whatever the data (shares that add up to 1), or the pooled one."""
+    """Whether its average over labels, or the pooled one, does not depend on the data (shares that add up to 1)."""
     base: Metric | None = field(default=None, compare=False, repr=False)
-    """The metric that it is an alias or a tweak of."""
+    """The original metric, for an alias or a tweak."""
     others: tuple[Metric, ...] = field(default=(), repr=False)
-    """The same metric of other kinds of predictions, which it reads where those of its own kind are not given."""
+    """Its variants for other kinds of predictions, used if those of its own kind are not given."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formula by its name."""
 
@@ -98,16 +98,16 @@ class Metric(Evaluable):
         return (replace(self, others=()), *renamed)
 
     def with_readings(self, *others: Metric) -> Self:
-        """The metric, which reads predictions of other kinds by the formulas of other metrics."""
+        """The metric, extended to read other kinds of predictions by the formulas of other metrics."""
         return replace(self, others=others)
 
     def of_kind(self, kind: Kind) -> Metric:
-        """The metric as it reads predictions of a kind; itself if it does not."""
+        """Its variant for a kind of predictions; the metric itself if it has none."""
         return next((reading for reading in self.readings if reading.kind == kind), self)
 
     @property
     def options(self) -> dict[str, object]:
-        """Its options with their defaults; None for those that only some of its readings have."""
+        """Its options with their defaults; None for those that only some of its variants have."""
         options: dict[str, object] = dict(self.definition.options)
         for other in self.others:
             for name, _ in other.definition.options:
@@ -168,9 +168,9 @@ class Metric(Evaluable):
         return self.range
 
     def formula(self, **numbers: float | Sequence[float] | Mapping[str, Sequence[float]]) -> float | None:
-        """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined.
+        """The formula on plain numbers, one for each statistic (or a list, one for each label); None means undefined.
 
-        Of a metric that is a function of arrays, on these as lists.
+        For a metric that is a function of arrays, on lists.
         """
         for other in self.others:
             if not {*numbers} <= {*self.definition.needs} and {*numbers} <= {*other.definition.needs}:
@@ -194,10 +194,10 @@ class Metric(Evaluable):
         facts = f"{low:g} to {high:g}, {self.direction}. {self._example_of_call}"
         if self.options:
             options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-            facts += f" Options, fixed by `metric_tweak`: {options}."
+            facts += f" Options, set with `metric_tweak`: {options}."
         compared = (
             f'`{self.name}.difference("column")` compares groups, and so do `.ratio("column")`, '
-            '`.group_minimum("column")` and `.group_maximum("column")`; call what they make as the metric itself.'
+            '`.group_minimum("column")` and `.group_maximum("column")`; call the result like the metric itself.'
         )
         paragraphs = [prose.strip(), facts, self.explained_call(self.name), in_lines(compared), f"{mark}{example}"]
         return "\n\n".join(filter(None, paragraphs))
@@ -222,11 +222,11 @@ class Metric(Evaluable):
         Args:
             by: Columns (several make intersections), or one `privileged(…)`.
             to: The reference: `"range"` (the largest minus the smallest value), `"overall"`, `"rest"`, `"majority"` or
-                a group. Left out, the range for columns, the privileged side for `privileged(…)`.
+                a group. By default the range for columns, and the privileged side for `privileged(…)`.
             signed: Whether differences from a reference keep their sign.
-            name: The name in `.metric`; that of the metric and `_difference` if left out.
-            groups: Options that say which groups are compared, as those of a factory: `min_n`, `min_share`, `unknown`
-                and `unknown_values`.
+            name: The name in `.metric`; by default the name of the metric with `_difference`.
+            groups: Options that select the groups to compare, as for a factory: `min_n`, `min_share`, `unknown` and
+                `unknown_values`.
 
         >>> from tidyfair import accuracy
         >>> accuracy.difference("sex")
@@ -250,7 +250,7 @@ class Metric(Evaluable):
         _check_feature(f"{self.name}.ratio", by)
         if self.range[0] == -math.inf:
             msg = (
-                f"ratio() means nothing for {self.name} where values are negative; where all of them are above 0, take "
+                f"ratio() is not defined for negative values of {self.name}; where all of them are above 0, take "
                 f'`compare_groups({self.name}, by=…, to=…, scale="ratio")`, and else `{self.name}.difference(…)`.'
             )
             raise AggregateError(msg)
@@ -289,9 +289,9 @@ class Metric(Evaluable):
         return replace(self, name=name, base=self.base or self)
 
     def tweaked(self, name: str, options: dict[str, object]) -> Metric:
-        """The same metric with options fixed, under another name.
+        """The same metric with options set, under another name.
 
-        An option that only some of its readings have picks these.
+        An option of only some of its variants selects these.
         """
         if self.others:
             readings = [reading for reading in self.readings if {*options} <= {*reading.options}]
@@ -337,7 +337,7 @@ class GroupwiseMetric(Evaluable):
     metrics: tuple[Metric, ...]
     by: By
     aggregate: Aggregate
-    """The aggregate as it applies to this `by` and these metrics."""
+    """The aggregate, resolved for this `by` and these metrics."""
     own_direction: Direction | None = None
     min_n: int = 0
     less: tuple[Metric, ...] = ()
@@ -356,7 +356,7 @@ class GroupwiseMetric(Evaluable):
         negative = next((metric.name for metric in all_metrics if metric.range[0] < 0), None)
         compares = any(metric.definition.compares for metric in all_metrics)
         if compares and self.aggregate.compares_with_context:
-            msg = f"{self.name} compares a group with the others already; aggregate it without `to=`."
+            msg = f"{self.name} already compares each group with the others; use an aggregate without `to=`."
             raise ArgumentError(msg)
         direction = self.own_direction or self.metrics[0].direction
         bound = self.aggregate.resolved(sides=self.by.sides is not None, negative=negative, direction=direction)
@@ -371,7 +371,7 @@ class GroupwiseMetric(Evaluable):
 
     @property
     def readings(self) -> tuple[GroupwiseMetric, ...]:
-        """The comparison for each kind of predictions that its metrics read, and of those compared otherwise."""
+        """The comparison for each kind of predictions that its metrics read, and for the alternative metrics."""
         combinations = zip(*(metric.readings for metric in self.metrics), strict=False)
         readings = [replace(self, metrics=metrics, otherwise=()) for metrics in combinations]
         if self.otherwise:
@@ -380,7 +380,7 @@ class GroupwiseMetric(Evaluable):
 
     @property
     def direction(self) -> Direction:
-        """The direction in which it is good."""
+        """The direction in which it is better."""
         return self.own_direction or self.aggregate.direction or self.metrics[0].direction
 
     @property
@@ -419,11 +419,11 @@ class GroupwiseMetric(Evaluable):
         return next(metric.range for metric in (*self.metrics, *self.less) if metric.name == name)
 
     def least_rows(self, rows: float) -> float:
-        """The rows that a group needs to be compared, where there are so many of all groups together."""
+        """The rows that a group needs to be compared, given the number of rows of all groups."""
         return max(self.min_n, self.min_share * rows)
 
     def of_at_least(self, rows: int) -> Self:
-        """The same for groups of at least so many rows."""
+        """The same metric with a minimum number of rows per group."""
         return replace(self, min_n=max(self.min_n, rows))
 
     @property
@@ -434,7 +434,7 @@ class GroupwiseMetric(Evaluable):
     # what evaluation reads, beside fields
 
     def _formula(self, metric: Metric) -> Formula:
-        """The formula of a metric; one that compares groups itself leaves small ones out."""
+        """The formula of a metric; formulas that compare groups themselves leave small ones out."""
         formula = metric.definition
         return replace(formula, min_n=self.min_n, min_share=self.min_share) if formula.against else formula
 
@@ -450,7 +450,7 @@ class GroupwiseMetric(Evaluable):
 
     @property
     def label_by_label(self) -> bool:
-        """Whether more than two labels are compared one against the rest unless asked otherwise."""
+        """Whether more than two labels are by default compared one against the rest."""
         return any(metric.constant_average is True for metric in self.metrics)
 
     @property
@@ -463,7 +463,7 @@ class GroupwiseMetric(Evaluable):
 
     @property
     def constant_averages(self) -> tuple[str, ...]:
-        """The averages over labels that are the same whatever the data, of all of its metrics."""
+        """The averages over labels of all its metrics that do not depend on the data."""
         # a disparity varies if one of its metrics does
         return min((metric.constant_averages for metric in (*self.metrics, *self.less)), key=len)
 
@@ -481,7 +481,7 @@ class GroupwiseMetric(Evaluable):
 
 @dataclass(frozen=True)
 class GroupwiseFactory:
-    """Makes groupwise metrics: call it with the sensitive feature; made by `new_groupwise_metric`."""
+    """A factory of groupwise metrics, called with the sensitive feature; made by `new_groupwise_metric`."""
 
     # so that `help()` of a factory describes the metric that it makes
     __doc__ = _OfObject(lambda factory: factory.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
@@ -495,7 +495,7 @@ class GroupwiseFactory:
     source: str | None = field(default=None, repr=False, compare=False)
     """The paper or standard that defines it."""
     fixed: tuple[str, ...] = ()
-    """Options without which it would not be what its name says."""
+    """Options that its name implies, which cannot be changed."""
     otherwise: tuple[Metric, ...] = ()
     """Metrics that are compared where the columns of the others are not given."""
 
@@ -514,15 +514,15 @@ class GroupwiseFactory:
 
         Args:
             by: Columns (several make intersections), or one `privileged(…)`.
-            aggregate: Another aggregate than the factory's.
+            aggregate: An aggregate that replaces the factory's.
             name: Another name for `.metric`.
             min_n: Groups whose denominator has fewer rows are not compared; `by_group` lists them as `below_min_n`.
             min_share: Groups with a smaller share of the rows are not compared, and listed as `below_min_share`.
-            unknown: Rows whose group is missing or unknown are a `"group"` like all others; or they are counted
-                `"apart"`: listed as `unknown`, but never compared, nor part of the overall and the rest; or `"drop"`,
-                which does not list them either. A combination of features is unknown if one of them is.
-            unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" and "Decline to
-                answer" do.
+            unknown: Treatment of rows whose group is missing or unknown: `"group"`, a group like all others; `"apart"`,
+                listed as `unknown` but not compared, and not part of the overall or the rest; or `"drop"`, not listed
+                either. A combination of features is unknown if any of them is.
+            unknown_values: The values that mean unknown, in addition to null; by default texts such as "Unknown" and
+                "Decline to answer".
             options: Options of its metrics or of its aggregate, such as `to="White"`, `beta=2` or `alpha=1`.
 
         Raises:
@@ -566,7 +566,7 @@ class GroupwiseFactory:
 
     @property
     def options(self) -> dict[str, object]:
-        """The options of its metrics and its aggregate, which a call may set, with their defaults."""
+        """The options of its metrics and its aggregate that a call may set, with their defaults."""
         options: dict[str, object] = {}
         for metric in (*self.metrics, *self.less):
             options.update(metric.options)
@@ -582,14 +582,16 @@ class GroupwiseFactory:
         paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
         if self.source:
             paragraphs.append(f"Source: {self.source}.")
-        paragraphs.append(f'Give it the feature, then call what it makes: `{self.name}("column")(data, …)`.')
+        paragraphs.append(
+            f'Call it with the feature, then call the result with the data: `{self.name}("column")(data, …)`.'
+        )
         paragraphs.append(call_in_words(self.name, self.signature))
         paragraphs.append(inspect.cleandoc(str(GroupwiseFactory.__call__.__doc__)))
         return "\n\n".join(paragraphs)
 
     @property
     def signature(self) -> inspect.Signature:
-        """The arguments of a call, with the options of its metrics and its aggregate by their names."""
+        """The signature of a call, including the options of its metrics and its aggregate."""
         signature = inspect.signature(GroupwiseFactory.__call__)
         _, by, *named, _ = signature.parameters.values()
         defaults = {"aggregate": self.aggregate, "name": self.name}
@@ -604,7 +606,7 @@ class GroupwiseFactory:
 
     @property
     def typical(self) -> GroupwiseMetric:
-        """The groupwise metric of a column, or of two sides where a sign needs them."""
+        """The groupwise metric of a column, or of two sides if a sign needs them."""
         try:
             return self("a column")
         except AggregateError:
@@ -621,28 +623,28 @@ COMPARISONS: dict[str, Callable[[], Aggregate]] = {
     "difference": contrasts.difference, "ratio": contrasts.ratio,
     "group_minimum": spreads.group_minimum, "group_maximum": spreads.group_maximum,
 }  # fmt: skip
-"""The ways in which every metric compares itself, each a method of `Metric`."""
+"""The comparisons of every metric, each a method of `Metric`."""
 
 
 def comparison(metric: Metric, method: str, aggregate: Aggregate | None = None) -> GroupwiseFactory:
-    """The factory of a metric that compares itself, such as `accuracy_difference`."""
+    """The factory of a metric's own comparison, such as `accuracy_difference`."""
     return GroupwiseFactory(f"{metric.name}_{method}", (metric,), aggregate or COMPARISONS[method]())
 
 
 def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:
-    """Refuse the arguments of a metric where a factory is given its feature."""
+    """Refuse the arguments of a metric in a call of a factory."""
     has_frame = any(hasattr(feature, "columns") and not isinstance(feature, Privileged) for feature in by)
     if has_frame or not _OF_CALLS.isdisjoint(options):
         raise ArgumentError(_is_factory(name))
 
 
 def _is_factory(name: str) -> str:
-    """The message for the arguments of a metric where a factory is given its feature."""
+    """The message for the arguments of a metric in a call of a factory."""
     return f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
 
 
 def _check_feature(method: str, by: Sequence[object]) -> None:
-    """Refuse a comparison without a feature, or with data in its place."""
+    """Refuse a comparison without a feature, or with data instead of one."""
     if not by:
         msg = f'{method}() needs the sensitive feature: `{method}("column")`.'
         raise ArgumentError(msg)
@@ -657,7 +659,7 @@ def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:
 
 
 def _with(metric: Metric, options: Mapping[str, object]) -> Metric:
-    """The metric with those of the options that it has."""
+    """The metric with those options that it has."""
     tweaks = {name: value for name, value in options.items() if name in metric.options}
     return metric.tweaked(metric.name, tweaks) if tweaks else metric
 
@@ -685,7 +687,7 @@ class MetricSet(Evaluable):
         )
 
     def reading(self, columns: AbstractSet[str]) -> MetricSet:
-        """The set, each of its metrics as it reads the columns that are given."""
+        """The set, with the variant of each metric for the given columns."""
         if not self._has_readings:
             return self
         return MetricSet(tuple(metric.reading(columns) for metric in self.metrics))
@@ -737,7 +739,7 @@ class MetricSet(Evaluable):
         compared: list[GroupwiseMetric] = []
         for metric in self.metrics:
             if not isinstance(metric, Metric):
-                msg = f"{metric.name} compares groups already; make the comparison of a set of ordinary metrics."
+                msg = f"{metric.name} already compares groups; this method needs a set of ordinary metrics."
                 raise ArgumentError(msg)
             compared.append(compare(metric))
         return MetricSet(tuple(compared))
@@ -776,8 +778,8 @@ def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
     """Combine metrics, groupwise metrics and other sets into one callable that reads the data once.
 
     Raises:
-        ArgumentError: For an empty set, something that is no metric, a factory without its feature, numeric and class
-            metrics together, or two metrics with the same name and `by`.
+        ArgumentError: If the set is empty, has a member that is not a metric, a factory without its feature, numeric
+            and class metrics together, or two metrics with the same name and `by`.
 
     >>> from tidyfair import accuracy, demographic_parity, metric_set
     >>> metric_set(accuracy, demographic_parity("sex"))
@@ -802,7 +804,7 @@ def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
 
 
 def _check_is_metric(given: object) -> None:
-    """Refuse a member of a set that is no metric, or a factory without its feature."""
+    """Refuse a member of a set that is not a metric, or a factory without its feature."""
     if isinstance(given, GroupwiseFactory):
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
@@ -813,7 +815,7 @@ def _check_is_metric(given: object) -> None:
 
 
 def way_to_metrics(given: object) -> str:
-    """The sentence on how metrics are given, for what may have been meant as some; empty for anything else."""
+    """The sentence on how to give metrics, for values that may have been meant as metrics; else empty."""
     if isinstance(given, str):
         return f" Write the metric itself, `tidyfair.{given}`." if given.isidentifier() else ""
     if isinstance(given, list | tuple):
@@ -830,12 +832,15 @@ def _check_kinds(members: Sequence[Metric | GroupwiseMetric]) -> None:
         first_names.setdefault(member.kind, member.name)
     if "numeric" in first_names and len(first_names) > 1:
         names = [first_names[kind] for kind in sorted(first_names)]
-        msg = f"Numeric metrics do not mix with others in a set: {listed(names)} read different columns. Make two sets."
+        msg = (
+            f"A set cannot combine numeric metrics with others, because {listed(names)} read different columns. Make "
+            "two sets."
+        )
         raise ArgumentError(msg)
 
 
 def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
-    """Refuse two metrics of one name and `by`."""
+    """Refuse two metrics with the same name and `by`."""
     seen: set[tuple[str, str | None]] = set()
     for member in members:
         by = member.by.text if isinstance(member, GroupwiseMetric) else None
@@ -847,7 +852,7 @@ def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
 
 
 def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
-    """Fix options of a metric under a new name.
+    """Set options of a metric under a new name.
 
     >>> from tidyfair import f_meas
     >>> f2 = metric_tweak(f_meas, "f2", beta=2)
@@ -856,12 +861,12 @@ def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
     """
     if isinstance(metric, GroupwiseFactory):
         given = ", ".join(f"{option}={value!r}" for option, value in options.items())
-        msg = f'{metric.name} is a factory, which takes options when it is called: `{metric.name}("column", {given})`.'
+        msg = f'{metric.name} is a factory; give the options in its call: `{metric.name}("column", {given})`.'
         raise ArgumentError(msg)
     if not isinstance(metric, Metric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"metric_tweak() takes a metric with options, such as f_meas, not {in_short(metric)}."
         raise ArgumentError(msg)
     if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"metric_tweak() gives a metric a name in words, not {in_short(name)}."
+        msg = f"metric_tweak(): the name of a metric is a non-empty text, not {in_short(name)}."
         raise ArgumentError(msg)
     return metric.tweaked(name, options)

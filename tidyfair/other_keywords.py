@@ -1,4 +1,4 @@
-"""Keywords that other libraries have for the arguments here, and the sentence that names the one to write."""
+"""Keywords of other libraries, and the sentence that names the one to write here."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _FEATURES = (
     "sensitive", "sensitive_attribute", "sensitive_feature", "sensitive_features",
 )  # fmt: skip
 """Keywords of the columns whose groups are compared."""
-_EVENT = 'The event is named, whatever the order of levels: write `pos_label="yes"` in the call.'
-_OF_SIDES = 'Sides are given in place of the feature: `demographic_parity(privileged(sex="male"))(data, …)`.'
+_EVENT = 'The event does not follow from the order of levels: write `pos_label="yes"` in the call.'
+_OF_SIDES = 'Give the sides instead of the feature: `demographic_parity(privileged(sex="male"))(data, …)`.'
 _SENTENCES = {
     "event_level": _EVENT,
     "privileged": _OF_SIDES,
@@ -57,16 +57,16 @@ _SENTENCES = {
     "unprivileged": _OF_SIDES,
     "unprivileged_groups": _OF_SIDES,
 }
-"""Keywords in place of which something else is written."""
+"""Keywords without a counterpart, and what to write instead."""
 _REMARKS = {
-    "alpha": ", which is 1 less alpha",
+    "alpha": ", which is 1 - alpha",
     "average": ', such as "macro"',
     "zero_division": "; without a denominator values are null",
 }
 
 
 def hint(name: str, known: Collection[object]) -> str:
-    """The sentence on what to write in place of a keyword; empty where it is no keyword of another library.
+    """The sentence on what to write instead of a keyword; empty if no other library has it.
 
     >>> hint("y_true", ["data", "truth", "estimate"])
     'Here `y_true` is `truth=`.'
@@ -93,18 +93,18 @@ def hint(name: str, known: Collection[object]) -> str:
 
 
 def belongs_to_calls(name: str) -> bool:
-    """Check whether it is a keyword that other libraries have for one of a call on data."""
+    """Check whether other libraries have this keyword for one of a call on data."""
     return any(name in theirs.split() for theirs in _OF_CALLS.values())
 
 
 def _hint_of_features(name: str, known: Collection[object]) -> str:
-    """The sentence on where the columns are given whose groups are compared."""
+    """The sentence on where to give the columns whose groups are compared."""
     if "by" in known:
         return f'Here `{name}` is `by=`, such as `by={{"sex": …}}`.'
     sentence = (
-        'Columns whose groups are compared come first: `demographic_parity("sex")(data, …)` or '
+        'Give the columns whose groups are compared first: `demographic_parity("sex")(data, …)` or '
         '`accuracy.difference("sex")(data, …)`.'
     )
     if "group_by" in known:
-        sentence += " `group_by=` gives each group a row of its own."
+        sentence += " `group_by=` gives each group a separate row."
     return sentence

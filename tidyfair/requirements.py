@@ -36,14 +36,14 @@ _ROUNDED = 0.01
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
 _OF_LABELS = ("pos_label", "labels", "estimator")
-"""The options of labels."""
+"""The options for labels."""
 _OF_MOMENTS = ("truth_mean", "truth_var", "estimate_", "covar")
-"""Beginnings of the names of statistics that are made of moments."""
+"""Prefixes of the names of statistics computed from moments."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns that a call names, by their roles."""
+    """The columns of a call by their roles."""
 
     truth: Column | None
     estimate: Column | None
@@ -67,7 +67,7 @@ class Roles:
 
 @dataclass(frozen=True, eq=False)
 class Requirements:
-    """The needs of some metrics, computed once."""
+    """The requirements of some metrics, computed once."""
 
     specs: tuple[MetricSpec, ...]
 
@@ -78,7 +78,7 @@ class Requirements:
 
     @cached_property
     def needs(self) -> Needs:
-        """The statistics that formulas read beside counts of labels."""
+        """The statistics that formulas read besides counts of labels."""
         formulas = [formula for _, formula in self.formulas]
         scored = [formula for formula in formulas if formula.kind == "prob"]
         terms: set[Statistic] = set()
@@ -98,11 +98,11 @@ class Requirements:
 
     @cached_property
     def sums_vary(self) -> bool:
-        """True if counts do not show how much the sums of formulas vary."""
+        """True if counts do not determine the variance of the sums of formulas."""
         return any(formula.kind != "class" and formula.input == "sums" for _, formula in self.formulas)
 
     def roles(self, options: Options) -> Roles:
-        """The columns that options name, if the metrics can use them."""
+        """The columns given by options, if the metrics can use them."""
         columns: dict[str, Column | None] = {}
         given: set[str] = set()
         for role in ("truth", "estimate", "case_weights", "frequency_weights", "cluster"):
@@ -127,25 +127,22 @@ class Requirements:
         )
 
     def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
-        """The scores to be counted in bins, if that is enough for all metrics."""
+        """The scores to count in bins, if bins are enough for all metrics."""
         number = whole("score_bins", bins, 2, _MOST_BINS)
         ranking = [(name, formula) for name, formula in self.formulas if _reads_order_of_scores(formula)]
         if scores is None or not ranking:
-            msg = (
-                "`score_bins` is for metrics of the order of scores, such as roc_auc, with `probs=`; "
-                "leave it out where there is none."
-            )
+            msg = "`score_bins` needs a ranking metric, such as roc_auc, and `probs=`; leave it out for other metrics."
             raise ArgumentError(msg)
         for name, formula in ranking:
             if formula.error_of_bins is None:
-                msg = f"{name} needs the scores themselves: call it without `score_bins`."
+                msg = f"{name} cannot be computed from binned scores; leave out `score_bins`."
                 raise ArgumentError(msg)
         return replace(scores, bins=number)
 
     # Before rows are counted
 
     def check_roles(self, roles: Roles, source: Source) -> None:
-        """Refuse columns that these metrics, or the outer groups, cannot have."""
+        """Refuse columns that these metrics, or the outer groups, cannot use."""
         if roles.scores is not None:
             for column in roles.scores.columns:
                 column.check(source.columns, "probs")
@@ -155,17 +152,17 @@ class Requirements:
         self._check_numbers(roles)
 
     def _check_cut(self, cut: Cut, scores: Scores | None, source: Source) -> None:
-        """Refuse a cut of scores that these metrics, or the outer groups, cannot have."""
+        """Refuse a threshold or selection that these metrics, or the outer groups, cannot use."""
         if scores is not None and scores.several:
-            msg = f"`{cut.option}` cuts one column of scores, that of the event; give `probs=` one column."
+            msg = f"`{cut.option}` needs a single column of scores, for the event; give one column as `probs=`."
             raise ArgumentError(msg)
         if cut.several and self.needs.compared:
             of_one = self.needs.compared[0]
             name = next(name for name, formula in self.formulas if of_one in formula.all_terms)
-            msg = f"{name} is about one selection, not a list of them: give one {cut.option}."
+            msg = f"{name} does not accept a list of values for {cut.option}; give one value."
             raise ArgumentError(msg)
         if cut.option != "threshold" and source.sides is not None:
-            msg = f"`{cut.option}` ranks rows within outer groups, and sides are made later; group by a column instead."
+            msg = f"`{cut.option}` cannot be combined with `group_by=privileged(…)`; group by a column instead."
             raise ArgumentError(msg)
 
     def _check_given(self, given: AbstractSet[str]) -> None:
@@ -175,15 +172,18 @@ class Requirements:
                 raise ColumnError(_missing(name, formula, role, given))
 
     def _check_numbers(self, roles: Roles) -> None:
-        """Refuse a threshold for numbers, and weights that a formula would not see."""
+        """Refuse a threshold for numbers, and weights that a formula would ignore."""
         for name, formula in self.formulas:
             if formula.kind != "numeric":
                 continue
             if roles.cut is not None:
-                msg = f"`{roles.cut.option}` makes labels of scores, but {name} reads numbers."
+                msg = f"`{roles.cut.option}` turns scores into labels, but {name} reads numbers."
                 raise ArgumentError(msg)
             if roles.weights is not None and formula.input == "rows" and "weight" not in formula.statistics:
-                msg = f"{name} takes no weights; leave out `case_weights=`, or give its function a parameter `weight`."
+                msg = (
+                    f"{name} does not accept weights; leave out `case_weights=`, or add a parameter `weight` to its "
+                    "function."
+                )
                 raise ArgumentError(msg)
 
     # Before a tally is read
@@ -201,27 +201,27 @@ class Requirements:
         }
         other = [name for name, (wanted, counted) in pairs.items() if wanted != counted]
         if other:
-            msg = f"The tally was counted for other {listed(other)} than these."
+            msg = f"The tally was counted with different {listed(other)}; use the same settings, or count again."
             raise ArgumentError(msg)
 
     def check_tally(self, tally: Tally, options: Options) -> None:
-        """Refuse a tally that does not hold what the metrics read, or holds values that they cannot."""
+        """Refuse a tally without the statistics that the metrics read, or with invalid values."""
         check_tally(tally)
         check_weights(tally)
         check_design(tally)
         if tally.needs.numbers:
             for name in _OF_LABELS:
                 if getattr(options, name):
-                    msg = f"`{name}` is about labels, but {self.specs[0].name} reads numbers."
+                    msg = f"`{name}` applies to labels, but {self.specs[0].name} reads numbers; leave it out."
                     raise ArgumentError(msg)
         self._check_given(tally.given)
         self._check_probabilities(tally)
         if not tally.needs.covers(self.needs):
-            msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
+            msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
             raise ArgumentError(msg)
 
     def _check_probabilities(self, tally: Tally) -> None:
-        """Refuse scores that are no probabilities where a metric needs them to be."""
+        """Refuse scores other than probabilities if a metric needs probabilities."""
         of_probabilities = [name for name, formula in self.formulas if formula.probabilities]
         if not of_probabilities:
             return
@@ -232,16 +232,16 @@ class Requirements:
                 if low is not None and (low < 0 or high > 1):
                     msg = (
                         f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but {of_probabilities[0]} "
-                        "needs probabilities, between 0 and 1. Make these of logits by `probs=sigmoid(…)`, or take "
-                        "metrics of their order, such as roc_auc."
+                        "needs probabilities between 0 and 1. Convert logits with `probs=sigmoid(…)`, or use ranking "
+                        "metrics, such as roc_auc."
                     )
                     raise ColumnError(msg)
         if "least total" in tally.cells.columns:
             low, high = _ends(tally, "total")
             if low is not None and not 1 - _ROUNDED <= low <= high <= 1 + _ROUNDED:
                 msg = (
-                    f"`probs`: the columns add up to {low:.3g} to {high:.3g} in a row, but {of_probabilities[0]} "
-                    "needs the probabilities of all labels, which add up to 1."
+                    f"`probs`: the row sums of the columns range from {low:.3g} to {high:.3g}, but "
+                    f"{of_probabilities[0]} needs probabilities of all labels, which add up to 1."
                 )
                 raise ColumnError(msg)
 
@@ -257,7 +257,7 @@ def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) ->
     if formula.kind == "numeric":
         content = f"{'true' if role == 'truth' else 'predicted'} numbers"
     elif role == "estimate":
-        from_scores = "`threshold=` to make labels of `probs`" if "probs" in given else _FROM_SCORES
+        from_scores = "`threshold=` to turn `probs` into labels" if "probs" in given else _FROM_SCORES
         way_out += f", or {from_scores}"
     return f"{name} needs the column of {content}: {way_out}."
 
@@ -275,10 +275,13 @@ def check_weights(tally: Tally) -> None:
 
 
 def check_features(spec: MetricSpec, outer: Sequence[Column]) -> None:
-    """Refuse a metric that needs groups and has none, and groups that the data are grouped by."""
+    """Refuse a metric without the groups it needs, and groups that the data are already grouped by."""
     if spec.by is None:
         if any(formula.given in {"truth", "estimate"} for _, formula in spec.formulas):
-            msg = f"{spec.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
+            msg = (
+                f"{spec.name} is defined for groups only; compare groups, for example with `separation(…)` or "
+                "`new_groupwise_metric`."
+            )
             raise ArgumentError(msg)
         return
     refuse_outer(spec.name, spec.by, outer)
@@ -289,19 +292,19 @@ def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:
     for column in by.columns:
         if column in outer:
             msg = (
-                f"{name}: the data are grouped by {column.name!r}, so that each part holds a single group of "
-                "it; group by another column, or compare another one."
+                f"{name}: the data are grouped by {column.name!r}, so each part has only one group to compare; group "
+                "by another column, or compare another one."
             )
             raise ColumnError(msg)
 
 
 def check_parts(options: Options) -> None:
-    """Refuse parts without a seed, or beside clusters."""
+    """Refuse parts without a seed, or together with clusters."""
     if options.parts is None:
         return
     whole("parts", options.parts, 0)
     if options.cluster is not None:
-        msg = "`parts` and `cluster` both say what varies; give one of them."
+        msg = "`parts` and `cluster` are alternatives; give only one of them."
         raise ArgumentError(msg)
 
 
@@ -319,7 +322,10 @@ def _scores(probs: object) -> Scores | None:
         columns = tuple(Column.of(value, "probs") for value in probs)
         names = [column.name for column in columns]
         if len(columns) < 2 or len(set(names)) < len(names):
-            msg = f"`probs` lists one column for each label, not {listed(names)}; one column stands without brackets."
+            msg = (
+                f"`probs` must list one column for each label, not {listed(names)}; give a single column without "
+                "brackets."
+            )
             raise ColumnError(msg)
         return Scores(columns, several=True)
     return Scores((Column.of(probs, "probs"),))

@@ -45,7 +45,7 @@ _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SHOWN = 10
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
-"""Options that are given with the feature."""
+"""Options given with the feature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +72,11 @@ class Run:
         return source.restore(self._groups(self._counted(source, options), options))
 
     def results_of(self, tally: Tally, options: Options) -> pl.DataFrame:
-        """The results of what was counted."""
+        """The results computed from a tally."""
         return self._results([(tally, self.specs)], options)
 
     def groups_of(self, tally: Tally, options: Options) -> pl.DataFrame:
-        """The values of the groups of what was counted."""
+        """The values of the groups computed from a tally."""
         return self._groups([(tally, self.specs)], options)
 
     # Options
@@ -95,7 +95,7 @@ class Run:
         for spec in self.specs:
             for metric, formula in spec.formulas:
                 if name in dict(formula.options):
-                    way_out = f'fix it with `metric_tweak({metric}, "a name", {name}=…)`'
+                    way_out = f'set it with `metric_tweak({metric}, "a name", {name}=…)`'
                     if spec.by is not None and _made_by(spec) == spec.name:
                         way_out = f"give it with the feature, `{spec.name}({spec.by!r}, {name}=…)`"
                     return ArgumentError(f"{name!r} is an option of a metric; {way_out}.")
@@ -106,11 +106,11 @@ class Run:
         steps: tuple[tuple[Collection[str], str], ...] = (
             (
                 DesignOptions.__annotations__,
-                "is for values, disparities and `compare_groups`, which follow it: give it to these, or to `tally`",
+                "is an option of values, disparities and `compare_groups`; give it to these, or to `tally`",
             ),
-            (CountOptions.__annotations__, "belongs to counting: give it to `tally`"),
-            (of_groups, "is about the values of groups: give it to `by_group`"),
-            (CallOptions.__annotations__, "belongs to reading: give it to `compute`"),
+            (CountOptions.__annotations__, "is an option of counting; give it to `tally`"),
+            (of_groups, "applies to the values of groups; give it to `by_group`"),
+            (CallOptions.__annotations__, "is an option of computing; give it to `compute`"),
         )
         for names, way_out in steps:
             if name in names:
@@ -125,7 +125,7 @@ class Run:
 
     @telling("counted the rows")
     def count(self, source: Source, options: Options) -> Tally:
-        """The counts of all metrics together, of a frame that is open."""
+        """The counts of all metrics together, for an opened frame."""
         return self._count(source, options, self.specs)
 
     @telling("counted the rows")
@@ -185,7 +185,7 @@ class Run:
         return evaluate_specs(tally.on_sides(), self.specs if specs is None else specs, options)
 
     def check_occurs(self, tally: Tally, options: Options) -> None:
-        """Refuse an event, or a value of a condition, that does not occur and may be a slip."""
+        """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""
         check_tally(tally)
         if options.pos_label is not None and not tally.needs.numbers:
             labels_with_scores(tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator)
@@ -253,7 +253,7 @@ class Run:
 
 
 def _made_by(spec: MetricSpec) -> str:
-    """The expression that makes a groupwise metric of a feature: a name of the field, or the comparison of a metric."""
+    """The expression that creates a groupwise metric: the name of a factory, or the comparison of a metric."""
     metric, _ = spec.formulas[0]
     method = spec.name.removeprefix(f"{metric}_")
     is_comparison = method in {"difference", "ratio", "group_minimum", "group_maximum"}
@@ -263,7 +263,7 @@ def _made_by(spec: MetricSpec) -> str:
 def _keys(
     source: Source, specs: Sequence[MetricSpec], cluster: Column | None, design: Design | None
 ) -> tuple[Key, ...]:
-    """The columns that rows are counted by; a column with two roles is counted by once."""
+    """The columns that rows are counted by, without duplicates."""
     refuse_reserved("group_by", source.outer)
     keys: dict[Column, Key] = {column: Key(column, "outer") for column in source.outer}
     if source.sides is not None:
@@ -276,7 +276,7 @@ def _keys(
                 keys.setdefault(column, Key(column, "by"))
     if cluster is not None:
         if cluster in keys:
-            msg = f"`cluster`: {cluster.name!r} is a group already, which cannot be what varies."
+            msg = f"`cluster`: {cluster.name!r} already defines groups, and groups cannot serve as clusters."
             raise ColumnError(msg)
         keys[cluster] = Key(cluster, "cluster")
     if design is not None:
@@ -303,13 +303,13 @@ def _warn_of_selections(tally: Tally) -> None:
 
 
 def _warn_of_values(messages: Sequence[str], constant: Sequence[str]) -> None:
-    """Warn of metrics that have no value, and of those that cannot vary."""
+    """Warn of metrics without a value, and of those that cannot vary."""
     silence = '(on_undefined="ignore" silences this.)'
     if constant:
         names = ", ".join(dict.fromkeys(constant))
         warn(
-            f"{names} cannot vary: this average over labels is the same whatever the data, because the shares of all "
-            "labels add up. Read one label, `pos_label=`, or of disparities each, "
+            f"{names} cannot vary: this average over labels does not depend on the data, because the shares of all "
+            "labels add up to 1. Select one label with `pos_label=` or, for disparities, compare each with "
             f'`estimator="one_vs_rest"`. {silence}',
             ConstantWarning,
         )
@@ -329,7 +329,7 @@ def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, 
 
 
 def _constant(evaluated: Evaluated) -> list[str]:
-    """The names of the metrics that cannot vary, because an average over labels is the same whatever the data."""
+    """The names of the metrics that cannot vary, because an average over labels does not depend on the data."""
     if evaluated.labels.event is not None:
         return []
     return [spec.name for spec in evaluated.specs if evaluated.estimator_of(spec) in spec.constant_averages]

@@ -39,23 +39,23 @@ _KEY = "tidyfair"
 _SEAL = b"tidyfair sha256:"
 _SEALED = len(_SEAL) + hashlib.sha256().digest_size
 _LAST = 8
-"""Bytes at the end of a parquet file: the length of its footer, and its mark."""
+"""Bytes at the end of a parquet file: the length of its footer, and its magic number."""
 _MOST_PENDING = 64
 _IS_ROW, _ONE = "\0row", "\0one"
 
 
 class Accumulator:
-    """Metrics over batches: update it with frames, compute when asked.
+    """Metrics over batches of data, with `update` for each batch and `compute` at any time.
 
     Args:
         metrics: A metric, a groupwise metric or a set.
-        truth: Column of the truth in every batch; batches of arrays have no columns to name.
+        truth: Column of the truth in every batch; leave out for batches of arrays.
         estimate: Column of the predictions.
         counting: Options of counting, as in a call: `probs`, `threshold`, `group_by`, `case_weights`.
 
-    Groups are merged by their values: one may be absent from a batch, or new in a later one. Of metrics of labels only
-    counts are kept; those of the order of scores keep scores. Threads may update one accumulator together; processes
-    have one each, and these merge. Processes are to be spawned: a fork after polars has run cannot count (`ForkError`).
+    Groups are merged by their values: one may be absent from a batch, or new in a later one. Metrics of labels keep
+    only counts; ranking metrics keep scores. Threads may share one accumulator; processes need one each, to be merged.
+    Start processes with `spawn`: a process forked after polars has run cannot count (`ForkError`).
 
     >>> import polars as pl
     >>> from tidyfair import selection_rate
@@ -108,19 +108,19 @@ class Accumulator:
         group_by: Mapping[str, object] | None = None,
         ignore_index: object = None,
     ) -> Self:
-        """Count a batch: a frame as a metric takes it, or arrays and tensors as `arrays` of the metric takes them.
+        """Count a batch: a frame, as in a call of the metric, or arrays and tensors, as in its `arrays`.
 
-        Arrays are for an accumulator that names no columns. Whatever the first batch has, scores or weights, the others
-        have too.
+        Arrays need an accumulator without column names. All batches need the same arguments as the first, such as
+        scores or weights.
 
         Args:
             batch: A frame; or the truth, as an array.
             estimate: Predictions.
-            truth: The truth, if it is not given first.
+            truth: The truth, if it is not the first argument.
             probs: Scores of the event, or a mapping from labels to the scores of each.
             case_weights: Case weights.
-            frequency_weights: How many equal rows a row stands for.
-            by: The sensitive features by the names that the metrics have for them.
+            frequency_weights: Number of equal rows that a row stands for.
+            by: The sensitive features, keyed by their names in the metrics.
             group_by: Outer groups by name.
             ignore_index: Rows whose truth is this value are left out.
 
@@ -148,16 +148,16 @@ class Accumulator:
         return self
 
     def _count(self, batch: object, options: Options) -> None:
-        """Count a batch by metrics as they read the columns that are given."""
+        """Count a batch with the variants of the metrics for the given columns."""
         self._add(self.metrics.reading(options.given).run.tally(batch, options))
 
     def merge(self, other: Accumulator | Tally) -> Self:
-        """Add what another accumulator, or a tally, has counted; the other one stays as it is."""
+        """Add the counts of another accumulator or of a tally, which is not changed."""
         if not isinstance(other, Accumulator | Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = f"An accumulator merges with another one, or with a tally, not with {in_short(other)}."
+            msg = f"An accumulator can be merged with another accumulator or a tally, not with {in_short(other)}."
             raise ArgumentError(msg)
         if other is self:
-            msg = "An accumulator does not merge with itself: every row would count twice."
+            msg = "An accumulator cannot be merged with itself: every row would count twice."
             raise ArgumentError(msg)
         counted = other if isinstance(other, Tally) else other._counted()  # noqa: SLF001 - of the same class
         if counted is not None:
@@ -165,7 +165,7 @@ class Accumulator:
         return self
 
     def compute(self, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
-        """The metrics of everything so far, as `compute` of the metrics gives them."""
+        """The metrics of everything so far, as from `compute` of the metrics."""
         return self.metrics.compute(self.state, **reading)
 
     def compute_by_group(self, **reading: Unpack[GroupReadOptions]) -> pl.DataFrame:
@@ -173,14 +173,14 @@ class Accumulator:
         return self.metrics.compute_by_group(self.state, **reading)
 
     def reset(self) -> Self:
-        """Forget everything."""
+        """Discard all counts."""
         with self._lock:
             self._pending = []
         return self
 
     @property
     def _columns(self) -> dict[str, object]:
-        """The columns that were named when it was made, by their arguments."""
+        """The columns named at creation, by argument."""
         columns: dict[str, object] = {}
         for role in ("truth", "estimate", "probs", "group_by", "case_weights", "frequency_weights"):
             column = getattr(self._options, role)
@@ -189,11 +189,11 @@ class Accumulator:
         return columns
 
     def _check_arrays(self, batch: object, truth: object) -> None:
-        """Refuse arrays beside a frame, or where columns were named."""
+        """Refuse arrays together with a frame, or if columns were named."""
         if hasattr(type(batch), "columns"):
             msg = (
-                "update(): a frame is given alone; leave rows out of it by a filter, and name its columns where the "
-                "accumulator is made."
+                "update(): a frame must be the only argument; filter rows beforehand, and name columns when creating "
+                "the accumulator."
             )
             raise ArgumentError(msg)
         if batch is not None and truth is not None:
@@ -201,8 +201,8 @@ class Accumulator:
             raise ArgumentError(msg)
         for role, column in self._columns.items():
             msg = (
-                f"update(): this accumulator was made for frames, by `{role}={column!r}`; one for arrays names no "
-                "columns, `Accumulator(metrics)`."
+                f"update(): this accumulator was created for frames, with `{role}={column!r}`; for arrays create one "
+                "without columns, `Accumulator(metrics)`."
             )
             raise ArgumentError(msg)
 
@@ -231,7 +231,7 @@ class Accumulator:
                 self._add_up()
 
     def _add_up(self) -> None:
-        """Add the pending tallies up to one; the caller holds the lock."""
+        """Add up the pending tallies; the caller holds the lock."""
         if len(self._pending) > 1:
             self._pending = [add_up(self._pending, checked=True)]
 
@@ -250,7 +250,7 @@ class Accumulator:
 
 
 def _columns_of(tally: Tally) -> dict[str, Any]:
-    """The arguments that name the columns which a tally was counted for."""
+    """The arguments that name the columns of a tally."""
     arguments: dict[str, Any] = {}
     for role, column in (("truth", tally.truth), ("estimate", tally.estimate), ("case_weights", tally.weights)):
         arguments[role] = None if column is None else column.source
@@ -265,29 +265,28 @@ def _columns_of(tally: Tally) -> dict[str, Any]:
 
 
 def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = None) -> None:
-    """Write a tally to a parquet file, with a version, what it was counted for, and a digest.
+    """Write a tally to a parquet file, with a version, the definition of the count, and a digest.
 
-    Of metrics of labels it holds counts, no rows; of metrics of the order of scores, the scores or their bins.
+    For metrics of labels it holds counts and no rows; for ranking metrics, the scores or their bins.
 
     Args:
-        tally: The counts of `tally`, or the `state` of an accumulator.
-        path: The file, taken literally. An existing one is replaced as soon as the new one is complete.
-        suppress_below: Counts of fewer rows can identify people. A group with such a count is left out as a whole, and
-            with it so many other groups that whoever knows the counts of all groups of one column together still cannot
-            tell any small count of one. What touches them has no value afterwards: null with the reason `suppressed`,
-            also in tallies that they are added to. Against somebody who combines totals over several columns, or files
-            of a part and of the whole, it does not protect.
+        tally: The result of `tally`, or the `state` of an accumulator.
+        path: Name of the file, without wildcards. An existing file is replaced once the new one is complete.
+        suppress_below: Counts below this number of rows can identify people. A group with such a count is left out as a
+            whole, together with other groups, so that no small count follows from the total over one column. Values
+            that need a suppressed group are null with the reason `suppressed`, also in tallies that it is added to. No
+            protection against combining totals over several columns, or files of a part and of the whole.
 
     Raises:
-        ArgumentError: If the tally cannot be described in a file (expressions with Python functions), or not
-            suppressed; if the file cannot be written.
+        ArgumentError: If the tally cannot be described in a file (expressions with Python functions) or cannot be
+            suppressed, or if the file cannot be written.
     """
     check_threads()
     if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"save_state() writes what `tally` has counted, or the `state` of an accumulator, not {in_short(tally)}."
+        msg = f"save_state() takes the result of `tally` or the `state` of an accumulator, not {in_short(tally)}."
         raise ArgumentError(msg)
     if tally.design is not None:
-        msg = "save_state() writes no designs of surveys yet: count the data again where they are read."
+        msg = "save_state() does not support survey designs yet; save a tally without `design=`."
         raise ArgumentError(msg)
     if suppress_below is not None:
         tally = _suppressed(tally, suppress_below)
@@ -306,14 +305,14 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
 
 
 def _suppressed(tally: Tally, fewest: int) -> Tally:
-    """The tally without groups that have small counts, and without the groups that would give these away."""
+    """The tally without groups that have small counts, and without groups from which these could be derived."""
     import numpy as np
 
     whole("suppress_below", fewest, 1)
     if tally.needs.anything:
         msg = (
-            "Only counts of labels can be suppressed; this tally holds sums or rows of scores or numbers. Count "
-            "metrics of labels in a set of their own, and save that."
+            "Only counts of labels can be suppressed, but this tally holds sums or rows of scores or numbers. Count "
+            "metrics of labels in a separate set, and save that."
         )
         raise ArgumentError(msg)
     keys = [name for name in tally.counted_by if name not in LABELS]
@@ -341,7 +340,7 @@ def _margin(groups: pl.DataFrame, keys: list[str], key: str) -> Any:
 
 
 def _hide_complements(hidden: Any, counts: Any, margins: list[Any], fewest: int) -> None:
-    """Hide groups until those hidden in any margin are several, and have no small count together."""
+    """Hide groups until every margin with hidden groups has several of them, with no small joint count."""
     import numpy as np
 
     before = -1
@@ -359,7 +358,7 @@ def _hide_complements(hidden: Any, counts: Any, margins: list[Any], fewest: int)
 
 
 def _are_small(counts: Any, fewest: int) -> Any:
-    """A mask of the counts that can identify people; a count of 0 does not."""
+    """Mask of the counts that can identify people; a count of 0 cannot."""
     return (counts > 0) & (counts < fewest)
 
 
@@ -368,35 +367,36 @@ def load_state(path: str | Path, like: Tally) -> Tally:
 
     Args:
         path: The file.
-        like: A tally of the same metrics and columns, of any rows: `metrics.tally(frame.head(0), …)`. It says what the
-            file must have been counted for, because a file cannot hold formulas.
+        like: A tally of the same metrics and columns on any rows, such as `metrics.tally(frame.head(0), …)`. It defines
+            the expected count, because a file cannot hold formulas.
 
     Raises:
-        ArgumentError: If the file was not written by `save_state`, is damaged, or was counted for something else. The
-            digest detects damage, not forgery: load files of people whom you trust.
+        ArgumentError: If the file was not written by `save_state`, is damaged, or has another definition of the count.
+            The digest detects damage, not forgery: load only files from trusted sources.
     """
     check_threads()
     if not isinstance(like, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = (
-            f"load_state() needs a tally of what was counted, `metrics.tally(frame.head(0), …)`, not {in_short(like)}."
+            "load_state() needs a tally of the same metrics, such as `metrics.tally(frame.head(0), …)`, not "
+            f"{in_short(like)}."
         )
         raise ArgumentError(msg)
     with _reading(path):
         parquet = _unsealed(Path(path).read_bytes())
     if parquet is None:
-        msg = f"{_shown(path)} is no state that `save_state` wrote, or it is damaged."
+        msg = f"{_shown(path)} was not written by `save_state`, or is damaged."
         raise ArgumentError(msg)
     with _reading(path):
         description = _description(pl.read_parquet_metadata(io.BytesIO(parquet)).get(_KEY))
     if description.get("format") != _FORMAT:
-        msg = f"{_shown(path)} is no state: `save_state` writes them."
+        msg = f"{_shown(path)} was not written by `save_state`."
         raise ArgumentError(msg)
     if description.get("version") != _VERSION:
-        msg = f"{_shown(path)} is of version {description.get('version')!r}; this release reads version {_VERSION}."
+        msg = f"{_shown(path)} has version {description.get('version')!r}; this release reads version {_VERSION}."
         raise ArgumentError(msg)
     for name, value in _described(like).items():
         if description.get(name) != value:
-            msg = f"{_shown(path)} was counted for other {name}: {description.get(name)!r}, not {in_short(value)}."
+            msg = f"{_shown(path)} was counted with different {name}: {description.get(name)!r}, not {in_short(value)}."
             raise ArgumentError(msg)
     with _reading(path):
         loaded = _loaded(pl.read_parquet(io.BytesIO(parquet)), like)
@@ -415,16 +415,16 @@ def _loaded(frame: pl.DataFrame, like: Tally) -> Tally:
         raise ArgumentError(msg)
     is_row = frame[_IS_ROW]
     if is_row.null_count() or (like.rows is None and is_row.any()):
-        msg = "it holds rows where there are none."
+        msg = "it holds rows, which are not expected."
         raise ArgumentError(msg)
     kept = None if like.rows is None else frame.filter(is_row).select(rows)
     return replace(like, cells=frame.filter(~is_row).select(cells), rows=kept)
 
 
 def sealed(parquet: bytes) -> bytes:
-    """A parquet file with a digest of it before its footer, where other readers of parquet pass over it.
+    """A parquet file with a digest before its footer, where other parquet readers ignore it.
 
-    A damaged file can end the process that parses it. The digest is checked before: it detects damage, not forgery.
+    A damaged file can crash the process that parses it, so the digest is checked first. It detects damage, not forgery.
     """
     footer = _footer(parquet)
     return parquet[:footer] + _SEAL + hashlib.sha256(parquet).digest() + parquet[footer:]
@@ -445,7 +445,7 @@ def _footer(content: bytes) -> int:
 
 @contextmanager
 def _reading(path: object) -> Generator[None]:
-    """Report any error as one of the file, which may hold anything."""
+    """Report any error as an error of the file, which may hold anything."""
     try:
         yield
     except (Exception, pl.exceptions.PanicException) as error:
@@ -464,10 +464,10 @@ def _description(text: str | None) -> dict[str, Any]:
 
 
 def _described(tally: Tally) -> dict[str, Any]:
-    """The columns and statistics that a tally was counted for, as text that is the same in every process."""
+    """The columns and statistics of a tally, as text that is the same in every process."""
     for term in tally.needs.terms:
         if term.alias and term.fingerprint is None:
-            msg = f"The statistic {term.name!r} holds a Python function, which a file cannot tell from others."
+            msg = f"The statistic {term.name!r} calls a Python function, which a file cannot identify."
             raise ArgumentError(msg)
     cut, scores = tally.cut, tally.scores
     columns = {"truth": tally.truth, "estimate": tally.estimate, "weights": tally.weights}

@@ -178,7 +178,7 @@ def test_calls_that_do_not_fit_say_what_to_write(loans: pl.DataFrame) -> None:
         tdf.audit("nyc_ll144", loans, "repaid", by="sex")
     with pytest.raises(tdf.ArgumentError, match="name at least one feature as `by`"):
         tdf.audit("nyc_ll144", loans, estimate="approved", by=[])
-    with pytest.raises(tdf.ArgumentError, match=r"audit\(\) takes no `interval`"):
+    with pytest.raises(tdf.ArgumentError, match=r"audit\(\) does not accept `interval`"):
         tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", interval="auto")
     with pytest.raises(tdf.ArgumentError, match=r"takes the name of an audit first"):
         tdf.audit(loans, "nyc_ll144", by="sex")  # pyright: ignore[reportArgumentType] - a slip
@@ -250,7 +250,7 @@ def test_medians_of_weighted_rows_are_refused() -> None:
     data = lending(200).with_columns(often=2)
     for option in ("case_weights", "frequency_weights"):
         weighted: dict[str, Any] = {option: "often"}
-        with pytest.raises(tdf.ArgumentError, match=f"takes no `{option}`"):
+        with pytest.raises(tdf.ArgumentError, match=f"does not accept `{option}`"):
             tdf.audit("nyc_ll144", data, probs="score", by="sex", **weighted)
 
 
@@ -312,8 +312,8 @@ def test_features_may_be_expressions_and_are_listed_once(name: str, loans: pl.Da
         ({"min_n": -1}, r"audit\(\): `min_n` is a whole number, 0 or more"),
         ({"unknown_values": 5}, "`unknown_values` is a list of values, not 5"),
         ({"unknown_values": "male"}, "`unknown_values` is a list of values, not 'male'"),
-        ({"to": "male"}, "takes no `to`"),
-        ({"within": "race"}, "takes no `within`"),
+        ({"to": "male"}, "does not accept `to`"),
+        ({"within": "race"}, "does not accept `within`"),
     ],
 )
 def test_arguments_of_audits_are_checked(options: dict[str, Any], message: str, loans: pl.DataFrame) -> None:
@@ -333,7 +333,7 @@ def test_events_that_do_not_occur_are_refused(name: str, loans: pl.DataFrame) ->
 def test_tables_refuse_options_that_they_would_not_heed(option: str, table: str, columns: dict[str, Any]) -> None:
     loans = lending(200).with_columns(often=2)
     call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "by": "sex", "to": "male", option: "often"}
-    with pytest.raises(tdf.ArgumentError, match=f"the table '{table}' takes no `{option}`"):
+    with pytest.raises(tdf.ArgumentError, match=f"the table '{table}' does not accept `{option}`"):
         tdf.audit("lending_adverse_impact", loans, **call, **columns)
 
 

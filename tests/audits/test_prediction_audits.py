@@ -169,8 +169,8 @@ def test_treating_all_counts_the_rows_that_the_model_counts() -> None:
 @pytest.mark.parametrize(
     ("threshold", "message"),
     [
-        ([], r"`threshold` lists each value once, not nothing"),
-        ([0.1, 0.1], r"`threshold` lists each value once"),
+        ([], r"`threshold` must not repeat a value: nothing"),
+        ([0.1, 0.1], r"`threshold` must not repeat a value"),
         ([0.1, 0.0], r"`threshold`: .* between 0 and 1, not at 0"),
         (1.0, r"`threshold`: .* between 0 and 1, not at 1"),
         (1.5, r"`threshold`: .* between 0 and 1, not at 1.5"),

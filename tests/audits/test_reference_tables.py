@@ -353,9 +353,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "the best mean": (lambda: compare(tf.mean_prediction, by="sex", to="best"), "neither good nor bad"),
     "an unknown feature": (lambda: compare(tf.accuracy, by="sex", to={"race": "a"}), "is not compared"),
     "a function": (lambda: compare(tf.accuracy, by="sex", to=max), "is a group"),
-    "an unknown group": (lambda: table(tf.selection_rate, by="sex", to="mm"), "is no group"),
+    "an unknown group": (lambda: table(tf.selection_rate, by="sex", to="mm"), "is not a group"),
     "an option of its own": (
-        lambda: compare(tf.accuracy, by="sex")(LOANS, **CALL, interval="auto"), "takes no `interval`"
+        lambda: compare(tf.accuracy, by="sex")(LOANS, **CALL, interval="auto"), "does not accept `interval`"
     ),
     "unknown values of groups": (
         lambda: compare(tf.accuracy, by="sex", unknown="group", unknown_values=["x"]), "unknown_values"

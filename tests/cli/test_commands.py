@@ -115,7 +115,7 @@ def test_column_name_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--output", "result.docx"], "kind of output '.docx'"),
         (["--by", "rase"], "Did you mean 'race'?"),
         (["--pos-label", "YES"], "Did you mean 'yes'?"),
-        (["--threshold", "0.5"], "`--threshold` needs the column of scores: `--probs`."),
+        (["--threshold", "0.5"], "`--threshold` needs a column of scores; add `--probs`."),
     ],
     ids=["no-file", "no-reader", "no-writer", "no-column", "no-label", "no-scores"],
 )
@@ -532,8 +532,8 @@ def test_bad_flags_are_rejected_before_counting(
             "`--fail-if`: 'disparate_impact(race)<80': disparate_impact lies between 0 and 1: 80 percent is "
             "'disparate_impact(race) < 0.8'"
         ),
-        ("--output", table, "--output-groups", table): "files of their own",
-        ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
+        ("--output", table, "--output-groups", table): "different files",
+        ("--output", str(tmp_path / "nowhere" / "x.csv")): "does not exist",
         ("--fail-if", "demographic_parity(race) > 0.1", "--confidence", "95"): "`--confidence` is a number between 0.5",
         ("--fail-if", "demographic_parity(race) > 0.1", "--confidence", "0"): "`--confidence` is a number between 0.5",
         ("--confidence", "0.9"): "there are none without it; that of intervals is `--conf-level`",

@@ -108,7 +108,7 @@ def test_markdown_is_added_to_the_summary_of_a_job(
     [
         (["--json", "-", "--markdown", "-"], "`--markdown` and `--json` cannot both be printed"),
         (["--output", "-"], "`--output` is written to a file; documents that can be printed are"),
-        (["--json", "audit.txt"], "`--json` is written to a file whose name ends in .json"),
+        (["--json", "audit.txt"], "`--json` needs a file name that ends in .json"),
     ],
 )
 def test_wrong_places_of_documents_are_refused(

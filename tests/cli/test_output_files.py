@@ -24,8 +24,8 @@ def test_bad_output_paths_and_conditions_are_rejected(tmp_path: Path, capsys: py
     assert main([*call, "--fail-if", "demographic_parity(a:b) > 9e-1"]) == 0
     capsys.readouterr()
     odd = {
-        ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
-        ("--html", str(tmp_path / "x.md")): "is written to a file whose name ends in .html",
+        ("--output", str(tmp_path / "nowhere" / "x.csv")): "does not exist",
+        ("--html", str(tmp_path / "x.md")): "needs a file name that ends in .html",
         ("--fail-if", "demographic_parity(race) >= 1"): "with < or > and a number",
     }
     for arguments, expected in odd.items():
@@ -87,7 +87,7 @@ def test_two_outputs_to_one_file_are_rejected(tmp_path: Path, capsys: pytest.Cap
     file = written(lending(60), tmp_path)
     code, _, err = called(capsys, "audit", file, *ARGUMENTS, "--output", str(one), "--output-groups", str(other))
     assert code == 2
-    assert "files of their own" in err
+    assert "different files" in err
     assert one.read_text() == "before"
 
 
@@ -189,9 +189,9 @@ def test_a_column_of_the_files_is_not_replaced_by_a_folder(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (["a.csv", "b.parquet"], "Files of several kinds cannot be read as one: '.csv', '.parquet'"),
+        (["a.csv", "b.parquet"], "Files of different types cannot be read together: '.csv', '.parquet'"),
         (["year=1/a.csv", "b.csv"], "All files need the same partition columns"),
-        (["notes.txt"], "holds no file that can be read"),
+        (["notes.txt"], "has no readable files"),
     ],
 )
 def test_folders_that_are_no_table_are_refused(

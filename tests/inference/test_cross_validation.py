@@ -83,9 +83,9 @@ def test_compare_resamples_pairs_resamples(loans: pl.DataFrame) -> None:
 
 def test_bad_results_raise(loans: pl.DataFrame) -> None:
     result = FAIR(loans, "truth", "estimate", group_by="fold")
-    with pytest.raises(tf.ArgumentError, match="not of the same metrics and resamples"):
+    with pytest.raises(tf.ArgumentError, match="have no metrics and resamples in common"):
         compare_resamples(result, result.filter(fold=1))
-    with pytest.raises(tf.ColumnError, match="is no result of metrics"):
+    with pytest.raises(tf.ColumnError, match="is not a result of metrics"):
         summarize(loans)
     with pytest.raises(tf.ArgumentError, match="no outer groups"):
         summarize(FAIR(loans, "truth", "estimate"))
@@ -94,9 +94,9 @@ def test_bad_results_raise(loans: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match="have a column 'fold'"):
         resamples([(1, loans)])
     odd: Any = [loans]
-    with pytest.raises(tf.ArgumentError, match="`parts` are pairs"):
+    with pytest.raises(tf.ArgumentError, match="`parts` must be pairs"):
         resamples(odd)
-    with pytest.raises(tf.ArgumentError, match="no resamples"):
+    with pytest.raises(tf.ArgumentError, match="`parts` is empty"):
         resamples([])
 
 
@@ -138,11 +138,11 @@ ODD: dict[str, tuple[Callable[[], object], str]] = {
     "a place before the first": (lambda: resamples([(None, [-1])], GOOD), "numbers from 0 to 1"),
     "half a place": (lambda: resamples([(None, [0.5])], GOOD), "numbers from 0 to 1"),
     "texts as places": (lambda: resamples([(None, ["a", "b"])], GOOD), "numbers from 0 to 1"),
-    "a name twice": (lambda: resamples([(1, GOOD), (1, GOOD)]), "a name of its own"),
-    "names of two kinds": (lambda: resamples([(1, GOOD), ("1", GOOD)]), "a name of its own"),
-    "a name that is none": (lambda: resamples([((1, 2), GOOD)]), "a name of its own"),
+    "a name twice": (lambda: resamples([(1, GOOD), (1, GOOD)]), "need distinct names"),
+    "names of two kinds": (lambda: resamples([(1, GOOD), ("1", GOOD)]), "need distinct names"),
+    "a name that is none": (lambda: resamples([((1, 2), GOOD)]), "need distinct names"),
     "another column": (
-        lambda: resamples([(1, GOOD), (2, GOOD.rename({"g": "h"}))]), "do not have the same columns: 'g', 'h'",
+        lambda: resamples([(1, GOOD), (2, GOOD.rename({"g": "h"}))]), "have different columns: 'g', 'h'",
     ),
     "another kind": (
         lambda: resamples([(1, GOOD), (2, GOOD.with_columns(y=pl.lit("1")))]), "The column 'y' is Int64",
@@ -161,13 +161,15 @@ ODD: dict[str, tuple[Callable[[], object], str]] = {
         ),
         "The column 'fold' is Int64 and Float64 in different parts",
     ),
-    "a grouped frame": (lambda: resamples([(None, [0])], GOOD.group_by("g")), "not grouped yet"),
-    "no pairs": (lambda: resamples(GIVEN["y"]), "`parts` are pairs"),
-    "results put together": (lambda: summarize(pl.concat([RESULT, RESULT])), "some metric of some resample twice"),
+    "a grouped frame": (lambda: resamples([(None, [0])], GOOD.group_by("g")), "does not accept grouped frames"),
+    "no pairs": (lambda: resamples(GIVEN["y"]), "`parts` must be pairs"),
+    "results put together": (lambda: summarize(pl.concat([RESULT, RESULT])), (
+        "several values of the same metric and resample"
+    )),
     "texts as values": (lambda: summarize(RESULT.cast({".estimate": pl.String})), "`.estimate` is String"),
-    "an expression": (lambda: summarize(RESULT, over=GIVEN["y"]), "is no outer group"),
+    "an expression": (lambda: summarize(RESULT, over=GIVEN["y"]), "is not an outer group"),
     "other kinds of folds": (
-        lambda: compare_resamples(RESULT, RESULT.cast({"fold": pl.String})), "not of the same metrics",
+        lambda: compare_resamples(RESULT, RESULT.cast({"fold": pl.String})), "have no metrics and resamples in common",
     ),
 }  # fmt: skip
 

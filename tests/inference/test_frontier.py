@@ -273,20 +273,20 @@ def test_missing_numbers_count_as_missing_predictions() -> None:
 
 CALLS: list[tuple[dict[str, Any], str]] = [
     ({"models": ["nope"]}, "nope"),
-    ({"models": "one"}, "`models` is a list of columns"),
-    ({"models": ["one"]}, "beside that of the baseline"),
+    ({"models": "one"}, "`models` must be a list of columns"),
+    ({"models": ["one"]}, "other than the baseline"),
     ({"models": ["one", "one"]}, "'one' is given more than once"),
     ({"models": ["other", "other"]}, "'other' is given more than once"),
-    ({"models": ["other", (1 - pl.col("other")).alias("one")]}, "called 'one' like the baseline"),
+    ({"models": ["other", (1 - pl.col("other")).alias("one")]}, "the same name as the baseline, 'one'"),
     ({"models": ["y"]}, "`models`: 'y' is the truth"),
     ({"models": ["other", pl.col("y").alias("oracle")]}, "`models`: 'oracle' is the truth"),
     ({"models": ["other"], "baseline": "y"}, "`baseline`: 'y' is the truth"),
-    ({"models": ["g"]}, "`models`: 'g' is what groups are made of"),
-    ({"models": ["other"], "baseline": pl.col("g").alias("G")}, "`baseline`: 'G' is what groups are made of"),
+    ({"models": ["g"]}, "`models`: 'g' defines the groups"),
+    ({"models": ["other"], "baseline": pl.col("g").alias("G")}, "`baseline`: 'G' defines the groups"),
     ({"models": ["other"], "baseline": "nope"}, "`baseline`: there is no column 'nope'"),
-    ({"models": ["empty"]}, "2 lack the prediction of 'empty'"),
+    ({"models": ["empty"]}, "have no prediction in 'empty'"),
     ({"models": ["other"], "truth": "empty"}, "no row has a truth"),
-    ({"models": ["text"]}, "which is none of"),
+    ({"models": ["text"]}, "which is not among the labels"),
     ({"models": ["other"], "times": 5}, "unexpected argument|times"),
 ]
 

@@ -362,44 +362,42 @@ def test_monitor_answers_in_the_frame_of_the_data(engine: Any) -> None:
 
 def test_what_is_no_mean_over_rows_is_refused() -> None:
     assert message(lambda: monitor(tf.f_meas, above=0.8)) == snapshot(
-        "monitor(): f_meas is no mean over rows, of which sums could be followed. Monitor the rates or errors"
-        " that it is made of, such as sens and precision in place of f_meas, or mse in place of rmse; or look"
-        " once, at a number of rows chosen beforehand, with `check`."
+        "monitor(): f_meas is not a mean over rows. Monitor the rates or errors behind it, such as sens and "
+        "precision instead of f_meas, or mse instead of rmse; or look once, at a number of rows fixed in advance, "
+        "with `check`."
     )
     assert message(lambda: monitor(tf.roc_auc.difference("g"), below=0.1)) == snapshot(
-        "monitor(): roc_auc is no mean over rows, of which sums could be followed. Monitor the rates or "
-        "errors that it is made of, such as sens and precision in place of f_meas, or mse in place of rmse; "
-        "or look once, at a number of rows chosen beforehand, with `check`."
+        "monitor(): roc_auc is not a mean over rows. Monitor the rates or errors behind it, such as sens and "
+        "precision instead of f_meas, or mse instead of rmse; or look once, at a number of rows fixed in advance, "
+        "with `check`."
     )
     assert message(lambda: monitor(tf.rmse, below=1, bounds=(0, 10))) == snapshot(
-        "monitor(): rmse is no mean over rows, of which sums could be followed. Monitor the rates or errors "
-        "that it is made of, such as sens and precision in place of f_meas, or mse in place of rmse; or look "
-        "once, at a number of rows chosen beforehand, with `check`."
+        "monitor(): rmse is not a mean over rows. Monitor the rates or errors behind it, such as sens and precision "
+        "instead of f_meas, or mse instead of rmse; or look once, at a number of rows fixed in advance, with `check`."
     )
     assert message(lambda: monitor(tf.mae, below=1)) == snapshot(
-        "monitor(): nobody knows how large mae of a single row can be; give the ends between which it lies, "
-        "such as `bounds=(0, 100)`."
+        "monitor(): the range of mae for a single row is unknown; give its bounds, such as `bounds=(0, 100)`."
     )
     assert message(lambda: monitor(tf.msd, below=1, bounds=(-1, 1))) == snapshot(
-        "monitor(): msd has a best value in between; monitor a metric that is good on one side."
+        "monitor(): the best value of msd is inside its range; monitor a metric to maximize or minimize."
     )
     own = tf.new_numeric_metric(
         lambda miss, instances: (miss, instances), "own",
         statistics={"miss": lambda truth, estimate: (truth - estimate).abs()},
     )  # fmt: skip
-    assert "give the ends" in message(lambda: monitor(own, below=0.1))
+    assert "give its bounds" in message(lambda: monitor(own, below=0.1))
     squared = tf.new_numeric_metric(
         lambda miss, instances: (miss**2, instances), "squared",
         statistics={"miss": lambda truth, estimate: (truth - estimate).abs()},
     )  # fmt: skip
-    assert "is no mean over rows" in message(lambda: monitor(squared, below=0.1, bounds=(0, 1)))
+    assert "is not a mean over rows" in message(lambda: monitor(squared, below=0.1, bounds=(0, 1)))
 
 
 def test_comparisons_without_a_confidence_sequence_are_refused() -> None:
     assert message(lambda: monitor(tf.accuracy.difference("g", to="overall"), below=0.1)) == snapshot(
-        "monitor(): accuracy_difference compares with 'overall', which changes as rows come; take differences"
-        ' or ratios of one metric, or the worst of several, as a range, to a group, or `to="rest"`; '
-        "`group_minimum` or `group_maximum`; or the metric itself."
+        "monitor(): accuracy_difference uses the reference 'overall', which changes as rows arrive, which is not "
+        "supported. Use the metric itself, `group_minimum`, `group_maximum`, or differences or ratios of one metric "
+        '(or the worst of several): as a range, to a group, or `to="rest"`.'
     )
     for metric in (
         tf.new_groupwise_metric(tf.accuracy, "f", tf.standard_deviation())("g"),
@@ -407,27 +405,27 @@ def test_comparisons_without_a_confidence_sequence_are_refused() -> None:
         tf.new_groupwise_metric(tf.accuracy, "f", tf.difference(to="majority"))("g"),
         tf.equalized_odds("g", aggregate=tf.difference(across="mean")),
     ):
-        assert "take differences or ratios" in message(lambda metric=metric: monitor(metric, below=0.1))
+        assert "differences or ratios of one metric" in message(lambda metric=metric: monitor(metric, below=0.1))
     factory: Any = tf.demographic_parity
     assert "did you mean" in message(lambda: monitor(factory, below=0.1))
 
 
 def test_bad_arguments_of_a_monitor_are_refused() -> None:
     assert message(lambda: monitor(PARITY)) == snapshot(
-        "monitor() needs one limit, a number: `below=` of differences, or `above=` of ratios."
+        "monitor() needs one limit, a number: `below=` for differences, or `above=` for ratios."
     )
     assert message(lambda: monitor(PARITY, below=5)) == snapshot(
         "monitor(): no verdict depends on the limit `below=5`, because demographic_parity lies between 0 and "
         "1: 5 percent is `below=0.05`."
     )
     assert message(lambda: monitor(PARITY, above=0.8)) == snapshot(
-        "demographic_parity should be small, so its limit is one to be below: `below=`."
+        "demographic_parity should be small, so give its limit as `below=`."
     )
     assert message(lambda: monitor(tf.mae, below=20, bounds=(0, 10))) == snapshot(
-        "monitor(): the limit 20 of mae is not between 0 and 10, as its values are."
+        "monitor(): the limit 20 is outside the range of mae, 0 to 10."
     )
     assert message(lambda: monitor(tf.mae, below=2, bounds=(10, 0))) == snapshot(
-        "`bounds` are two numbers, the smaller one first, not (10, 0)."
+        "`bounds` must be two numbers, the smaller one first, not (10, 0)."
     )
     assert message(lambda: monitor(PARITY, below=0.1, groups=1)) == snapshot(
         "`groups` is a whole number, 2 or more, not 1."
@@ -436,63 +434,63 @@ def test_bad_arguments_of_a_monitor_are_refused() -> None:
         "`confidence` is a number between 0 and 1, not 1."
     )
     assert message(lambda: monitor(PARITY, below=0.1, period="")) == snapshot(
-        "monitor(): `period` is the name of a column, not ''."
+        "monitor(): `period` must be the name of a column, not ''."
     )
     assert message(lambda: monitor(PARITY, below=0.1, bounds=(0, 1))) == snapshot(
-        "monitor(): shares of rows lie between 0 and 1, so that `bounds` mean nothing; leave them out."
+        "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
     )
 
 
 def test_data_that_a_monitor_cannot_follow_is_refused() -> None:
     watch = monitor(PARITY, below=0.1)
     assert message(lambda: watch(DATA, **CALL, case_weights="score")) == snapshot(
-        "A monitor takes no `case_weights`: it takes rows that count the same."
+        "A monitor does not accept `case_weights`: it needs rows with equal weights."
     )
     assert message(lambda: watch(DATA, **CALL, cluster="site")) == snapshot(
-        "A monitor takes no `cluster`: it takes rows that do not depend on each other."
+        "A monitor does not accept `cluster`: it needs independent rows."
     )
     assert message(lambda: watch(DATA, **CALL, interval="auto")) == snapshot(
-        "A monitor takes no `interval`; its `confidence` is that of `monitor`."
+        "A monitor does not accept `interval`; its `confidence` is that of `monitor`."
     )
     assert message(lambda: watch(DATA, **CALL, top_k=3)) == snapshot(
-        "A monitor takes no `top_k`: it takes rows that do not depend on each other."
+        "A monitor does not accept `top_k`: it needs independent rows."
     )
     assert message(lambda: monitor(PARITY, below=0.1, period="day")(DATA, **CALL)) == snapshot(
         "monitor() needs the periods as outer groups: `group_by='day'`."
     )
     late = DATA.with_columns(day=pl.when(pl.col("day") > 1).then("day"))
     assert message(lambda: monitor(PARITY, below=0.1, period="day")(late, **BY_DAY)) == snapshot(
-        "monitor(): some rows have no 'day', so that nobody knows when they came; leave them out."
+        "monitor(): some rows have no value of 'day'; leave them out."
     )
     assert message(lambda: monitor(PARITY, below=0.1, groups=2)(DATA, **CALL)) == snapshot(
-        "monitor(): demographic_parity by g has 3 groups so far, more than `groups=2`: make the monitor for "
-        "as many groups as there may ever be."
+        "monitor(): demographic_parity by g has 3 groups so far, more than `groups=2`; give the largest number of "
+        "groups that may ever occur."
     )
     assert message(lambda: monitor(tf.mae, below=2, bounds=(0, 5))(DATA, "amount", "guess")) == snapshot(
-        "monitor(): mae has a mean of 17.0156 in some group, so that values lie outside of `bounds=(0, 5)`: "
-        "give the ends between which the value of every row must lie."
+        "monitor(): mae has a mean of 17.0156 in some group, so some values lie outside `bounds=(0, 5)`; give bounds "
+        "that hold for the value of every row."
     )
     assert message(lambda: watch(DATA.with_columns(p=pl.Series(list("xyz") * 300)), **CALL)) == snapshot(
-        "monitor(): demographic_parity averages detection_prevalence over labels; read one of them, `pos_label=`."
+        "monitor(): demographic_parity averages detection_prevalence over labels; select one label with `pos_label=`."
     )
 
 
 def test_tallies_that_a_monitor_cannot_follow_are_refused(tmp_path: Path) -> None:
     watch = monitor(PARITY, below=0.1)
     assert message(lambda: watch.compute(PARITY.tally(DATA, **CALL, case_weights="score"))) == snapshot(
-        "monitor(): the tally was counted with case weights; a monitor takes rows that count the same."
+        "monitor(): the tally was counted with case weights, but a monitor needs rows with equal weights."
     )
     assert message(lambda: watch.compute(PARITY.tally(DATA, **CALL, cluster="site"))) == snapshot(
-        "monitor(): the tally was counted by clusters; a monitor takes rows that do not depend on each other."
+        "monitor(): the tally was counted by clusters, but a monitor needs independent rows."
     )
     assert message(lambda: watch.compute(PARITY.tally(DATA, probs="score", top_k=9))) == snapshot(
-        "monitor(): the tally selects by `top_k`, so that rows depend on each other; give a `threshold`."
+        "monitor(): the tally selects rows with `top_k`, so rows are not independent; use `threshold` instead."
     )
     assert message(lambda: watch.compute(PARITY.tally(DATA, probs="score", threshold=[0.1, 0.2]))) == snapshot(
-        "monitor(): the tally has a list of thresholds; a monitor is about one selection."
+        "monitor(): the tally has a list of thresholds; a monitor accepts one threshold."
     )
     tf.save_state(PARITY.tally(DATA.head(20), **CALL), tmp_path / "few.parquet", suppress_below=3)
     few = tf.load_state(tmp_path / "few.parquet", PARITY.tally(DATA.head(0), **CALL))
     assert message(lambda: watch.compute(few)) == snapshot(
-        "monitor(): the tally has suppressed groups, of which nothing is known; take one of all cells."
+        "monitor(): the tally has suppressed groups, whose values are unknown; use a tally of all cells."
     )

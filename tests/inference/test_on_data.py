@@ -43,7 +43,7 @@ def test_every_option_of_a_call_is_shown_or_refused(subject: str) -> None:
             continue
         with pytest.raises(tf.ArgumentError) as error:
             callables[subject](people, estimate="hired", **{option: "race"})
-        assert str(error.value).startswith(f"{subject} takes no `{option}`")
+        assert str(error.value).startswith(f"{subject} does not accept `{option}`")
 
 
 @pytest.mark.parametrize("subject", callables)

@@ -321,12 +321,12 @@ def test_values_with_few_rows_are_warned_of_and_have_wide_limits() -> None:
     random = np.random.default_rng(0)
     alone = pl.DataFrame({"p_a": random.random(100), "e": random.integers(0, 2, 100)})
     alone = alone.with_columns(p_b=1 - pl.col("p_a"))
-    with pytest.warns(tf.ProxyWarning, match="The 100 rows have 100 values of the probabilities, so that few rows"):
+    with pytest.warns(tf.ProxyWarning, match="The 100 rows have 100 values of the probabilities, so few rows"):
         table = probabilistic_groups(tf.selection_rate, {"a": "p_a", "b": "p_b"})(alone, estimate="e")
     # of single rows the bounds see nothing but their outcome, and limits know that this is nothing
     assert table[".lower_bound"].to_list() == pytest.approx(table[".upper_bound"].to_list())
     assert table.select(".lower", ".upper").rows() == [(0.0, 1.0), (0.0, 1.0)]
-    with pytest.warns(tf.ProxyWarning, match="The 100 rows have 100 values of 'id', so that few rows"):
+    with pytest.warns(tf.ProxyWarning, match="The 100 rows have 100 values of 'id', so few rows"):
         probabilistic_groups(tf.selection_rate, {"a": "p_a", "b": "p_b"}, proxy="id")(
             alone.with_columns(id=pl.int_range(pl.len())), estimate="e"
         )
@@ -485,14 +485,17 @@ def test_representation_shows_metric_groups_and_reference() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"p_a": pl.lit(1.5)}, "`groups`: 'p_a' holds values from 1.5 to 1.5, but probabilities are from 0 to 1."),
+        (
+            {"p_a": pl.lit(1.5)},
+            "`groups`: 'p_a' holds values from 1.5 to 1.5, but probabilities must lie between 0 and 1.",
+        ),
         ({"p_a": pl.col("p_a") * 100 + 2}, "divide percent by 100"),
         ({"p_b": -pl.col("p_b") - 0.1}, "`groups`: 'p_b' holds values from -"),
-        ({"p_a": pl.col("p_a") / 2}, "`groups`: the probabilities in 'p_a', 'p_b', 'p_c' add up to"),
+        ({"p_a": pl.col("p_a") / 2}, "`groups`: the row sums of 'p_a', 'p_b', 'p_c' range from"),
         ({"p_a": pl.lit(None, pl.Float64)}, "`groups`: some values of 'p_a' are missing. Leave these rows out"),
         ({"p_a": pl.lit(math.nan)}, "`groups`: some values of 'p_a' are missing."),
         ({"p_c": pl.lit(math.inf)}, "`groups`: 'p_c' holds values from inf to inf"),
-        ({"p_a": pl.col("g")}, "`groups`: 'p_a' is String, and no column of probabilities"),
+        ({"p_a": pl.col("g")}, "`groups`: the column 'p_a' is String, not numeric"),
         ({"p_a": pl.lit([0.5])}, "`by`: the column 'p_a' has dtype List"),
     ],
 )
@@ -518,17 +521,17 @@ def twice(tp: Any, fp: Any, fn: Any) -> Any:
     [
         ((tf.roc_auc, GROUPS), "probabilistic_groups() takes a rate of labels, such as fall_out"),
         ((tf.demographic_parity("g"), GROUPS), "probabilistic_groups() takes a metric, such as fall_out"),
-        ((tf.mcc, GROUPS), "mcc is no share of rows"),
+        ((tf.mcc, GROUPS), "mcc is not a share of rows"),
         (
             (tf.new_class_metric(twice, "twice", range=(0, 1)), GROUPS),
-            "takes a rate in which each row counts once, such as selection_rate or sens, not twice",
+            "takes a rate that is a share of rows, such as selection_rate or sens, not twice",
         ),
-        ((tf.sens, ["p_a", "p_b"]), "`groups` is a mapping from groups to columns of probabilities, such as"),
-        ((tf.sens, {"a": "p_a"}), "`groups` names two groups or more, not 'a'"),
-        ((tf.sens, {}), "`groups` names two groups or more, not nothing"),
-        ((tf.sens, {"a": "p_a", "b": "p_a"}), "`groups`: 'p_a' is the column of several groups"),
-        ((tf.sens, {"rest": "p_a", "b": "p_b"}), "`groups`: 'rest' is a reference, `to='rest'`"),
-        ((tf.sens, {1: "p_a", 2: "p_b"}), "`groups` is a text of Unicode characters, not 1"),
+        ((tf.sens, ["p_a", "p_b"]), "`groups` must map groups to columns of probabilities, such as"),
+        ((tf.sens, {"a": "p_a"}), "`groups` must have two or more groups, not only 'a'"),
+        ((tf.sens, {}), "`groups` must have two or more groups, not only nothing"),
+        ((tf.sens, {"a": "p_a", "b": "p_a"}), "`groups`: 'p_a' is used for several groups"),
+        ((tf.sens, {"rest": "p_a", "b": "p_b"}), "`groups`: 'rest' is reserved for the reference `to='rest'`"),
+        ((tf.sens, {1: "p_a", 2: "p_b"}), "`groups` is a text of valid Unicode characters, not 1"),
     ],
 )
 def test_arguments_that_do_not_fit_raise(arguments: tuple[Any, Any], words: str) -> None:
@@ -545,7 +548,7 @@ def test_references_and_options_that_do_not_exist_raise() -> None:
     call, data = probabilistic_groups(tf.sens, GROUPS), people(50, 1)
     with pytest.raises(tf.ArgumentError, match="Unknown argument 'interval'"):
         call(data, "y", "e", interval="auto")  # pyright: ignore[reportCallIssue] - on purpose
-    with pytest.raises(tf.ArgumentError, match="looks at one selection, not at a list of them: give one threshold"):
+    with pytest.raises(tf.ArgumentError, match="does not accept a list of values for threshold; give one value"):
         call(data, "y", probs="p_a", threshold=[0.1, 0.2])  # pyright: ignore[reportArgumentType] - on purpose
     with pytest.raises(tf.ColumnError, match="`groups`: there is no column 'p_c'"):
         call(data.drop("p_c"), "y", "e")

@@ -37,11 +37,13 @@ def people(*periods: Any, dtype: Any = None) -> pl.DataFrame:
 @pytest.mark.parametrize("name", TESTS)
 def test_periods_whose_order_as_texts_is_not_that_of_time_are_refused(name: str, periods: tuple[str, ...]) -> None:
     before, after = sorted(periods)[:2]
-    with pytest.raises(tf.ArgumentError, match=r"make 't' a number or a date, as by `pl.col\('t'\).cast\(") as raised:
+    with pytest.raises(
+        tf.ArgumentError, match=r"Convert 't' to a number or a date, for example with `pl.col\('t'\).cast\("
+    ) as raised:
         TESTS[name](people(*periods), estimate="p", group_by="t")
-    assert f"{name}(): periods come in the order of their values, and as text" in str(raised.value)
+    assert f"{name}(): periods are sorted by value, but as text" in str(raised.value)
     if len(periods) == 2:
-        assert f"{before!r} comes before {after!r}" in str(raised.value)
+        assert f"{before!r} sorts before {after!r}" in str(raised.value)
 
 
 @pytest.mark.parametrize("periods", RIGHT)
@@ -52,7 +54,7 @@ def test_periods_whose_order_as_texts_may_be_that_of_time_are_taken(name: str, p
 
 def test_categories_are_texts_and_an_enum_has_an_order() -> None:
     months = ["Jan", "Feb"]
-    with pytest.raises(tf.ArgumentError, match="'Feb' comes before 'Jan'"):
+    with pytest.raises(tf.ArgumentError, match="'Feb' sorts before 'Jan'"):
         TESTS["monitor"](people(*months, dtype=pl.Categorical), estimate="p", group_by="t")
     ordered = people(*months, dtype=pl.Enum(months))
     assert TESTS["monitor"](ordered, estimate="p", group_by="t")[".period"].to_list() == months

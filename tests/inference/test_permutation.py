@@ -398,7 +398,7 @@ def test_p_value_depends_on_neither_other_metrics_nor_row_blocks() -> None:
 def test_bad_options_are_named() -> None:
     parity: Any = tf.demographic_parity("sex")
     cases: list[tuple[str, Any, dict[str, Any]]] = [
-        ("takes no `parts`", {}, {"parts": 3}),
+        ("does not accept `parts`", {}, {"parts": 3}),
         ("`within`: there is no column 'nowhere'", {"within": "nowhere"}, {}),
         ("`within`: the data are grouped by 'fold' already", {"within": "fold"}, {"group_by": "fold"}),
     ]

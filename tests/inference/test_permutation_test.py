@@ -492,7 +492,7 @@ def test_added_tallies_give_the_same_test(test: Any, tmp_path: Path) -> None:
         .equals(test(metric)(loans, "repaid", "approved", pos_label="yes"))
     )
     tf.save_state(one, tmp_path / "state.parquet", suppress_below=10)
-    with pytest.raises(tf.ArgumentError, match="groups that are suppressed"):
+    with pytest.raises(tf.ArgumentError, match="Suppressed groups cannot be tested"):
         test(metric).compute(tf.load_state(tmp_path / "state.parquet", one), pos_label="yes")
 
 
@@ -549,7 +549,7 @@ def test_test_with_threshold() -> None:
     made = people.with_columns(e=(pl.col("score") >= 0.3).cast(pl.Int64))
     test = shuffled_test(tf.equalized_odds("g"))
     assert test(people, "t", probs="score", threshold=0.3).equals(test(made, "t", "e"))
-    with pytest.raises(tf.ArgumentError, match="one selection, not a list"):
+    with pytest.raises(tf.ArgumentError, match="do not accept a list of values"):
         test(people, "t", probs="score", threshold=[0.3, 0.4])
 
 
@@ -681,7 +681,7 @@ def test_no_rows_give_null_p_value(within: str | None, group_by: str | None) -> 
 
 
 def test_class_imbalance_has_no_test() -> None:
-    with pytest.raises(tf.ArgumentError, match="which shuffling does not change"):
+    with pytest.raises(tf.ArgumentError, match="which permutation does not change"):
         inference.disparity_test(tf.class_imbalance("g"))(SMALL)
 
 
@@ -746,10 +746,10 @@ def test_bad_calls_raise_alike_for_data_and_tallies(make: Any, options: dict[str
 def test_compute_rejects_data_and_counting_options() -> None:
     test: Any = inference.disparity_test(tf.demographic_parity("g"))
     data = random_people(40)
-    with pytest.raises(tf.ArgumentError, match="what `tally` has counted"):
+    with pytest.raises(tf.ArgumentError, match="needs the result of `tally`"):
         test.compute(data)
     tally = tf.demographic_parity("g").tally(data, "t", "e")
-    with pytest.raises(tf.ArgumentError, match="'group_by' belongs to counting: give it to `tally`"):
+    with pytest.raises(tf.ArgumentError, match="'group_by' is an option of counting; give it to `tally`"):
         test.compute(tally, group_by="h")
 
 

@@ -233,9 +233,9 @@ ADDITIVE: dict[str, Any] = {
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_additive_pooling_needs_crossed_groups(name: str) -> None:
     make = ADDITIVE[name]
-    with pytest.raises(tf.ArgumentError, match="adds up the effects of several features"):
+    with pytest.raises(tf.ArgumentError, match="needs several features"):
         make(tf.demographic_parity("race"))
-    with pytest.raises(tf.ArgumentError, match="adds up the effects of several features"):
+    with pytest.raises(tf.ArgumentError, match="needs several features"):
         make(tf.demographic_parity(tf.privileged(sex="male", race="White")))
 
 

@@ -170,8 +170,10 @@ def test_smallest_difference_is_null_when_unreachable() -> None:
         (lambda: smallest_difference({"a": 10, "b": 5}, 0.5, power=80), "1, not 80; 80 percent is 0.8"),
         (lambda: smallest_difference({"a": 10, "b": 5}, 40), "`share` is a number from 0 to 1, not 40; 40 percent"),
         (lambda: rows_needed(10, 0.5), "`difference` is a number between 0 and 1, not 10; 10 percent is 0.1"),
-        (lambda: smallest_difference(lending(10)), "has no column '.metric'"),
-        (lambda: rows_needed(0.6, 0.5), "No rate is 0.6 from 0.5"),
+        (lambda: smallest_difference(lending(10)), "column '.metric' is missing"),
+        (lambda: rows_needed(0.6, 0.5), (
+            "`difference`: no rate between 0 and 1 differs from 0.5 by 0.6; give a smaller difference"
+        )),
         (lambda: rows_needed(0.1, 0.5, groups=1), "2 to 10000"),
         (lambda: rows_needed(0.1, 0.5, times=0), "`times` is a whole number, 20 to 10000000, not 0"),
         (lambda: rows_needed(0.1, 0.5, seed=-1), "`seed` is a whole number, 0 or more, not -1"),
@@ -236,7 +238,7 @@ def test_rows_needed_to_pass_are_close_to_the_formula_for_equivalence_of_two_gro
 
 
 def test_rows_needed_of_a_gate_refuses_a_difference_at_the_limit_and_odd_limits() -> None:
-    with pytest.raises(tf.ArgumentError, match=r"which is the limit `below=0\.1` itself"):
+    with pytest.raises(tf.ArgumentError, match=r"equals the limit `below=0\.1`"):
         rows_needed(0.1, 0.5, below=0.1)
     with pytest.raises(tf.ArgumentError, match="needs one limit"):
         rows_needed(0.1, 0.5, below=0.2, above=0.8)

@@ -256,9 +256,9 @@ def test_picture_shows_every_share_and_says_where_none_turns_the_verdict() -> No
 
 
 CALLS: list[tuple[Any, dict[str, Any], str]] = [
-    (tf.accuracy, {"above": 0.5}, "compares no groups"),
+    (tf.accuracy, {"above": 0.5}, "does not compare groups"),
     (tf.auc_parity("g"), {"below": 0.5}, "from counts of labels"),
-    (tf.check(tf.equal_opportunity("g"), below=0.1), {"below": 0.1}, "takes the limit and the confidence of the gate"),
+    (tf.check(tf.equal_opportunity("g"), below=0.1), {"below": 0.1}, "uses the limit and the confidence of the gate"),
     (tf.check(tf.equal_opportunity("g"), below=0.1), {"confidence": 0.9}, "the confidence of the gate"),
     (tf.equal_opportunity("g"), {}, "^verdict_sensitivity.. needs one limit"),
     (

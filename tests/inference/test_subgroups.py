@@ -596,7 +596,7 @@ AUDITS: list[Callable[[Any, Any], Any]] = [inference.subgroup_search, inference.
 )
 def test_audits_reject_other_metrics(audit: Callable[[Any, Any], Any], name: str) -> None:
     with pytest.raises(
-        tf.ArgumentError, match=f"takes a rate of labels, such as fall_out.*; {name} is no share of rows"
+        tf.ArgumentError, match=f"takes a rate of labels, such as fall_out.*; {name} is not a share of rows"
     ):
         audit(getattr(tf, name), ["age"])
 
@@ -610,7 +610,7 @@ def test_audits_reject_other_metrics(audit: Callable[[Any, Any], Any], name: str
     ],
 )  # fmt: skip
 def test_audits_reject_custom_non_rates(audit: Callable[[Any, Any], Any], metric: Any) -> None:
-    with pytest.raises(tf.ArgumentError, match="is no share of rows"):
+    with pytest.raises(tf.ArgumentError, match="is not a share of rows"):
         audit(metric, ["sex"])
 
 
@@ -626,7 +626,7 @@ def test_audits_reject_features_not_in_a_list(audit: Callable[[Any, Any], Any]) 
     for features in ("age", 3, None):
         with pytest.raises(tf.ArgumentError, match="takes a list of features, such as"):
             audit(tf.fall_out, features)
-    with pytest.raises(tf.ArgumentError, match="needs the features that make up subgroups"):
+    with pytest.raises(tf.ArgumentError, match="needs the features that define subgroups"):
         audit(tf.fall_out, [])
 
 
@@ -634,7 +634,7 @@ def test_audits_reject_features_not_in_a_list(audit: Callable[[Any, Any], Any]) 
 def test_audits_reject_bad_feature_columns(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
     with pytest.raises(tf.ColumnError, match="there is no column 'aeg'"):
         audit(tf.fall_out, ["aeg"])(people, "truth", "estimate")
-    with pytest.raises(tf.ArgumentError, match="two columns of the same name"):
+    with pytest.raises(tf.ArgumentError, match="two columns have the same name"):
         audit(tf.fall_out, ["age", "age"])(people, "truth", "estimate")
     with pytest.raises(tf.ColumnError, match="the data are grouped by 'age'"):
         audit(tf.fall_out, ["age"])(people, "truth", "estimate", group_by="age")
@@ -657,7 +657,7 @@ def test_audits_reject_weights(people: pl.DataFrame, audit: Callable[[Any, Any],
 @pytest.mark.parametrize("audit", AUDITS)
 def test_audits_reject_lists_of_thresholds(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
     with pytest.raises(
-        tf.ArgumentError, match="An audit looks at one selection, not at a list of them: give one threshold"
+        tf.ArgumentError, match="A search does not accept a list of values for threshold; give one value"
     ):
         audit(tf.fall_out, ["age"])(people, "truth", probs="score", threshold=[0.3, 0.6])
 
@@ -679,7 +679,7 @@ def test_audits_need_the_columns_of_the_rate(people: pl.DataFrame, audit: Callab
 @pytest.mark.parametrize("audit", AUDITS)
 @pytest.mark.parametrize("own", [".subgroup", ".share", ".metric"])
 def test_audits_reject_reserved_outer_keys(people: pl.DataFrame, audit: Callable[[Any, Any], Any], own: str) -> None:
-    with pytest.raises(tf.ColumnError, match=f"results have a column '{own}' of their own"):
+    with pytest.raises(tf.ColumnError, match=f"'{own}' is a reserved column of results"):
         audit(tf.fall_out, ["age"])(people.rename({"fold": own}), "truth", "estimate", group_by=own)
 
 

@@ -866,9 +866,9 @@ def test_simultaneous_intervals_of_tallies_and_accumulators() -> None:
 def test_simultaneous_is_for_intervals_of_groups() -> None:
     parity, asked = tf.demographic_parity("race"), {"simultaneous": True}
     untyped: Any = asked
-    with pytest.raises(tf.ArgumentError, match="'simultaneous' is about the values of groups: give it to `by_group`"):
+    with pytest.raises(tf.ArgumentError, match="'simultaneous' applies to the values of groups; give it to `by_group`"):
         parity(LOANS, **CALL, interval="auto", **untyped)
-    with pytest.raises(tf.ArgumentError, match=r'`simultaneous` is about intervals: give `interval="auto"`'):
+    with pytest.raises(tf.ArgumentError, match=r'`simultaneous` needs intervals: add `interval="auto"`'):
         parity.by_group(LOANS, **CALL, **untyped)
 
 

@@ -332,7 +332,7 @@ def test_features_not_a_list_raise() -> None:
     with pytest.raises(tf.ArgumentError, match="takes a list of features"):
         tf.consistency(number)
     for features in ([], ["x", "x"]):
-        with pytest.raises(tf.ArgumentError, match="needs the features that say who is similar, each once"):
+        with pytest.raises(tf.ArgumentError, match="needs a list of distinct features"):
             tf.consistency(features)
 
 
@@ -362,7 +362,7 @@ def test_missing_estimate_raises(people: pl.DataFrame) -> None:
 def test_list_of_selections_raises(people: pl.DataFrame, way: str, cuts: list[float]) -> None:
     options: dict[str, Any] = {way: cuts}
     with pytest.raises(
-        tf.ArgumentError, match=f"consistency is about one selection, not a list of them: give one {way}"
+        tf.ArgumentError, match=f"consistency does not accept a list of values for {way}; give one value"
     ):
         tf.metric_set(tf.accuracy, tf.consistency(["x"]))(people, "truth", probs="x", **options)
 
@@ -371,7 +371,7 @@ def test_adding_tallies_raises(people: pl.DataFrame) -> None:
     metric = tf.consistency(DISCRETE)
     one, other = (metric.tally(part, estimate="estimate") for part in (people[:90], people[90:]))
     with pytest.raises(
-        tf.ArgumentError, match="Neighbours are sought among all rows, so tallies of parts do not add up"
+        tf.ArgumentError, match="Nearest neighbours are searched among all rows, so tallies of parts cannot be added"
     ):
         one + other  # pyright: ignore[reportUnusedExpression] - adding is what raises
     whole = metric.compute(metric.tally(people, estimate="estimate"))
@@ -394,5 +394,5 @@ def test_feature_scale_does_not_change_neighbors(people: pl.DataFrame, scale: fl
 
 def test_distances_beyond_floats_raise() -> None:
     data = pl.DataFrame({"x": [0.0, 1.0, 10.0, 12.0, 1e200], "estimate": [1, 0, 1, 0, 1]})
-    with pytest.raises(tf.ColumnError, match="too far for distances"):
+    with pytest.raises(tf.ColumnError, match="too much to compute distances"):
         tf.consistency(["x"], n_neighbors=2)(data, estimate="estimate")

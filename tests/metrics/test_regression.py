@@ -520,11 +520,11 @@ LAST_DIGITS = {
 def test_integers_beyond_2_to_53_raise(name: str) -> None:
     data = pl.DataFrame({"y": LAST_DIGITS[name], "p": [1.0, 2.0]})
     for truth, estimate, role in (("y", "p", "truth"), ("p", "y", "estimate")):
-        message = rf"`{role}`: the column 'y' holds numbers as large as .+ whole numbers of 2\*\*53 or more"
+        message = rf"`{role}`: the column 'y' holds numbers as large as .+ whole numbers from 2\*\*53 on"
         with pytest.raises(tf.ColumnError, match=message):
             tf.rmse(data, truth, estimate)
     labelled = data.with_columns(event=pl.Series([0, 1]))
-    with pytest.raises(tf.ColumnError, match=r"`probs`: .+ subtract one number from all of it"):
+    with pytest.raises(tf.ColumnError, match=r"`probs`: .+ subtract the same number from all of it"):
         tf.roc_auc(labelled, "event", probs="y")
     plain = data.with_columns(pl.col("y").cast(pl.Float64))
     assert tf.rmse(plain, "y", "p")[".estimate"].item() > 0
@@ -534,14 +534,14 @@ def test_integers_below_2_to_53_are_exact(engine: Callable[[pl.DataFrame], Any])
     data = pl.DataFrame({"y": [2**53 - 1, 2**53 - 4, 7], "p": [2**53 - 3, 2**53 - 1, 7]})
     result = as_polars(tf.metric_set(tf.rmse, tf.mae)(engine(data), "y", "p"))
     assert result[".estimate"].to_list() == pytest.approx([math.sqrt((4 + 9) / 3), 5 / 3])
-    with pytest.raises(tf.ColumnError, match=r"2\*\*53 or more"):
+    with pytest.raises(tf.ColumnError, match=r"from 2\*\*53 on"):
         tf.rmse(engine(data.with_columns(pl.col("y") + 1)), "y", "p")
 
 
 @pytest.mark.parametrize(("factor", "message"), [
     (1e154, "`truth`: the column 'y' holds numbers as large as 2e\\+154, whose squares cannot be summed"),
     (1e307, "`truth`: the column 'y' holds numbers as large as 2e\\+307, whose squares cannot be summed"),
-    (1e-170, "`estimate`: no number of the column 'p' is larger than 3e-170, and squares of such numbers are zero"),
+    (1e-170, "`estimate`: all numbers in the column 'p' are 3e-170 or smaller, so their squares are rounded to zero"),
 ])  # fmt: skip
 def test_numbers_whose_squares_overflow_raise(factor: float, message: str) -> None:
     data = pl.DataFrame({"y": [1.0, -2.0, 1.5], "p": [-1.0, 1.0, 3.0]}).with_columns(pl.all() * factor)

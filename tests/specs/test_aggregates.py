@@ -182,7 +182,9 @@ def test_unprivileged_side_is_known_only_with_declared_values() -> None:
     data = pl.DataFrame({"estimate": [1, 0, 1], "sex": ["f"] * 3})
     sides = tf.privileged(sex="m")
     gap = tf.demographic_parity(sides)
-    with pytest.warns(tf.UndefinedWarning, match=r"'sex' is never 'm'. Its values: 'f'. If it is right, make the"):
+    with pytest.warns(
+        tf.UndefinedWarning, match=r"'sex' is never 'm'. Its values: 'f'. If the value is correct, make the"
+    ):
         assert gap(data, estimate="estimate")[".estimate"].item() is None
     # "m" may be a slip, so that who is not "m" may be anybody
     assert gap.by_group(data, estimate="estimate").select(".group", ".status").rows() == [("neither", "left_out")]
@@ -190,7 +192,7 @@ def test_unprivileged_side_is_known_only_with_declared_values() -> None:
         result = tf.selection_rate(data, estimate="estimate", group_by=sides)
     assert result["side"].to_list() == ["neither"]
     declared = data.cast({"sex": pl.Enum(["f", "m"])})
-    with pytest.warns(tf.UndefinedWarning, match="nobody is privileged, because its values never occur"):
+    with pytest.warns(tf.UndefinedWarning, match="no rows are privileged, because its values never occur"):
         assert gap(declared, estimate="estimate")[".estimate"].item() is None
     assert gap.by_group(declared, estimate="estimate").select(".group", ".estimate").row(0) == ("unprivileged", 2 / 3)
     assert tf.selection_rate(declared, estimate="estimate", group_by=sides)["side"].to_list() == ["unprivileged"]
@@ -211,11 +213,11 @@ def test_privileged_value_that_never_occurs_gives_null() -> None:
 
 def test_privileged_condition_covering_all_or_no_rows_gives_null(loans: pl.DataFrame) -> None:
     everybody = tf.demographic_parity(tf.privileged(sex=["f", "m"]))
-    with pytest.warns(tf.UndefinedWarning, match="nobody is unprivileged, because there is nobody else"):
+    with pytest.warns(tf.UndefinedWarning, match="no rows are unprivileged, because all rows are on the other side"):
         assert everybody(loans, estimate="estimate")[".estimate"].item() is None
     never = loans.filter(~((pl.col("sex") == "m") & (pl.col("race") == "rare")))
     nobody = tf.demographic_parity(tf.privileged({"sex": "m", "race": "rare"}))
-    with pytest.warns(tf.UndefinedWarning, match="nobody is privileged, because its values never occur together"):
+    with pytest.warns(tf.UndefinedWarning, match="no rows are privileged, because its values never occur together"):
         assert nobody(never, estimate="estimate")[".estimate"].item() is None
     with pytest.raises(tf.UndefinedError, match="never occur together"):
         nobody(never, estimate="estimate", on_undefined="raise")
@@ -472,13 +474,13 @@ def test_custom_aggregates_compare_and_pickle_by_value() -> None:
 ODD_AGGREGATES: list[tuple[Any, dict[str, Any], str]] = [
     (3, {}, "an aggregate is"),
     (tf.difference(), {"equal": 0}, "an aggregate is"),
-    (tf.difference, {}, "lacks its brackets"),
-    (VALUE.max(), {"name": ""}, "a name in words"),
+    (tf.difference, {}, "lacks parentheses"),
+    (VALUE.max(), {"name": ""}, "`name` is a non-empty text"),
     (VALUE.max(), {"equal": "0"}, "`equal` is a finite number"),
     (VALUE.max(), {"equal": math.nan}, "`equal` is a finite number"),
-    (VALUE.max(), {"equal": 2}, "is 2 the smallest number"),
+    (VALUE.max(), {"equal": 2}, "2 may be the smallest or the largest"),
     (VALUE.max(), {"direction": "down"}, "'down'"),
-    (VALUE.max(), {"equal": 1, "direction": "zero"}, "equal groups have 0, not 1"),
+    (VALUE.max(), {"equal": 1, "direction": "zero"}, "requires `equal=0`, not 1"),
 ]
 
 
@@ -490,7 +492,7 @@ def test_new_aggregate_rejects_bad_arguments(function: Any, options: dict[str, A
 
 @pytest.mark.parametrize(("function", "equal"), [(VALUE.min() - VALUE.max(), 0), (VALUE.max() / VALUE.min(), 1)])
 def test_custom_distance_beyond_equality_raises(function: pl.Expr, equal: float) -> None:
-    with pytest.raises(tf.AggregateError, match='has the direction "zero" or "one"'):
+    with pytest.raises(tf.AggregateError, match='use the direction "zero" or "one"'):
         explained(tf.new_aggregate(function, equal=equal))
 
 

@@ -115,7 +115,7 @@ def test_state_with_bins_is_saved_and_loaded(tmp_path: Path) -> None:
     other: dict[str, Any] = call | {"score_bins": 32}
     read = tf.load_state(path, like=fair.tally(data.head(0), **call))
     assert fair.compute(read, pos_label="yes").equals(fair(data, **call, pos_label="yes"))
-    with pytest.raises(tf.ArgumentError, match="was counted for other scores"):
+    with pytest.raises(tf.ArgumentError, match="was counted with different scores"):
         tf.load_state(path, like=fair.tally(data.head(0), **other))
 
 
@@ -154,19 +154,19 @@ def test_aggregates_without_error_bound_report_null() -> None:
         ),
         (
             tf.brier_class, {"score_bins": 8},
-            snapshot("`score_bins` is for metrics of the order of scores, such as roc_auc, with `probs=`; leave it out where there is none."),
+            snapshot("`score_bins` needs a ranking metric, such as roc_auc, and `probs=`; leave it out for other metrics."),
         ),
         (
             tf.expected_calibration_error, {"score_bins": 8},
-            snapshot("expected_calibration_error needs the scores themselves: call it without `score_bins`."),
+            snapshot("expected_calibration_error cannot be computed from binned scores; leave out `score_bins`."),
         ),
         (
             tf.abroca("g"), {"score_bins": 8},
-            snapshot("abroca needs the scores themselves: call it without `score_bins`."),
+            snapshot("abroca cannot be computed from binned scores; leave out `score_bins`."),
         ),
         (
             tf.roc_auc, {"score_bins": 8, "probs": "logit"},
-            snapshot("`score_bins` are bins between 0 and 1, but 'logit' holds values from -2 to 1.5; bring them there in the same order, as `sigmoid(…)` does."),
+            snapshot("`score_bins` needs scores between 0 and 1, but 'logit' holds values from -2 to 1.5; rescale them, for example with `sigmoid(…)`."),
         ),
     ],
 )  # fmt: skip

@@ -276,8 +276,8 @@ TIED = pl.DataFrame(
 )
 
 
-TIE = "rows tie at the cut, and equal scores are decided alike, so"
-SECOND = "asks for 2 rows: there are only 1 rows with a score."
+TIE = "rows are tied at the threshold and equal scores get the same decision, so"
+SECOND = "asks for 2 rows, but only 1 rows have a score."
 
 
 def warnings_of(**options: Any) -> list[str]:
@@ -295,9 +295,14 @@ def warnings_of(**options: Any) -> list[str]:
         ({"top_k": 5}, []),
         (
             {"top_k": 3},
-            ["top_k=3 asks for 3 rows: rows tie at the cut, and equal scores are decided alike, so 4 are selected."],
+            [
+                (
+                    "top_k=3 asks for 3 rows: rows are tied at the threshold and equal scores get the same decision, "
+                    "so 4 are selected."
+                )
+            ],
         ),
-        ({"top_k": 7}, ["top_k=7 asks for 7 rows: there are only 5 rows with a score."]),
+        ({"top_k": 7}, ["top_k=7 asks for 7 rows, but only 5 rows have a score."]),
         (
             {"top_k": 2, "group_by": "fold"},
             [f"top_k=2 (fold=1) asks for 2 rows: {TIE} 3 are selected; top_k=2 (fold=2) {SECOND}"],
@@ -342,7 +347,7 @@ def test_threshold_curve_defaults_to_0_to_1() -> None:
 
 def test_threshold_curve_rejects_thresholds_in_the_call() -> None:
     data = pl.DataFrame({"truth": [1, 0, 1], "score": [0.0, 0.5, 1.0]})
-    with pytest.raises(tf.ArgumentError, match="given when it is made"):
+    with pytest.raises(tf.ArgumentError, match="when creating the curve"):
         tf.threshold_curve(tf.sens, [0.5])(data, "truth", probs="score", threshold=[0.1])
     with pytest.raises(tf.ArgumentError, match="takes a metric or a metric set"):
         tf.threshold_curve(tf.demographic_parity, [0.5])  # pyright: ignore[reportArgumentType] - a factory

@@ -42,7 +42,7 @@ NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
     }
 )
 """The audits of the library by their names."""
-_REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), " of its own")
+_REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), "")
 _UNKNOWN = "unknown"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Content security policy: a browser may show the page, and nothing else."""
@@ -270,10 +270,10 @@ def _named(name: str | NamedAudit) -> NamedAudit:
 def _refuse_unheeded(named: NamedAudit, call: AuditCall) -> None:
     """Refuse arguments that no table of the audit takes."""
     if call.to is not None and not any(table.takes_reference for table in named.tables):
-        msg = f"audit(): {named.name} leaves no reference to the caller, and takes no `to`."
+        msg = f"audit(): {named.name} has a fixed reference and does not accept `to`."
         raise ArgumentError(msg)
     if call.within is not None and not any("within" in table.needs for table in named.tables):
-        msg = f"audit(): {named.name} compares nothing within segments, and takes no `within`."
+        msg = f"audit(): {named.name} has no segments and does not accept `within`."
         raise ArgumentError(msg)
 
 

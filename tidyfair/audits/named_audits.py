@@ -105,7 +105,7 @@ class AuditCall:
         """Refuse weights and clusters, which a table made of an argument would not heed."""
         for option in _UNHEEDED:
             if self.counting.get(option) is not None:
-                msg = f"audit(): the table {table!r} takes no `{option}`; leave out that, or `{argument}`."
+                msg = f"audit(): the table {table!r} does not accept `{option}`; leave out `{option}` or `{argument}`."
                 raise ArgumentError(msg)
 
     def above_median(self) -> AuditCall:
@@ -116,9 +116,7 @@ class AuditCall:
             raise ArgumentError(msg)
         for name in ("case_weights", "frequency_weights"):
             if self.counting.get(name) is not None:
-                msg = (
-                    f"audit(): the median of scores is that of rows, and takes no `{name}`: repeat the rows, or filter."
-                )
+                msg = f"audit(): the median of scores does not accept `{name}`; repeat the rows, or filter them."
                 raise ArgumentError(msg)
         score = Column.of(self.counting["probs"], "probs")
         wanted = {"score": ("probs", score)}

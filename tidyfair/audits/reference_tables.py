@@ -73,7 +73,7 @@ _TESTS = ("interval", "fisher", "mid_p", "z")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
 _REFUSED = {
-    **dict.fromkeys(("interval", "on_undefined", "parts", "keep_rows"), " of its own"),
+    **dict.fromkeys(("interval", "on_undefined", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to compare_groups() itself"),
 }
 """The options of metrics that it does not accept, and why."""

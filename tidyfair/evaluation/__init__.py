@@ -1,1 +1,1 @@
-"""From cells to values: a tally comes in, and values of groups, disparities and tidy frames go out."""
+"""Evaluation of a tally: values of groups, disparities and tidy frames."""

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["Sample"]
 
 _LARGEST = 2**1023
-"""Larger whole numbers are no doubles."""
+"""Largest whole number up to which doubles are exact."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample:
-    """The rows of a group as a function of two samples sees them."""
+    """The rows of a group, as passed to a function of two samples."""
 
     truth: Array
     """The rows with the event, as a mask."""
@@ -44,7 +44,7 @@ class Sample:
 
 
 class _RowResults:
-    """The numbers of formulas for each level and group cell, and the reasons why functions gave none."""
+    """The numbers of formulas for each level and group cell, and the reasons for missing ones."""
 
     def __init__(self, formulas: Iterable[Formula], levels: int, group_cells: int) -> None:
         import numpy as np
@@ -140,8 +140,8 @@ def class_values(
 ) -> OfRows:
     """The values of functions of true and predicted labels for each group cell and level, from the cells of a tally.
 
-    Without weights the function sees each row; with weights, each pair of labels once, and its weight. Labels are 1 for
-    the event (the level) and 0, or the `labels` themselves where the function is over all of them.
+    Without weights the function gets every row; with weights, each pair of labels once, with its weight. Labels are 1
+    for the event (the level) and 0 otherwise, or the `labels` themselves if the function reads all of them.
     """
     complete = cells.drop_nulls(["truth", "estimate"])
     results = _RowResults(formulas, len(levels), group_cells)
@@ -172,7 +172,7 @@ def _cells_by_group_cell(cells: pl.DataFrame, scope: Scope, group_cells: int) ->
 
 
 def _labels_of_rows(cells: pl.DataFrame, side: str, level: int, labels: Sequence[object] | None) -> Array:
-    """The labels of one side as a function sees them: row by row, or cell by cell where these have weights."""
+    """The labels of one side as passed to a function: row by row, or cell by cell with weights."""
     import numpy as np
 
     if labels is None:
@@ -183,7 +183,7 @@ def _labels_of_rows(cells: pl.DataFrame, side: str, level: int, labels: Sequence
 
 
 def influences_of(formula: Formula, rows: Rows, level: Level) -> Iterator[tuple[int, Array | None, Influence]]:
-    """For group cells whose values vary: their index, the clusters that are its units if it has some, and how far."""
+    """For group cells whose values vary: their index, their clusters if any, and their sampling variation."""
     import numpy as np
 
     if formula.influence is None:
@@ -267,7 +267,7 @@ def _scores_and_labels(rows: Rows, level: Level, levels: Sequence[Level]) -> tup
 def _call(
     formula: Formula, arrays: Sequence[object], weight: Array | None, options: dict[str, object] | None = None
 ) -> tuple[float, str | None]:
-    """The result of a function as a number, and the reason where it has none."""
+    """The result of a function as a number, and the reason if undefined."""
     first: Any = arrays[0]
     size = len(first.score) if isinstance(first, Sample) else len(first)
     if not size or (weight is not None and not weight.sum()):
@@ -293,19 +293,19 @@ def _call(
 
 
 def _number_of(formula: Formula, result: Any) -> float:
-    """The result of a function as a float; an array of a single number is one, too."""
+    """The result of a function as a float; arrays of a single number are accepted."""
     number = result
     if getattr(result, "size", 0) == 1 and hasattr(result, "item"):
         number = result.item()
     too_large = isinstance(number, Integral) and abs(int(number)) > _LARGEST
     if not isinstance(number, Real) or too_large:
-        msg = f"{name_of(formula.function)} returned {result!r}; a metric is one number."
+        msg = f"{name_of(formula.function)} returned {result!r}; it must return one number."
         raise ArgumentError(msg)
     return float(number)
 
 
 def _weight_argument(formula: Formula, weight: Array | None) -> dict[str, object]:
-    """The weights under the name of the parameter that a function has for them."""
+    """The weights, keyed by the function's parameter for weights."""
     if weight is None:
         return {}
     parameters = inspect.signature(formula.function).parameters
@@ -313,8 +313,8 @@ def _weight_argument(formula: Formula, weight: Array | None) -> dict[str, object
         if name in parameters:
             return {name: weight}
     msg = (
-        f"{name_of(formula.function)} takes no weights; leave out `case_weights=`, or give it a parameter "
-        "`sample_weight`."
+        f"{name_of(formula.function)} does not accept weights; leave out `case_weights=`, or add a parameter "
+        "`sample_weight` to the function."
     )
     raise ArgumentError(msg)
 
@@ -380,7 +380,7 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
 
 
 def _call_on_samples(formula: Formula, one: Sample, other: Sample) -> tuple[float, str | None]:
-    """The result of a function of two samples, and the reason where it has none."""
+    """The result of a function of two samples, and the reason if undefined."""
     if not len(one.score):
         return math.nan, None
     if not len(other.score):

@@ -1,4 +1,4 @@
-"""Disparities: the values of groups reduced to one number for each outer group, by rules and an aggregate.
+"""Disparities: the values of groups reduced to one number for each outer group by an aggregate.
 
 Rows become arrays, sorted so that compared groups are consecutive; each step reduces runs of them: the groups of a
 metric, the metrics of a label, the labels of a disparity.
@@ -30,16 +30,16 @@ __all__: list[str] = []
 _COMPARISON = "\0comparison"
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
-"""From a spec and its rows to its name and the frame that a user's function sees."""
+"""Converts a spec and its rows to its name and the frame passed to a user's function."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """The values of groups as arrays, those of an outer group, part, level and metric one after the other."""
+    """The values of groups as arrays, sorted by outer group, part, level and metric."""
 
     rows: ValueRows
     order: Integers
-    """The rows that are compared, sorted so that those of a run stand together."""
+    """The compared rows, sorted so that those of a run are consecutive."""
 
     @classmethod
     def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
@@ -120,7 +120,7 @@ class Disparities:
     partly: Booleans
     """The numbers that leave out labels without one, as a mask."""
     left_out: Mapping[int, list[str]] = field(default_factory=dict[int, list[str]])
-    """The names of the metrics that cannot be compared, where there are some."""
+    """The names of the metrics that cannot be compared, if any."""
 
     @property
     def known(self) -> Booleans:
@@ -187,8 +187,8 @@ def compare(
 
     `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `group_cell`, `text`,
     `estimate`, `n`, `weight`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
-    specs do not count. One side alone of a spec that is `two_sided` has no disparity. `tidy` makes the frame of a
-    user's function.
+    specs do not count. With only one side present, a `two_sided` spec has no disparity. `tidy` makes the frame passed
+    to a user's function.
     """
     by_aggregate: dict[Aggregate, list[int]] = {}
     for spec, aggregate in aggregates.items():
@@ -259,7 +259,7 @@ def _of_metrics(
 def _worst_metric(
     numbers: Disparities, groups: _Groups, aggregate: Aggregate, *, undefined_is_null: bool
 ) -> Disparities:
-    """The numbers of several metrics as one: the worst of those that can be compared, or the mean of all."""
+    """Combine the numbers of several metrics: the worst of the comparable ones, or the mean of all."""
     import numpy as np
 
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
@@ -277,7 +277,7 @@ def _worst_metric(
 
 
 def _worst_level(numbers: Disparities, aggregate: Aggregate, *, undefined_is_null: bool) -> Disparities:
-    """The numbers of several labels as one: the worst of those that have one, or their mean."""
+    """Combine the numbers of several labels: the worst of the defined ones, or their mean."""
     import numpy as np
 
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part)
@@ -328,7 +328,7 @@ def _settle(numbers: Disparities, segments: Segments, enough: Booleans, aggregat
 
 
 def _subtract(numbers: Disparities) -> Disparities:
-    """Each disparity minus the disparity of `less`; the groups that carry it are those of the first."""
+    """Disparity minus the disparity of `less`; the reported groups are those of the first."""
     import numpy as np
 
     segments = Segments.of(numbers.spec, numbers.outer)
@@ -360,7 +360,7 @@ def _subtract(numbers: Disparities) -> Disparities:
 
 
 def _with_user_values(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> Disparities:
-    """Set the numbers of a user's aggregate where the rules allow one; one call for all metrics of a label."""
+    """Set the numbers of a user's aggregate where the rules allow one, with one call for all metrics of a label."""
     import numpy as np
 
     segments, values = groups.of_level, groups.values
@@ -398,7 +398,7 @@ def _user_results(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> l
         raise AggregateError(msg) from error
     except (AttributeError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}".rstrip(".")
-        gets = "It gets a polars DataFrame, whatever the kind of the data, with the columns"
+        gets = "It is called with a polars DataFrame with the columns"
         msg = f"{name}: the aggregate {aggregate!r} failed with {reason}. {gets} {listed(columns)}."
         raise AggregateError(msg) from error
     except Exception as error:

@@ -36,7 +36,7 @@ __all__: list[str] = []
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:
-    """The values of all specs for each group, from which results, disparities and warnings are made."""
+    """The values of all specs for each group, the source of results, disparities and warnings."""
 
     values: ValueRows
     """One row for each spec, metric, group cell and, where labels are read one by one, level."""
@@ -45,7 +45,7 @@ class Evaluated:
     labels: Labels
     estimator: str | None
     evaluator: Evaluator
-    """The evaluation itself, by which intervals evaluate the same formulas on other sums."""
+    """The evaluator, with which intervals evaluate the same formulas on other sums."""
     influences: Mapping[tuple[Formula, str, By | None], Any] = field(default_factory=dict[Any, Any])
     """For intervals of groups that share clusters: the influences of these on values."""
     cut: str | None = None
@@ -88,7 +88,7 @@ class Evaluated:
         return columns | self.threshold(rows)
 
     def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The column of the cut of each row, if the call has a list of cuts."""
+        """The column of the threshold of each row, if the call has a list of thresholds."""
         if self.cut is None:
             return {}
         if THRESHOLD not in self.group_cells.outer_keys.columns:
@@ -112,14 +112,14 @@ class Evaluated:
         return estimator_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
 
     def _shown_estimator(self, spec: MetricSpec) -> str:
-        """The estimator as results show it, which is `multiclass` for a metric that is defined over all labels."""
+        """The estimator shown in results: `multiclass` for a metric defined over all labels."""
         _, formula = spec.formulas[0]
         estimator = self.estimator_of(spec)
         return ALL_LABELS if formula.over_levels and estimator not in ONE_LABEL else estimator
 
 
 def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> list[Evaluated]:
-    """Evaluate every metric in every group, in a number of queries that does not depend on the number of groups.
+    """Evaluate every metric in every group; the number of queries does not depend on the number of groups.
 
     With a list of cuts, class metrics are evaluated at each of them, and the others once. If the event does not occur,
     all values are null.
@@ -142,7 +142,10 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
     for spec in specs:
         kinds = {formula.kind for formula in formulas_of(spec)}
         if len(kinds) > 1:
-            msg = f"{spec.name} compares metrics of labels and of scores, so it takes one {tally.cut.option} at a time."
+            msg = (
+                f"{spec.name} combines metrics of labels and of scores, so it accepts only one {tally.cut.option} at "
+                "a time."
+            )
             raise ArgumentError(msg)
         if spec.kind == "class":
             of_labels.append(spec)
@@ -165,7 +168,7 @@ def labels_with_scores(
     any_event: bool = False,
     allow_unseen: bool = False,
 ) -> Labels:
-    """The labels of a call; where nothing else declares them, the keys of a mapping of scores."""
+    """The labels of a call; if not declared otherwise, the keys of a mapping of scores."""
     mapped = tally.scores.labels if tally.scores else None
     if mapped is not None:
         _check_columns_of_labels(tally, mapped)
@@ -183,7 +186,7 @@ def _check_columns_of_labels(tally: Tally, mapped: Sequence[object]) -> None:
     """Refuse a mapping of scores that lacks labels of the truth."""
     without = [label for label in tally.seen["truth"] if label not in mapped]
     if without:
-        msg = f"`probs`: there is no column for {listed(without)}, only for {listed(mapped)}; give one for each label."
+        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
         raise ColumnError(msg)
 
 
@@ -231,7 +234,7 @@ def _requested_formulas(
 
 
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:
-    """Refuse labels without an order where formulas count steps between them, or sum up to a label."""
+    """Refuse unordered labels for formulas that count steps between them or accumulate up to a label."""
     formulas: list[tuple[str, Formula]] = []
     for spec in specs:
         formulas += spec.formulas
@@ -243,17 +246,17 @@ def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricS
 
 
 def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> None:
-    """Refuse formulas that count steps between labels, which have no order."""
+    """Refuse formulas that count steps between unordered labels."""
     way_out = f"{listed(labels.values)} have no order: list them in order as `labels=[…]`, or make the columns Enums."
     if labels.event is None:
         for name, formula in formulas:
             if formula.counts_steps:
-                msg = f"{name} counts how many levels truth and estimate are apart, but {way_out}"
+                msg = f"{name} measures the distance between truth and estimate in levels, but {way_out}"
                 raise LabelError(msg)
     if len(labels.values) > 2:
         for name, formula in formulas:
             if formula.reads_label_order:
-                msg = f"{name} counts in steps from label to label, but {way_out}"
+                msg = f"{name} accumulates from label to label in order, but {way_out}"
                 raise LabelError(msg)
 
 
@@ -265,15 +268,15 @@ def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
     if not scores.several:
         if labels.event is None:
             msg = (
-                f"`probs`: {scores.columns[0].name!r} is one column of scores, and the labels {listed(labels.values)} "
-                "are read all together; give a column for each label, as `probs={label: column}`."
+                f"`probs`: {scores.columns[0].name!r} is a single column of scores, but there are several labels, "
+                f"{listed(labels.values)}; give a column for each label, as `probs={{label: column}}`."
             )
             raise ColumnError(msg)
         return {labels.event: "0"}
     if len(scores.columns) != len(labels.values):
         msg = (
-            f"`probs`: {len(scores.columns)} columns of scores for the {len(labels.values)} labels "
-            f"{listed(labels.values)}; give one for each, as `probs={{label: column}}`."
+            f"`probs` lists {len(scores.columns)} columns for {len(labels.values)} labels, {listed(labels.values)}; "
+            "give one for each label, as `probs={label: column}`."
         )
         raise ColumnError(msg)
     if scores.labels is None:
@@ -287,7 +290,7 @@ def _columns_by_mapping(mapped: Sequence[object], labels: Labels) -> list[int]:
     """The index of the column of each label, from the labels that a mapping gives to columns."""
     unknown = [value for value in mapped if value not in labels.values]
     if unknown:
-        msg = f"`probs`: {listed(unknown)} is none of the labels {listed(labels.values)}."
+        msg = f"`probs`: {listed(unknown)} is not among the labels {listed(labels.values)}."
         raise ColumnError(msg)
     return [mapped.index(value) for value in labels.values]
 
@@ -307,7 +310,7 @@ def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:
     if without_order or in_other_order:
         pairs = ", ".join(f"{value!r}: …" for value in labels.values)
         msg = (
-            f"`probs`: the columns {listed(names)} are not clearly in the order of the labels "
+            f"`probs`: it is unclear which of the columns {listed(names)} belongs to which of the labels "
             f"{listed(labels.values)}; write `probs={{{pairs}}}`."
         )
         raise ColumnError(msg)
@@ -315,14 +318,14 @@ def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:
 
 
 def _check_order(tally: Tally, labels: Labels, name: str) -> None:
-    """Refuse labels, or columns of scores, without an order where a metric sums up to a label."""
+    """Refuse unordered labels or columns of scores for metrics that accumulate up to a label."""
     if labels.event is not None:
         return
     mapped = tally.scores.labels if tally.scores else None
     same_order = mapped is None or list(mapped) == list(labels.values)
     if not labels.in_order or not same_order:
         msg = (
-            f"{name} reads labels in order, but {listed(labels.values)} have none that the columns of `probs` share: "
-            "list labels and columns in order, `labels=[…]` and `probs=[…]`."
+            f"{name} needs ordered labels, but the order of {listed(labels.values)} and of the columns of `probs` is "
+            "unknown; list both in order, `labels=[…]` and `probs=[…]`."
         )
         raise LabelError(msg)

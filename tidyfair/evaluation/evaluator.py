@@ -1,4 +1,4 @@
-"""The values of formulas in all group cells; sums and statistics that formulas share are computed once."""
+"""The values of formulas in all group cells, with shared sums and statistics computed once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RequestedFormula:
 
 @dataclass(eq=False, repr=False)
 class Evaluator:
-    """The values of formulas in the cells of a tally; computed on demand and kept."""
+    """The values of formulas in the cells of a tally, computed on demand and cached."""
 
     tally: Tally
     labels: Labels

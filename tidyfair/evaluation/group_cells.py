@@ -39,21 +39,21 @@ _MOST_CODES = 2**22
 _SIDE = "\0side"
 
 UNGROUPED = "\0ungrouped"
-"""The column of outer keys where the data are not grouped, which no user's column is called."""
+"""The column of outer keys for ungrouped data, under a name that no user's column has."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupCells:
-    """All group cells in order, `by` by `by`; elsewhere they are known by their index."""
+    """All group cells, ordered by `by`; other modules refer to them by index."""
 
     outer: Integers
     """The index of the outer group of each group cell."""
     excluded: Booleans
-    """The group cells on neither side of a condition, or of unknown groups, which are not compared, as a mask."""
+    """Mask of the group cells that are not compared: on neither side of a condition, or of unknown groups."""
     unknown: Booleans
-    """Those of unknown groups, as a mask."""
+    """Mask of the group cells of unknown groups."""
     unlisted: Booleans
-    """Those of unknown groups that results do not show, as a mask."""
+    """Mask of the group cells of unknown groups that results do not show."""
     spans: dict[By | None, tuple[int, int]]
     """The first group cell of each `by`, and how many it has."""
     indices: dict[By | None, GroupIndex]
@@ -72,9 +72,9 @@ class GroupCells:
 
     @cached_property
     def features(self) -> pl.DataFrame:
-        """The features of each group cell under their own names; null where it is about others.
+        """The features of each group cell under their own names; null if the cell belongs to other features.
 
-        Those called like a column of results are in the text of the group alone.
+        Features named like a column of results appear only in the text of the group.
         """
         tables: list[pl.DataFrame] = []
         for by, (_, size) in self.spans.items():
@@ -110,7 +110,7 @@ class GroupCells:
     def find(self, by: By, reference: object, name: str, others: str = REFERENCES_IN_WORDS) -> list[int]:
         """The group cells of the group that a user named by its value, its values or its text.
 
-        `others` are the references that are no groups, for the message.
+        `others` are the references other than groups, for the message.
         """
         first, size = self.spans[by]
         texts = self.text[first : first + size]
@@ -125,9 +125,9 @@ class GroupCells:
             return []
         distinct = list(dict.fromkeys(groups["\0text"].to_list()))
         shown = reference if isinstance(reference, str) else values
-        problem = f"is no group.{nearest(shown, distinct)}"
+        problem = f"is not a group.{nearest(shown, distinct)}"
         if named:
-            problem = "names several groups; give a tuple of values."
+            problem = "matches several groups; give a tuple of values."
         msg = f"{name}: `to={shown!r}` {problem} The groups: {listed(distinct)}."
         if not named:
             msg += f" Or {others}."
@@ -192,7 +192,7 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
 
 
 def _check_unknown_values(indices: Mapping[By | None, GroupIndex]) -> None:
-    """Refuse values for unknown groups that none of the features they are given for can have."""
+    """Refuse values for unknown groups that no feature can have."""
     columns: dict[tuple[object, ...], list[tuple[str, pl.DataType]]] = {}
     for by, index in indices.items():
         if by and by.unknown and by.unknown.values:
@@ -210,7 +210,7 @@ def _check_unknown_values(indices: Mapping[By | None, GroupIndex]) -> None:
 
 
 def _can_hold(dtype: pl.DataType, value: object) -> bool:
-    """Check whether a column of a dtype can have a value, as far as texts and numbers go."""
+    """Check whether a dtype can hold a value, distinguishing texts and numbers."""
     if dtype.is_numeric() or dtype == pl.Boolean:
         return value is None or isinstance(value, Number)
     if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
@@ -219,9 +219,9 @@ def _can_hold(dtype: pl.DataType, value: object) -> bool:
 
 
 def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None, reads: frozenset[str]) -> Rows:
-    """The rows that have what is read, with the indices of their group cells among those of a `by`."""
+    """The rows with values in all columns that are read, and the indices of their group cells within a `by`."""
     if tally.rows is None:
-        msg = "The tally has kept no rows; count again with the metrics that are to be computed."
+        msg = "The tally has not kept its rows; count again with the metrics to be computed."
         raise ArgumentError(msg)
     frame = _with_side(tally, tally.rows, by)
     needed = _needed(tally, reads)
@@ -243,7 +243,7 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
 def group_cell_of_kept_rows(tally: Tally, group_cells: GroupCells, by: By) -> np.ndarray[Any, Any]:
     """The index of the group cell of each of the rows that a tally has kept, among those of a `by`."""
     if tally.rows is None:
-        msg = "The tally has kept no rows."
+        msg = "The tally has not kept its rows."
         raise ArgumentError(msg)
     return _group_cell_of_data(tally, _with_side(tally, tally.rows, by), group_cells, by)
 
@@ -257,7 +257,7 @@ def _with_side(tally: Tally, rows: pl.DataFrame, by: By | None) -> pl.DataFrame:
 
 
 def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
-    """The columns of the rows of a tally that hold what is read."""
+    """The columns of the rows of a tally that are read."""
     needed: list[str] = []
     if "estimate" in reads:
         needed.append(PREDICTED)
@@ -361,7 +361,7 @@ def text_of(key: pl.Series) -> pl.Series:
 
 
 def texts_of(keys: pl.DataFrame) -> pl.Series:
-    """Groups as results show them, by their keys; with quoted texts where two groups would read alike."""
+    """Groups as results show them, by their keys; with quoted texts if two groups would look the same."""
     joined = _joined([text_of(key) for key in keys])
     if joined.n_unique() == keys.n_unique():
         return joined

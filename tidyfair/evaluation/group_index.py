@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _FEW_CELLS = 1_000
-"""Up to this many cells Python takes less time than a query."""
+"""Up to this many cells Python is faster than a query."""
 _LARGEST_TABLE = 2**22
 """Codes up to this are looked up in a table; larger ones are sorted."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupIndex:
-    """The distinct combinations of some keys, sorted and null last, and the combination of each cell."""
+    """The distinct combinations of some keys, sorted with null last, and the combination of each cell."""
 
     of_cell: Integers
     """The index of the combination of each cell."""
@@ -48,7 +48,7 @@ class KeyCodes:
         self._codes: dict[str, tuple[Integers, int]] = {}
 
     def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
-        """Number the distinct combinations of some keys, and of the group of another index `within` which they are."""
+        """Number the distinct combinations of some keys, nested `within` the groups of another index."""
         import numpy as np
 
         codes, possible_codes = np.zeros(len(self._cells), dtype=np.int64), 1

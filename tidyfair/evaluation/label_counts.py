@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """Cells of a tally by group and label, of which a measure (rows, weights, their squares) is summed."""
+    """Cells of a tally by group and label, whose measure (rows, weights or their squares) is summed."""
 
     truth: Integers
     """The true label of each cell as its index; -1 where it is missing."""
@@ -30,7 +30,7 @@ class LabelCounts:
 
     @cached_property
     def labels(self) -> int:
-        """A number above the index of every label; what a threshold leaves out may have no label of its own."""
+        """A number above the index of every label; rows below a threshold may have no label."""
         highest_true, highest_predicted = int(self.truth.max(initial=0)), int(self.estimate.max(initial=0))
         return 1 + max(highest_true, highest_predicted, *self.levels)
 
@@ -45,7 +45,7 @@ class LabelCounts:
     def of(self, measure: Array) -> dict[str, Array]:
         """The cells of the table of each label against the rest: arrays of levels by groups, by name.
 
-        Without missing truths and estimates only the four cells of rows that have both.
+        If no truth or estimate is missing, only the four cells of rows with both.
         """
         has_truth, has_estimate = ~self._no_truth, ~self._no_estimate
         both, agree = has_truth & has_estimate, self.truth == self.estimate
@@ -88,7 +88,7 @@ class LabelCounts:
         return sums.reshape(self.labels, self.groups)[list(self.levels)]
 
     def _rest(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
-        """The sum over chosen cells that have a level in none of their labels: levels by groups."""
+        """The sum over chosen cells without a level in any of their labels: levels by groups."""
         import numpy as np
 
         if len(self.levels) <= 2:  # sums of the cells themselves cost no more than differences
@@ -103,10 +103,10 @@ class LabelCounts:
         return counts
 
     def _sum_anew(self, counts: Array, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> None:
-        """Sum cells themselves where a difference of floats would leave few digits, or a rounding error.
+        """Sum cells directly where a difference of floats would lose digits.
 
-        That is so where less than a quarter of a group is left. A cell has at most two labels, so that a group has at
-        most two such levels: the first and the last.
+        This is so where less than a quarter of a group is left. A cell has at most two labels, so a group has at most
+        two such levels: the first and the last.
         """
         import numpy as np
 
@@ -121,7 +121,7 @@ class LabelCounts:
             counts[index[affected], np.flatnonzero(affected)] = sums[affected]
 
     def _all_less_own(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
-        """The sum over all chosen cells less that over those with the level as one of their labels."""
+        """The sum over all chosen cells minus that over cells with the level as one of their labels."""
         own = sum(self._by_label(measure, chosen, label) for label in labels)
         if len(labels) > 1:
             own = own - self._by_label(measure, chosen & (labels[0] == labels[1]), labels[0])
@@ -138,7 +138,7 @@ class LabelCounts:
 
 
 def _has_none(labels: Sequence[Integers], level: int | Integers) -> Booleans:
-    """The cells that have a level, or each a level of its own, in none of their labels, as a mask."""
+    """Mask of the cells without a level, or without their respective level, in any of their labels."""
     import numpy as np
 
     return np.logical_and.reduce([label != level for label in labels])

@@ -1,4 +1,4 @@
-"""The labels of a call: their values and order, and the event, from what the data hold and the user wrote."""
+"""The labels of a call: their values, their order and the event, from the data and the arguments."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__: list[str] = []
 ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 
 _FEW_CELLS = 1_000
-"""Up to this many cells Python takes less time than a query."""
+"""Up to this many cells Python is faster than a query."""
 _PAIRS = ((0, 1), (-1, 1))
-"""The usual numbers for two classes; where both pairs fit, the first one is meant."""
+"""The usual numbers for two classes; if both pairs fit, the first one is used."""
 _MOST_LABELS = 1_000
 """More different numbers than this count as a measurement, unless `labels=` lists them."""
 
@@ -44,7 +44,7 @@ class Labels:
     in_order: bool = True
     """Whether their order means something: listed, declared by the dtype, or numbers."""
     unseen: bool = False
-    """Whether `pos_label` neither occurs nor is declared, so that it may be a slip."""
+    """Whether `pos_label` neither occurs nor is declared, so that it may be misspelt."""
 
     @property
     def remarks(self) -> list[str]:
@@ -106,7 +106,7 @@ class Labels:
 
 
 NUMBERS = Labels((), 0)
-"""In place of labels where truth and estimate are numbers."""
+"""Stands for labels if truth and estimate are numbers."""
 
 
 def read_labels(
@@ -118,10 +118,10 @@ def read_labels(
     any_event: bool = False,
     allow_unseen: bool = False,
 ) -> Labels:
-    """Find the labels of a call and the event among them; anything in doubt raises and shows what to write.
+    """Determine the labels of a call and the event; raise, and show what to write, if either is in doubt.
 
-    With `any_event` either of two labels may be it, because nothing depends on that. With `allow_unseen` the event may
-    be a label that does not occur, as in a fold without the target of many labels; the caller gives no value then.
+    With `any_event` either of two labels may be the event, because nothing depends on it. With `allow_unseen` the event
+    may be a label that does not occur, as in a fold without one of many labels; the caller then returns no value.
     """
     if estimator is not None:
         one_of("estimator", estimator, ESTIMATORS)
@@ -146,7 +146,7 @@ def read_labels(
 
 
 def has_own_order(values: Sequence[object]) -> bool:
-    """Check whether values have an order that means something, as numbers have, and texts have not."""
+    """Check whether values have a meaningful order, as numbers do and texts do not."""
     return not any(isinstance(value, str) for value in values)
 
 
@@ -155,19 +155,22 @@ def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estima
     many = len(values) > 2
     all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
-        msg = f"`pos_label` reads one label and estimator={estimator!r} reads all of them; give one of the two."
+        msg = f"`pos_label` selects one label but estimator={estimator!r} uses all of them; give one of the two."
         raise ArgumentError(msg)
     if many and tally.cut is not None and pos_label is None:
         msg = f"A threshold selects one label against the rest: give `pos_label=`, one of {listed(values)}."
         raise LabelError(msg)
     if all_labels and tally.cut is not None:
-        msg = f"A threshold selects one label against the rest; estimator={estimator!r} reads all labels."
+        msg = (
+            f"A threshold selects one label against the rest, but estimator={estimator!r} uses all labels; leave one "
+            "of the two out."
+        )
         raise ArgumentError(msg)
     return all_labels or (many and pos_label is None and estimator != "binary")
 
 
 def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_unseen: bool) -> None:
-    """Refuse an event that is not among the labels, unless it may be a label that does not occur."""
+    """Refuse an event that is not among the labels, unless labels may be absent."""
     is_of_other_kind = len(set(map(kind_of, (*values, pos_label)))) > 1
     is_slip = declared or is_of_other_kind or differs_in_case(pos_label, values)
     if not is_slip and (allow_unseen or len(values) == 1):
@@ -180,14 +183,14 @@ def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_
 
 
 def check_label(pos_label: object) -> None:
-    """Refuse values that are no label."""
+    """Refuse values that cannot be labels."""
     if not is_value(pos_label):
-        msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
+        msg = f"`pos_label` must be one label, not a {type(pos_label).__name__}."
         raise LabelError(msg)
 
 
 def _check_told_apart(tally: Tally) -> None:
-    """Refuse whole numbers on one side that floats on the other side cannot tell apart."""
+    """Refuse whole numbers on one side that floats on the other side cannot represent exactly."""
     columns = _columns(tally)
     are_floats = [tally.kinds[name].is_float() for name in columns]
     if all(are_floats) or not any(are_floats):
@@ -195,12 +198,12 @@ def _check_told_apart(tally: Tally) -> None:
     labels = [pl.Series(tally.seen[name], dtype=tally.kinds[name]) for name in columns]
     if not are_told_apart(labels):
         shown = " and ".join(f"{column!r} ({tally.kinds[name]})" for name, column in columns.items())
-        msg = f"{shown} hold labels that floats cannot tell apart; cast both to one kind that is not a float."
+        msg = f"{shown} hold labels that floats cannot represent exactly; cast both to one type that is not a float."
         raise LabelError(msg)
 
 
 def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
-    """The event, where the labels leave no doubt."""
+    """The event, if the labels determine it."""
     if _are_usual_pair(values):
         return 1
     if any_event and len(values) <= 2:
@@ -220,7 +223,7 @@ def _are_usual_pair(values: Sequence[Any]) -> bool:
 
 
 def _columns(tally: Tally) -> dict[str, str]:
-    """The roles of the columns that hold labels, and their names; a threshold makes no such column."""
+    """The roles and names of the columns that hold labels; estimates from a threshold have no such column."""
     names: dict[str, str] = {}
     if tally.truth is not None:
         names[TRUTH] = tally.truth.name
@@ -234,7 +237,7 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
     listing = cast("object", labels)
     values = list(listing) if is_list(listing) else []
     if not values or not all(map(is_value, values)) or len(set(values)) < len(values):
-        msg = f"`labels` lists each label once, not {in_short(labels)}."
+        msg = f"`labels` must list distinct labels, not {in_short(labels)}."
         raise LabelError(msg)
     for name, column in _columns(tally).items():
         unlisted = [value for value in tally.seen[name] if value not in values]
@@ -267,18 +270,21 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
             if values[0] in pair and pos_label in (None, *pair):
                 return list(pair)
     if not _belong_together(seen, values, pos_label):
-        msg = f"Truth and estimate share no label: {holds}. If they belong together, list all of them as `labels=`."
+        msg = (
+            f"Truth and estimate have no label in common: {holds}. If they belong together, list all of them as "
+            "`labels=`."
+        )
         raise LabelError(msg)
     return values
 
 
 def _way_to_one_kind(columns: Mapping[str, str], seen: Mapping[str, Sequence[object]]) -> str:
-    """The sentence on how labels of two kinds become alike: a text is made a Boolean by the label that it is."""
+    """The sentence on how to convert labels of two kinds: compare a text with a label to get a Boolean."""
     for name, column in columns.items():
         texts = [value for value in seen[name] if isinstance(value, str)]
         if texts and not column.startswith(ARRAY):
             label = f"{column} is {texts[-1]}"
-            return f"Make them alike, such as by `(pl.col({column!r}) == {texts[-1]!r}).alias({label!r})`."
+            return f"Convert one of them, for example with `(pl.col({column!r}) == {texts[-1]!r}).alias({label!r})`."
     return "Cast one of them."
 
 
@@ -289,27 +295,27 @@ def _declared_labels(levels: list[list[Any]], values: list[Any]) -> list[Any]:
     unknown = [value for value in every if value not in declared]
     if unknown:
         msg = (
-            f"Truth and estimate do not have the same levels: {listed(unknown)} is none of {listed(declared)}. "
-            "If all of them are labels, list them as `labels=`."
+            f"Truth and estimate have different levels: {listed(unknown)} is not among {listed(declared)}. If all of "
+            "them are labels, list them as `labels=`."
         )
         raise LabelError(msg)
     return declared
 
 
 def _refuse_measurement(columns: dict[str, str], seen: dict[str, list[Any]], values: list[Any]) -> None:
-    """Refuse columns with so many numbers that they hold a measurement."""
+    """Refuse columns with so many different numbers that they look like a measurement."""
     if len(values) <= _MOST_LABELS or isinstance(values[0], str):
         return
     name = max(columns, key=lambda name: len(seen[name]))
     msg = (
-        f"`{name}`: the column {columns[name]!r} holds {len(seen[name])} different numbers, which looks like a "
-        "measurement; class metrics read labels. If these are labels, list them as `labels=`."
+        f"`{name}`: the column {columns[name]!r} holds {len(seen[name])} different numbers, like a measurement, but "
+        "class metrics read labels. If these are labels, list them as `labels=`."
     )
     raise LabelError(msg)
 
 
 def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: object) -> bool:
-    """Check whether truth and estimate hold labels of one kind: they share one, or are a pair."""
+    """Check whether truth and estimate hold labels of one kind: they share a label, or form a usual pair."""
     one_sided = len(seen) < len(LABELS) or not all(seen.values())
     if one_sided or not set(seen[TRUTH]).isdisjoint(seen[ESTIMATE]):
         return True
@@ -320,7 +326,7 @@ def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: o
 
 
 def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], values: list[Any]) -> None:
-    """Refuse a negative number that is true but never predicted: it usually marks rows without a truth."""
+    """Refuse a negative number in the truth that is never predicted: it usually marks rows without a truth."""
     negative = [value for value in seen.get(TRUTH, []) if isinstance(value, Real) and value < 0]
     if len(negative) != 1:
         return
@@ -336,8 +342,8 @@ def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], values: list[Any]) 
     column = _columns(tally)[TRUTH]
     rows = tally.cells.filter(pl.col(TRUTH) == marker)["n"].sum()
     msg = (
-        f"`truth`: the column {column!r} holds {marker!r} in {rows} rows, which is never predicted beside "
-        f"{listed(others)}. If it marks rows without a truth, leave them out: `ignore_index={marker!r}` in `.arrays`, "
-        f"`data.filter(pl.col({column!r}) != {marker!r})` of a frame. If it is a label, write `labels={values!r}`."
+        f"`truth`: the column {column!r} holds {marker!r} in {rows} rows, but only {listed(others)} are ever "
+        f"predicted. If {marker!r} marks rows without a truth, leave these out: `ignore_index={marker!r}` in "
+        f"`.arrays`, or `data.filter(pl.col({column!r}) != {marker!r})`. If it is a label, write `labels={values!r}`."
     )
     raise LabelError(msg)

@@ -1,6 +1,6 @@
-"""The rows of groups, for metrics that read them one by one: sorted by score, or in their own order.
+"""The rows of groups, for metrics that read them one by one: sorted by score, or in their original order.
 
-Rows are split by group cell once, and read some ten thousand at a time, so that they stay in the cache.
+Rows are split by group cell once, and read about ten thousand at a time, so that they stay in the cache.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Scope: TypeAlias = Literal["own", "overall", "rest"]
 
 _CHUNK = 2**16
 _SPARSE = 4
-"""With so many bins for a row, rows are sorted instead of counted bin by bin."""
+"""With more bins per row, rows are sorted instead of counted by bin."""
 _GROUP_CELL = "group_cell"
 _COUNTS = {"score", "hits", "false_alarms"}
 _SQUARES = ("hit_squares", "false_alarm_squares")
@@ -121,7 +121,7 @@ class Rows:
             return truth.is_null().to_numpy()  # a number that no row holds
 
     def score(self, name: str) -> Array:
-        """A score by its name, which begins with `~` for its complement; or its bins, where it was binned."""
+        """A score by its name, which begins with `~` for its complement; or its bins, if scores were binned."""
         binned = self.frame.schema.get(f"s{name}") == pl.UInt16
         if binned:
             return self.frame[f"s{name}"].to_numpy()
@@ -198,7 +198,7 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
 
 
 def _narrowest(count: int) -> Any:
-    """The dtype of so many codes: sorting small integers takes one pass."""
+    """The smallest dtype for a number of codes: sorting small integers takes one pass."""
     import numpy as np
 
     for dtype in (np.int8, np.int16):
@@ -268,7 +268,7 @@ def sorted_scores(rows: Rows, level: Level) -> Iterator[pl.DataFrame]:
 
 
 def _aggregate(frame: pl.DataFrame, expressions: list[pl.Expr]) -> pl.DataFrame | None:
-    """The values of expressions for each group cell, without a grouping where there is one; None of no rows."""
+    """The values of expressions for each group cell, without a grouping if there is only one; None without rows."""
     if frame.is_empty():
         return None
     if frame[_GROUP_CELL][0] == frame[_GROUP_CELL][-1]:
@@ -314,7 +314,7 @@ class _Scores:
 
     @classmethod
     def of(cls, rows: Rows, formulas: Sequence[Formula], level: Level) -> _Scores:
-        """The scores of a level, and the columns that some formulas read; of none, those of a curve."""
+        """The scores of a level, and the columns that formulas read; without formulas, those of a curve."""
         values, event = rows.score(level.score), rows.event(level.label)
         needs = frozenset({"score", "hits", "false_alarms", "rows"})
         if formulas:
@@ -331,7 +331,7 @@ class _Scores:
 
     @cached_property
     def packable(self) -> bool:
-        """True where the score and the event of a row are all that is read of it, and fit one integer."""
+        """True if only the score and the event of a row are read, and fit one integer."""
         if self.weight is not None or self.weight_share is not None or not len(self.score):
             return False
         return self.score.min() >= 0 and self.score.max() < _PACKABLE

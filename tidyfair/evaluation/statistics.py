@@ -1,7 +1,7 @@
 """Sums over the rows of group cells, and the statistics that formulas read, as arrays of group cells by labels.
 
-A group cell is a group of a `by` within an outer group, and is known by its index. Sums of several group cells merge
-into those of all of them together.
+A group cell is a group of a `by` within an outer group, identified by its index. Sums of several group cells merge into
+their joint sums.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GROUP_CELL, LEVEL = "group_cell", "level"
 ONE_LABEL = ("binary", "one_vs_rest", "standard")
 """Estimators that read one label against the rest, or no labels."""
 ERROR = "error"
-"""The column with the bound of the error of a value, where scores were counted in bins."""
+"""The column with the error bound of a value, if scores were counted in bins."""
 _SMALLEST_COUNT = 2
 """A label is read against at least one other."""
 
@@ -85,7 +85,7 @@ _BOTH = frozenset({"truth", "estimate"})
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a group that count, and how they are summed; formulas with the same needs share a table."""
+    """The rows of a group that count and the way they are summed; formulas with the same needs share a table."""
 
     kind: Kind
     reads: frozenset[str] = frozenset()
@@ -115,7 +115,7 @@ class Cells:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The cells with all that is summed, but for sums with the weights of replicates."""
+        """The cells with all summed columns except sums with replicate weights."""
         cells = self.tally.cells
         own = [name for name in cells.columns if not is_of_replicate(name)]
         return cells if len(own) == len(cells.columns) else cells[own]
@@ -377,9 +377,9 @@ def _of_all(name: str, values: Array, segments: Segments, left_out: Booleans) ->
 
 
 def _of_others(name: str, values: Array, segments: Segments, left_out: Booleans) -> Array:
-    """For each group of a run, one number for all other groups, from those before and after it.
+    """For each group of a run, one number for all other groups, merged from those before and after it.
 
-    Subtracting floats from their sum would leave rounding errors in place of zeros.
+    Subtracting floats from their sum would leave rounding errors instead of zeros.
     """
     import numpy as np
 
@@ -393,7 +393,7 @@ def _of_others(name: str, values: Array, segments: Segments, left_out: Booleans)
 
 
 def _without_left_out(name: str, values: Array, left_out: Booleans) -> Array:
-    """The values, with those of groups that are left out replaced by ones that change nothing."""
+    """The values, with neutral ones for groups that are left out."""
     if not left_out.any():
         return values
     blanked = values.astype(float) if is_end(name) else values.copy()
@@ -413,12 +413,12 @@ class Statistics:
     weights: Mapping[str, Array]
     """Statistics in case weights: arrays of group cells by labels, by name."""
     rows: Mapping[str, Array]
-    """The same counted in rows."""
+    """The same statistics counted in rows."""
     size: Array
     """The weight of all rows of a group cell."""
     all_rows: Array
     squares: Mapping[str, Array] | None = None
-    """The same in squared case weights."""
+    """The same statistics in squared case weights."""
     hidden: Array | None = None
     """The number of cells of each group cell that were suppressed."""
     beside: Mapping[str, Statistics] = field(default_factory=dict[str, "Statistics"])
@@ -453,7 +453,7 @@ class Statistics:
         return counts["instances"]
 
     def true(self, reads: frozenset[str]) -> Array:
-        """The weight of the true labels, by which averages over labels are weighted."""
+        """The weight of the true labels, used for weighted averages over labels."""
         if self.given is not None:
             return self.weights["instances"]
         if self.kind == "numeric":
@@ -534,7 +534,7 @@ def _total(counts: Mapping[str, Array], names: Sequence[str]) -> Array:
 
 
 def _of_scores(sums: Mapping[str, Array]) -> Statistics:
-    """The statistics of scores, whose sums are no numbers of rows."""
+    """The statistics of scores, whose sums are not numbers of rows."""
     import numpy as np
 
     shape = sums["instances"].shape

@@ -44,7 +44,7 @@ _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 
 
 class ValueRows:
-    """The values of all specs by column: as arrays, and as a frame with texts, which is made when it is needed."""
+    """The values of all specs by column: as arrays, and as a frame with texts, built on demand."""
 
     def __init__(self, arrays: Mapping[str, Array], frame: Callable[[], pl.DataFrame]) -> None:
         self._arrays = dict(arrays)
@@ -62,7 +62,7 @@ class ValueRows:
         return self._frame()
 
     def without(self, unlisted: Booleans) -> ValueRows:
-        """The rows but those of a mask."""
+        """The rows outside a mask."""
         kept = ~unlisted
         arrays = {name: values[kept] for name, values in self._arrays.items()}
         return ValueRows(arrays, lambda: self.frame.filter(pl.Series(kept)))
@@ -75,7 +75,7 @@ class ValueRows:
         return self._arrays[name]
 
     def __contains__(self, name: str) -> bool:
-        """Check whether there is a column, of those that only some calls have."""
+        """Check for a column that only some calls have."""
         return name in self._arrays or (not self._has_arrays and name in self.frame.columns)
 
 
@@ -234,7 +234,7 @@ class _Runs:
 
 
 class _Columns:
-    """The columns of the values of all rows, put together when they are needed."""
+    """The columns of the values of all rows, built on demand."""
 
     def __init__(self, values: Sequence[Values], source: Integers) -> None:
         self._values = values
@@ -319,7 +319,7 @@ def _levels(
 
 @dataclass(frozen=True, eq=False)
 class _States:
-    """The statuses of rows, and the values that are left by them."""
+    """The statuses of rows, and the values they leave."""
 
     codes: Integers
     """The status of each row as the code of its `Status`, or `UNDEFINED`."""
@@ -404,12 +404,12 @@ def _references(specs: Sequence[MetricSpec], group_cells: GroupCells, spec: Inte
 
 
 def _numbers(values: Array) -> pl.Series:
-    """Numbers, null where there is none."""
+    """Numbers, with null for missing ones."""
     return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
 
 
 def _whole_numbers(values: Array, hidden: Booleans | None) -> pl.Series:
-    """Numbers of rows, null where they are hidden; as floats only where a formula counts parts of rows."""
+    """Numbers of rows, null where hidden; floats only if a formula counts fractions of rows."""
     import numpy as np
 
     numbers = pl.Series(values, nan_to_null=True)

@@ -1,7 +1,7 @@
-"""Tests, gates, monitors, power, drift, comparisons of models: metrics come in; p-values, verdicts and sizes go out.
+"""Statistical inference for metrics: tests, gates, monitors, power, drift and comparisons of models.
 
-Names for every day (`check`, `assert_fair`, `pairwise`, `compare_models`) are at the top of the library too. All are
-listed here with their modules, which are read when a name is first asked for.
+The most common names (`check`, `assert_fair`, `pairwise`, `compare_models`) are also at the top level of the library.
+All are listed here with their modules, which are imported when a name is first used.
 """
 
 from typing import TYPE_CHECKING

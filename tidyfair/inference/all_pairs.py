@@ -1,4 +1,4 @@
-"""P-values of all pairs of groups, adjusted for as many as can be equal, or by the largest distance of any pair."""
+"""P-values of all pairs of groups, adjusted by the number of pairs that can be equal, or by the largest distance."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _MANY_GROUPS = 100
-"""Of more groups than these, all pairs that are left are taken to be equal."""
+"""With more groups, all remaining pairs are assumed to be equal."""
 
 
 def groups_of(pairs: int) -> int:
-    """The number of groups that have so many pairs."""
+    """The number of groups with a given number of pairs."""
     return (1 + math.isqrt(1 + 8 * pairs)) // 2
 
 

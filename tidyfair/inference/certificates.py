@@ -1,4 +1,4 @@
-"""Certificates: how much worse than everybody else any subgroup may be, with limits for all subgroups at once."""
+"""Certificates: upper bounds on how much worse any subgroup is than all others, simultaneous for all subgroups."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class _ScoredCombinations(Combinations):
 class SubgroupCertificate(SubgroupAudit):
     """A bound for all conjunctions of features, as a callable on dataframes; made by `certify_subgroups`.
 
-    It gives a frame of the caller's kind with one row for each outer group. Columns: the outer keys, `.metric`, the
-    certified `.epsilon`, the `.subgroup` that sets it, whose `.estimate` is compared with `.compared_with` (the rate of
-    everybody else, or its own mean score), their `.difference` towards the bad side, the `.denominator` of the
-    subgroup, how many conjunctions are `.searched` and how many are `.not_searched` because they have fewer than
-    `.min_n` rows in the denominator, the `.confidence`, and `.status`. Where nothing is searched, nothing is certified,
-    `.epsilon` is null, and `.status` says why.
+    Returns a frame of the caller's kind with one row for each outer group. Columns: the outer keys, `.metric`, the
+    certified `.epsilon`, the `.subgroup` that determines it, whose `.estimate` is compared with `.compared_with` (the
+    rate of all others, or its own mean score), their `.difference` in the unfavourable direction, the `.denominator` of
+    the subgroup, the numbers of conjunctions `.searched` and `.not_searched` (fewer than `.min_n` rows in the
+    denominator), the `.confidence`, and `.status`. If no conjunction is searched, `.epsilon` is null, and `.status`
+    gives the reason.
     """
 
     subject: ClassVar[str] = "A certificate"
@@ -85,7 +85,7 @@ class SubgroupCertificate(SubgroupAudit):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[AuditOptions],
     ) -> Any:  # fmt: skip
-        """Give the limits of all conjunctions, which hold together: the largest `.upper` is what is certified.
+        """Return simultaneous limits for all conjunctions; the largest `.upper` is the certified bound.
 
         Returns:
             One row for each conjunction, those with the largest `.upper` first and those not searched last.
@@ -199,7 +199,7 @@ class _LimitsOfAll(SubgroupCertificate):
 
 
 def _reason(limits: pl.DataFrame) -> Status:
-    """The reason why no conjunction is searched: of several that which most rows would mend first."""
+    """The reason why no conjunction is searched; of several, the one that concerns most rows."""
     reasons = set(limits[".status"])
     for reason in (Status.BELOW_MIN_N, Status.NO_OTHER_GROUP, Status.ZERO_DENOMINATOR):
         if reason in reasons:
@@ -258,24 +258,23 @@ def _upper_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float)
 def certify_subgroups(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, confidence: float = 0.95
 ) -> SubgroupCertificate:
-    """Certify that no conjunction of features is worse than everybody else by more than some epsilon.
+    """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
 
-    The smallest epsilon is given of which that can be said, with the confidence for all conjunctions of up to `depth`
-    features with at least `min_n` rows together. Worse is higher of what should be small, such as `error_rate`, and
-    lower of what should be large, such as `sens`. Of scores, with `calibration_in_the_large`, it is the distance of the
-    share of events from the mean score on either side: no subgroup is miscalibrated by more, which scans for biased
-    subsets of scores ask (Zhang and Neill, 2016).
+    Epsilon is the smallest bound that holds, with the given confidence, simultaneously for all conjunctions of up to
+    `depth` features with at least `min_n` rows. Worse means higher for metrics that should be small, such as
+    `error_rate`, and lower for metrics that should be large, such as `sens`. For scores, with
+    `calibration_in_the_large`, it is the distance of the share of events from the mean score in either direction: no
+    subgroup is miscalibrated by more (compare the bias scan of Zhang and Neill, 2016).
 
-    Limits are exact (Clopper and Pearson's, two of them combined as Fisher does), and the error is shared out evenly
-    among the conjunctions searched, so that it holds however these overlap. It takes rows that are drawn
-    independently. It needs `tidyfair[stats]`.
+    Limits are exact (Clopper and Pearson; two of them combined by Fisher's method), with a Bonferroni correction for
+    the conjunctions searched, valid for any overlap. Rows must be independent. Needs `tidyfair[stats]`.
 
     Args:
         metric: A rate of labels, such as `fall_out`, or `calibration_in_the_large`.
         features: Columns; each value, null included, may be part of a conjunction.
-        depth: The most features that a conjunction names.
-        min_n: Nothing is certified of subgroups with fewer rows in the denominator.
-        confidence: Probability that no conjunction is worse by more.
+        depth: Largest number of features in a conjunction.
+        min_n: Smallest number of rows in the denominator; smaller subgroups are not certified.
+        confidence: Confidence level of the certificate.
 
     >>> from tidyfair import error_rate
     >>> from tidyfair.datasets import lending
@@ -299,8 +298,8 @@ def _checked(metric: object, features: object) -> tuple[Metric, tuple[Column, ..
         raise ArgumentError(msg)
     if metric.kind != "class" or not is_rate_of_rows(metric):
         msg = (
-            f"{name}() takes a rate of labels, such as fall_out, miss_rate or accuracy, or calibration_in_the_large of "
-            f"scores; {metric.name} is neither."
+            f"{name}() takes a rate of labels, such as fall_out, miss_rate or accuracy, or calibration_in_the_large "
+            f"of scores, not {metric.name}."
         )
         raise ArgumentError(msg)
     return metric, features_of(name, metric, features)

@@ -1,4 +1,4 @@
-"""Tests of tables of two rows and two columns: exact tests with mid-p-values, and whether odds ratios are the same."""
+"""Tests for 2 x 2 tables: exact tests with mid-p-values, and a test of equal odds ratios."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _MOST_COUNTS = 2**20
 
 
 def fisher(hits: int, rows: int, other_hits: int, other_rows: int, *, mid_p: bool = False) -> float:
-    """The probability of tables that are no likelier than this one, given their margins (Fisher, 1935).
+    """Exact p-value of tables given their margins: the probability of all tables no likelier (Fisher, 1935).
 
-    As a mid-p-value (Lancaster, 1961), tables that are as likely count half.
+    As a mid-p-value (Lancaster, 1961), equally likely tables count half.
     """
     total, size = hits + other_hits, rows + other_rows
     share = total / size
@@ -46,9 +46,9 @@ def fisher(hits: int, rows: int, other_hits: int, other_rows: int, *, mid_p: boo
 
 
 def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
-    """The probability of so uneven a split of the rows on which two models disagree (McNemar, 1947), by binomials.
+    """Exact p-value for the rows on which two models disagree (McNemar, 1947).
 
-    As a mid-p-value (Fagerland et al., 2013), splits that are as uneven count half; it is 1 for an even split.
+    As a mid-p-value (Fagerland et al., 2013), equally uneven splits count half; the value is 1 for an even split.
     """
     total, fewer = one + other, min(one, other)
     counts = _window(fewer, total / 2, total / 4, 0, total)
@@ -89,15 +89,15 @@ def _probabilities(counts: Array, ratio: Callable[[Array], Array]) -> Array:
 
 
 def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
-    """The probability that odds ratios of strata differ so much by chance (Breslow and Day, 1980); it needs scipy.
+    """P-value of the test of equal odds ratios in strata (Breslow and Day, 1980); needs scipy.
 
-    With Tarone's (1985) correction, because the common odds ratio is Mantel and Haenszel's. Strata in which all rows or
-    none are hits do not count. It is not a number where no odds ratio is common to the others.
+    With Tarone's (1985) correction, because the common odds ratio is the Mantel-Haenszel estimate. Strata without hits,
+    or with hits only, do not count. The value is NaN if there is no common odds ratio.
     """
     try:
         from scipy.stats import chi2  # pyright: ignore[reportMissingTypeStubs] - it has none
     except ImportError as error:
-        msg = f"Whether strata differ needs scipy: pip install 'tidyfair[stats]' ({error})."
+        msg = f"The test of equal odds ratios needs scipy: pip install 'tidyfair[stats]' ({error})."
         raise ArgumentError(msg) from error
     total_hits = hits + other_hits
     counted = (total_hits > 0) & (total_hits < rows + other_rows)
@@ -134,13 +134,13 @@ def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) ->
 
 
 def chi_squared(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
-    """The probability of tables as far from equal shares, by squared distances (Pearson, 1900); without correction."""
+    """P-value of the chi-squared test of equal shares (Pearson, 1900), without continuity correction."""
     pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
     return _one_degree(sum((observed - expected) ** 2 / expected for observed, expected in pairs))
 
 
 def likelihood_ratio(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
-    """The probability of tables as far from equal shares, by the ratio of likelihoods (Wilks, 1938): the G test."""
+    """P-value of the likelihood ratio test of equal shares (Wilks, 1938), the G test."""
     pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
     return _one_degree(2 * sum(observed * math.log(observed / expected) for observed, expected in pairs if observed))
 
@@ -155,5 +155,5 @@ def _observed_and_expected(hits: int, rows: int, other_hits: int, other_rows: in
 
 
 def _one_degree(statistic: float) -> float:
-    """The probability of a larger chi-squared value of one degree of freedom."""
+    """Upper tail probability of the chi-squared distribution with one degree of freedom."""
     return math.erfc(math.sqrt(max(0.0, statistic) / 2))

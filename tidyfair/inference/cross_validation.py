@@ -1,4 +1,4 @@
-"""Metrics over resamples: folds stacked, summarised, and compared between models."""
+"""Metrics over resamples: folds are stacked, summarised, and compared between models."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 __all__ = ["compare_resamples", "resamples", "summarize"]
 
 _ROW_KEYS = (".metric", ".by", ".group", ".estimator", ".threshold", ".top_k", ".top_fraction")
-"""The columns of results that identify a row, beside outer groups."""
+"""The columns of results that identify a row, besides outer groups."""
 
 
 def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str = "fold") -> Any:
-    """Put resamples together as one frame, to be evaluated with `group_by="fold"`.
+    """Stack resamples into one frame, for evaluation with `group_by="fold"`.
 
     Args:
         parts: Pairs of a name and a frame of its rows; or, with `data`, pairs of the indices of training and test rows
-            as scikit-learn's `split` gives them, of which the test rows are kept, and numbered.
+            from scikit-learn's `split`, of which the test rows are kept and numbered.
         data: The frame that is split.
-        name: Name of the column of names.
+        name: Name of the column that identifies resamples.
 
     Returns:
         A frame of the kind of `data`, or of the first part.
 
     Raises:
-        ArgumentError, ColumnError: For what is no pair, names that come twice, indices beyond the rows, and frames that
-            do not have the same columns, or have one of that name.
+        ArgumentError, ColumnError: If parts are not pairs, names are repeated, indices are out of range, or frames have
+            different columns or a column called `name`.
 
     >>> halves = resamples([("a", pl.DataFrame({"y": [1]})), ("b", pl.DataFrame({"y": [0]}))])
     >>> halves.rows()
@@ -50,7 +50,7 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
     _check_labels(labels)
     columns = frames[0].columns
     if name in columns:
-        msg = f"The frames have a column {name!r}; give the column of resamples another name, `name=`."
+        msg = f"The frames already have a column {name!r}; give the column of resamples another name with `name=`."
         raise ColumnError(msg)
     _check_columns(labels, frames)
     labelled: list[pl.DataFrame] = []
@@ -60,14 +60,14 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
 
 
 def _of_frames(pairs: list[tuple[Any, Any]]) -> tuple[list[Any], list[pl.DataFrame], Source]:
-    """The names and frames of pairs, and the source whose kind the answer has."""
+    """The names and frames of pairs, and the source whose kind the result has."""
     labels = [label for label, _ in pairs]
     sources = [_ungrouped(frame) for _, frame in pairs]
     return labels, [source.to_polars() for source in sources], sources[0]
 
 
 def _of_splits(pairs: list[tuple[Any, Any]], data: object) -> tuple[list[Any], list[pl.DataFrame], Source]:
-    """The test rows of splits, which are numbered, and the source whose kind the answer has."""
+    """The numbered test rows of splits, and the source whose kind the result has."""
     source = _ungrouped(data)
     rows = source.to_polars()
     parts: list[pl.DataFrame] = []
@@ -77,19 +77,19 @@ def _of_splits(pairs: list[tuple[Any, Any]], data: object) -> tuple[list[Any], l
 
 
 def _check_labels(labels: list[Any]) -> None:
-    """Refuse names of resamples that are of several kinds, or come twice."""
+    """Refuse names of resamples of several types, or repeated ones."""
     kinds: set[type] = set(map(type, labels))
     if len(kinds) > 1 or not kinds <= {str, int, float, bool} or len(set(labels)) < len(labels):
-        msg = f"Each resample has a name of its own, all of them text or all numbers, not {listed(labels)}."
+        msg = f"Resamples need distinct names, either all text or all numbers, not {listed(labels)}."
         raise ArgumentError(msg)
 
 
 def _check_columns(labels: list[Any], frames: list[pl.DataFrame]) -> None:
-    """Refuse frames that do not have the columns of the first one, of the same kinds."""
+    """Refuse frames whose columns differ from the first one in name or type."""
     first = frames[0].schema
     for label, frame in zip(labels, frames, strict=True):
         if odd := set(first) ^ set(frame.columns):
-            msg = f"The resample {label!r} and {labels[0]!r} do not have the same columns: {listed(sorted(odd))}."
+            msg = f"The resamples {label!r} and {labels[0]!r} have different columns: {listed(sorted(odd))}."
             raise ColumnError(msg)
     for column in first:
         kinds = [frame.schema[column] for frame in frames]
@@ -110,12 +110,12 @@ def _pairs(parts: object) -> list[tuple[Any, Any]]:
     """The parts of `resamples`, which must be pairs."""
     items = list(parts) if is_list(parts) else []
     if not items:
-        msg = "There are no resamples: `parts` are pairs of a name and a frame, or splits of `data`."
+        msg = "`parts` is empty; give pairs of a name and a frame, or splits of `data`."
         raise ArgumentError(msg)
     pairs: list[tuple[Any, Any]] = []
     for item in items:
         if not isinstance(item, tuple | list) or len(cast("Sequence[Any]", item)) != 2:
-            msg = "`parts` are pairs: of a name and a frame, or, with `data`, of training and test rows."
+            msg = "`parts` must be pairs of a name and a frame or, with `data`, pairs of training and test rows."
             raise ArgumentError(msg)
         first, second = cast("Sequence[Any]", item)
         pairs.append((first, second))
@@ -126,7 +126,7 @@ def _ungrouped(frame: object) -> Source:
     """The opened frame, which must not be grouped."""
     source = open_frame(frame)
     if source.outer:
-        msg = "Resamples are made of frames that are not grouped yet; group what comes out of it."
+        msg = "resamples() does not accept grouped frames; group its result instead."
         raise ArgumentError(msg)
     return source
 
@@ -143,7 +143,7 @@ def _test_rows(test: object, rows: int) -> pl.Series:
         index = np.flatnonzero(index)
     is_whole = index.size == 0 or np.issubdtype(index.dtype, np.integer)
     if index.ndim != 1 or not is_whole or (index.size and not 0 <= index.min() <= index.max() < rows):
-        msg = f"Test rows are numbers from 0 to {rows - 1}, or True or False for each of {rows}, not {in_short(test)}."
+        msg = f"Test rows must be numbers from 0 to {rows - 1}, or a mask of {rows} Booleans, not {in_short(test)}."
         raise ArgumentError(msg)
     return pl.Series(index.astype(np.int64))
 
@@ -153,14 +153,14 @@ def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected
 
     Args:
         result: The result of a metric set, or of its `by_group`, for grouped data.
-        over: The outer groups that are resamples; all of them unless given. Others are kept apart.
-        corrected: Allow in the error for folds that share their training rows, as those of a cross-validation do
-            (Nadeau and Bengio, 2003). An approximation; that of all rows at once, `interval="auto"`, needs none.
+        over: The outer groups that identify resamples; by default all. Other groups are summarised separately.
+        corrected: Correct the standard error for the shared training rows of a cross-validation (Nadeau and Bengio,
+            2003). This is an approximation; evaluation of all rows together, with `interval="auto"`, needs none.
 
     Returns:
         A frame of the caller's kind with one row for each metric (and other outer group): the columns that identify it,
-        `.mean`, `.n` (resamples that have a value) and `.std_error` (null of fewer than two), which takes resamples for
-        independent unless `corrected`.
+        `.mean`, `.n` (resamples with a value) and `.std_error` (null for fewer than two), which assumes independent
+        resamples unless `corrected`.
 
     >>> scores = pl.DataFrame({"fold": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
     >>> summarize(scores).rows()
@@ -177,7 +177,7 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
     Args:
         one: The result of a metric set for the first model, for grouped data.
         other: The same for the second model, over the same resamples.
-        over: The outer groups that are resamples; all of them unless given.
+        over: The outer groups that identify resamples; by default all.
         corrected: As for `summarize`.
 
     Returns:
@@ -185,7 +185,7 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
         have a value) and `.std_error`.
 
     Raises:
-        ArgumentError: If the two are not of the same metrics and resamples.
+        ArgumentError: If the two results have different metrics or resamples.
 
     >>> before = pl.DataFrame({"fold": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
     >>> after = before.with_columns(pl.col(".estimate") - 1)
@@ -200,14 +200,14 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
     can_be_paired = have_same_keys and all(alike(first.schema[name], second.schema[name]) for name in by)
     pairs = _paired(first, second, by) if can_be_paired else None
     if pairs is None or not len(pairs) == len(first) == len(second):
-        msg = "The two results are not of the same metrics and resamples, so there are no pairs to compare."
+        msg = "The two results have no metrics and resamples in common; evaluate both models on the same resamples."
         raise ArgumentError(msg)
     change = (pl.col("\0other") - pl.col(".estimate")).fill_nan(None)
     return source.restore(_summary(pairs, kept, change, ".difference", corrected=corrected))
 
 
 def _paired(first: pl.DataFrame, second: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """The rows of the first result with the estimates of the second as a column of their own."""
+    """The rows of the first result with the estimates of the second as an additional column."""
     keys = stacked([first.select(by), second.select(by)], dict(zip(by, by, strict=True)))
     first = first.with_columns(keys[: len(first)].get_columns())
     values = keys[len(first) :].with_columns(second[".estimate"].alias("\0other"))
@@ -219,11 +219,11 @@ def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
     source = _ungrouped(result)
     frame = source.to_polars()
     if missing := [name for name in (".metric", ".estimate") if name not in frame.columns]:
-        msg = f"`{role}` is no result of metrics: it has no column {listed(missing)}."
+        msg = f"`{role}` is not a result of metrics: it has no column {listed(missing)}."
         raise ColumnError(msg)
     kind = frame.schema[".estimate"]
     if not (kind.is_numeric() or kind == pl.Null):
-        msg = f"`{role}` is no result of metrics: `.estimate` is {kind}."
+        msg = f"`{role}` is not a result of metrics: `.estimate` is {kind}."
         raise ColumnError(msg)
     return source, frame.with_columns(pl.col(".estimate").cast(pl.Float64).fill_nan(None))
 
@@ -241,7 +241,7 @@ def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list
         row_keys.add(".level")
     kept = [column for column in frame.columns if column in row_keys]
     if frame.select(*chosen, *kept).is_duplicated().any():
-        msg = f"`{role}` has some metric of some resample twice; give each result once."
+        msg = f"`{role}` has several values of the same metric and resample; remove the duplicates."
         raise ArgumentError(msg)
     return chosen, kept
 
@@ -251,10 +251,10 @@ def _outer_groups(over: object, outer: list[str], role: str) -> list[str]:
     chosen: list[Any] = list(over) if is_list(over) else [over]
     if unknown := [column for column in chosen if not isinstance(column, str) or column not in outer]:
         close = nearest(unknown[0], outer)
-        msg = f"`over`: {unknown[0]!r} is no outer group of `{role}`.{close} There are: {listed(outer)}."
+        msg = f"`over`: {unknown[0]!r} is not an outer group of `{role}`.{close} Outer groups: {listed(outer)}."
         raise ColumnError(msg)
     if len(set(chosen)) < len(chosen):
-        msg = f"`over` lists each outer group once, not {listed(chosen)}."
+        msg = f"`over` must list distinct outer groups, not {listed(chosen)}."
         raise ArgumentError(msg)
     return chosen
 

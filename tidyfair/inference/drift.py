@@ -1,4 +1,4 @@
-"""Test of a change of disparities from one period to the next."""
+"""Permutation test of changes of disparities between periods."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CHANGED = {
 
 @dataclass(frozen=True, repr=False)
 class PeriodTest(RateTest):
-    """Tests whether a disparity has changed; made by `compare_periods`."""
+    """A test of changes of a disparity; made by `compare_periods`."""
 
     subject: ClassVar[str] = "compare_periods()"
     period: str = "period"
@@ -148,8 +148,8 @@ class _Changes:
 def _p_value_of_groups(aggregate: Contrast, rows: pl.DataFrame, changes: list[_Changes]) -> float:
     """The share of draws in which changes of two groups are as far apart as observed, in standard errors.
 
-    Where all groups change alike, no disparity does; where one turns round, the distance of two groups changes although
-    the disparity without a sign does not.
+    If all groups change alike, no disparity changes; if a disparity reverses, the difference of two groups changes
+    although the unsigned disparity does not.
     """
     import numpy as np
 
@@ -217,28 +217,28 @@ def compare_periods(
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
 ) -> PeriodTest:
-    """Test whether disparities change from one period to the next, by shuffling the rows of each group between them.
+    """Test whether disparities change from one period to the next, by permuting the rows of each group between them.
 
-    Ranges of different numbers of rows are not comparable: that of the smaller period is larger by chance. So a change
-    is compared with its distribution if nothing but the number of rows changed.
+    Ranges from different numbers of rows are not comparable: chance makes the range of the smaller period larger. So a
+    change is compared with its distribution if only the number of rows changed.
 
-    The p-value of a difference or ratio without a sign is that of the changes of groups: the largest distance of two
-    groups' changes, in standard errors (of logarithms, for ratios). So it sees a disparity that turns round, though its
-    size is the same, and none where all groups change alike. Anything else is tested by its own change.
+    The p-value of an unsigned difference or ratio is based on the changes of groups: the largest distance between two
+    groups' changes, in standard errors (of logarithms, for ratios). It detects a disparity that reverses with the same
+    size, and nothing if all groups change alike. Other disparities are tested by their change itself.
 
     Args:
         metrics: Groupwise metrics of rates.
-        period: The column of periods, in the order of their values (as text, `"10"` comes before `"8"`, which is an
-            error), which is also given as `group_by=` in the call.
+        period: The column of periods, also given as `group_by=` in the call. Periods are sorted by value; texts that
+            sort in another order than time, such as `"10"` before `"8"`, are an error.
         times: Number of draws.
         seed: Seed of the draws.
         adjust: The adjustment of p-values, as for `disparity_test`.
         family: The tests that are adjusted together.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each metric and period but the first: `.before`
-        (the period before), both values, their `.change`, what is `.expected` if nothing changes and the range of 95 %
-        of it, `.p_value` and `.p_adjusted`.
+        A callable with the arguments of a metric. It returns one row for each metric and period except the first:
+        `.before` (the previous period), both values, their `.change`, the mean `.expected` without a change and its
+        95 % range, `.p_value` and `.p_adjusted`.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"month": [1] * 4 + [2] * 4, "hired": [1, 0] * 4, "sex": list("ffmm") * 2})
@@ -247,7 +247,7 @@ def compare_periods(
     (1, 2, 0.0)
     """
     if not isinstance(period, str) or not period:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"compare_periods(): `period` is the name of a column, not {in_short(period)}."
+        msg = f"compare_periods(): `period` must be the name of a column, not {in_short(period)}."
         raise ArgumentError(msg)
     return PeriodTest(
         groupwise(metrics, "compare_periods"), (), how_often(times), whole("seed", seed, 0),

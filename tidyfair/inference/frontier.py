@@ -1,7 +1,7 @@
-"""Choice among many models: performance and disparity of each, with limits that allow for having searched.
+"""Choice among many models: performance and disparity of each, with limits that allow for the search.
 
-All models are seen on the same rows, so that what two of them share cancels. How often each two of them select the same
-rows is counted once, by group and truth; values, their errors and how these hang together follow from these counts.
+All models are evaluated on the same rows, so errors shared by two models cancel. The rows selected by both models of
+each pair are counted once, by group and truth; values, their errors and correlations follow from these counts.
 """
 
 from __future__ import annotations
@@ -84,17 +84,17 @@ class ModelFrontier:
         """Compare the predictions in the columns `models` with each other, and with those of `baseline`.
 
         All models are compared on the rows that have a truth and the predictions of all of them. The baseline may be
-        one of `models`. It takes `pos_label`, `labels`, `conf_level` and `seed`, as a metric does.
+        one of `models`. Options: `pos_label`, `labels`, `conf_level` and `seed`, as for a metric.
 
         Returns:
-            One row for each model, the baseline first: `.model`, its `.performance` and `.disparity`, how much they
-            differ from those of the baseline (`.performance_change`, `.disparity_change`), each with limits that hold
-            for all models together (`…_lower`, `…_upper`); `.on_frontier`, whether no other model is observed to be
-            better in one and as good in the other; the `.verdict`: `less discriminatory` where the disparity is
-            demonstrably smaller than that of the baseline, and the performance is not demonstrably worse; `less
-            discriminatory, worse` where it is; else `not shown`; the `.n` rows compared, the same of all models;
-            `.n_missing`, the rows with a truth that lack the prediction of this model, and so are left out of all; and
-            `.groups_left_out`, in which the baseline has no value, or too few rows.
+            One row for each model, the baseline first: `.model`, its `.performance` and `.disparity`, their changes
+            from the baseline (`.performance_change`, `.disparity_change`), each with simultaneous limits for all models
+            (`…_lower`, `…_upper`); `.on_frontier`, whether no other model is observed to be better in one and as good
+            in the other; the `.verdict`: `less discriminatory` if the disparity is demonstrably smaller than that of
+            the baseline, and the performance is not demonstrably worse; `less discriminatory, worse` if it is; else
+            `not shown`; the number `.n` of rows compared, the same for all models; `.n_missing`, the rows with a truth
+            but without a prediction of this model, which are left out for all models; and `.groups_left_out`, in which
+            the baseline has no value or too few rows.
         """
         for name in options:
             if name not in FrontierOptions.__annotations__:
@@ -103,7 +103,7 @@ class ModelFrontier:
         checked = replace(metric_set(self.performance).run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data)
         if source.outer or source.sides:
-            msg = "model_frontier() compares models on all rows; call it for each group of grouped data."
+            msg = "model_frontier() does not accept grouped data; call it for each group."
             raise ArgumentError(msg)
         columns = self._columns(source, Column.of(truth, "truth"), models, baseline)
         rows = self._rows(source, columns, checked)
@@ -124,10 +124,10 @@ class ModelFrontier:
             role = "models" if index else "baseline"
             model.check(source.columns, role)
             if _is_same(model, truth):
-                msg = f"`{role}`: {model.name!r} is the truth, and no prediction."
+                msg = f"`{role}`: {model.name!r} is the truth; give a column of predictions."
                 raise ColumnError(msg)
             if any(_is_same(model, group) for group in columns.groups):
-                msg = f"`{role}`: {model.name!r} is what groups are made of, and no prediction."
+                msg = f"`{role}`: {model.name!r} defines the groups; give a column of predictions."
                 raise ColumnError(msg)
         return columns
 
@@ -141,7 +141,10 @@ class ModelFrontier:
         for name, column in zip(names, columns.models, strict=True):
             unknown = [value for value in rows[name].unique().to_list() if value not in (None, *labels.values)]
             if unknown:
-                msg = f"`models`: {column.name!r} holds {listed(unknown)}, which is none of {listed(labels.values)}."
+                msg = (
+                    f"`models`: {column.name!r} holds {listed(unknown)}, which is not among the labels "
+                    f"{listed(labels.values)}."
+                )
                 raise ColumnError(msg)
         with_truth = rows.drop_nulls("truth")
         missing = [int(with_truth[name].null_count()) for name in names]
@@ -151,7 +154,7 @@ class ModelFrontier:
         keys = [f"g{index}" for index in range(len(columns.groups))]
         groups = complete.select(keys).unique(maintain_order=True).sort(keys, nulls_last=True)
         if len(groups) > _MOST_GROUPS:
-            msg = f"model_frontier() compares {_MOST_GROUPS} groups at most, not {len(groups)}."
+            msg = f"model_frontier() accepts at most {_MOST_GROUPS} groups, not {len(groups)}; pool small groups first."
             raise ArgumentError(msg)
         numbered = groups.with_row_index("group")
         complete = complete.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")
@@ -168,7 +171,7 @@ class ModelFrontier:
         (evaluated,) = run.evaluate(run.count(open_frame(two), named), named)
         if evaluated.labels.event is None and len(rows):
             msg = (
-                f"model_frontier() reads one label against the rest, of {listed(evaluated.labels.values)}: name it as "
+                f"model_frontier() compares one label with the rest; give one of {listed(evaluated.labels.values)} as "
                 "`pos_label=`."
             )
             raise ArgumentError(msg)
@@ -205,18 +208,18 @@ class _Rows:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """Their counts, as columns of results."""
+        """The counts of rows, as columns of results."""
         return {".n": [len(self.frame)] * len(self.missing), ".n_missing": self.missing}
 
 
 def _no_rows(with_truth: int, missing: Sequence[int], names: Sequence[str]) -> str:
-    """The message where no row is complete."""
-    needed = "model_frontier() compares rows with a truth and the predictions of all models, and there are none"
+    """The message if no row is complete."""
+    needed = "model_frontier() needs rows with a truth and predictions of all models, but the data have none"
     if not with_truth:
         return f"{needed}: no row has a truth."
     most = max(missing)
     worst = names[missing.index(most)]
-    return f"{needed}: of {with_truth} rows with a truth {most} lack the prediction of {worst!r}."
+    return f"{needed}: {most} of {with_truth} rows with a truth have no prediction in {worst!r}."
 
 
 def _texts_of(groups: pl.DataFrame) -> list[str]:
@@ -235,7 +238,7 @@ def _nothing_compared(columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _is_same(one: Column, other: Column) -> bool:
-    """Tell whether two columns are the same but for their names."""
+    """Check whether two columns are the same except for their names."""
     first, second = (column.expr.meta.undo_aliases() for column in (one, other))
     return first.meta.eq(second)
 
@@ -243,24 +246,24 @@ def _is_same(one: Column, other: Column) -> bool:
 def _models_of(models: object, baseline: object) -> list[Column]:
     """The columns of the models, the baseline first."""
     if not are_columns(models):
-        msg = f'`models` is a list of columns of predictions, such as `["one", "other"]`, not {models!r}.'
+        msg = f'`models` must be a list of columns of predictions, such as `["one", "other"]`, not {models!r}.'
         raise ArgumentError(msg)
     columns = [Column.of(model, "models") for model in models]
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         msg = (
-            f"`models`: {listed(twice)} is given more than once; name each model once, and give different ones "
-            "names of their own, `.alias(…)`."
+            f"`models`: {listed(twice)} is given more than once; list each model once, and name expressions with "
+            "`.alias(…)`."
         )
         raise ArgumentError(msg)
     first = Column.of(baseline, "baseline")
     others = [column for column in columns if column != first]
     if not others:
-        msg = "`models` needs a column of predictions beside that of the baseline."
+        msg = "`models` needs a column of predictions other than the baseline."
         raise ArgumentError(msg)
     if first.name in [column.name for column in others]:
-        msg = f"`models`: one is called {first.name!r} like the baseline; give it a name of its own, `.alias(…)`."
+        msg = f"`models`: one model has the same name as the baseline, {first.name!r}; rename it with `.alias(…)`."
         raise ArgumentError(msg)
     return [first, *others]
 
@@ -291,7 +294,7 @@ class _Comparison:
         return shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$")))
 
     def _verdicts(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Which models are on the frontier, and which are less discriminatory alternatives."""
+        """The models on the frontier, and the less discriminatory alternatives."""
         import numpy as np
 
         sign = 1 if self.performance.direction == "maximize" else -1
@@ -306,7 +309,7 @@ class _Comparison:
         return {".on_frontier": on_frontier, ".verdict": pl.Series(verdict.tolist()).replace("", None)}
 
     def _wider(self, denominator: Array) -> Array:
-        """The factor by which Student's t widens limits: few rows do not show how much they vary, one not at all."""
+        """The factor by which Student's t widens limits for few rows; infinite for one row."""
         import numpy as np
 
         z = z_value(self.level)
@@ -335,7 +338,7 @@ class _Comparison:
     def _limits(
         self, name: str, values: Array, centres: Array, errors: Array, drawn: Array, ends: tuple[float, float]
     ) -> dict[str, Array]:
-        """Values with limits about their centres that hold for all together, within the ends of what can be."""
+        """Values with simultaneous limits about their centres, within the possible range."""
         reach = _critical(_largest(drawn, errors), self.level) * errors
         return _columns_of(name, values, centres - reach, centres + reach, ends)
 
@@ -481,7 +484,7 @@ class _Gaps:
 
     @property
     def halves(self) -> range:
-        """The gaps whose opposites are the others, and have no more to say."""
+        """One gap of each pair of opposites."""
         return range(len(self.one) // 2)
 
     def columns(self) -> dict[str, Array]:
@@ -499,7 +502,7 @@ class _Gaps:
         return self.drawn[self.one[gap]] - self.drawn[self.other[gap]]
 
     def _critical(self, errors: Array) -> float:
-        """The standard errors that no gap of any model is beyond, at the level."""
+        """The simultaneous critical value of the gaps of all models, in standard errors."""
         import numpy as np
 
         count = len(self.halves) * errors.shape[1]
@@ -513,7 +516,7 @@ class _Gaps:
     # Changes
 
     def _critical_of_changes(self) -> float:
-        """The standard errors that no change of a gap from one of the baseline is beyond, at the level."""
+        """The simultaneous critical value of changes of gaps from gaps of the baseline, in standard errors."""
         import numpy as np
 
         count = len(self.one) * len(self.halves) * max(self.gaps.shape[1] - 1, 1)
@@ -532,9 +535,9 @@ class _Gaps:
     def _changes(self, critical: float) -> tuple[Array, Array]:
         """The limits of the changes of disparities from the baseline's.
 
-        A disparity is the largest gap. So each gap of a model is above the baseline's disparity by no more than it is
-        above any one gap of the baseline, and the disparity by no more than the gap of which that is the most; and the
-        other way round. All of these bounds hold together, and a few of the largest gaps give the best of them.
+        A disparity is the largest gap. So a gap of a model exceeds the baseline's disparity by at most its excess over
+        any one gap of the baseline, and the disparity by at most the largest of these bounds over gaps; and vice versa.
+        All bounds hold simultaneously, and a few of the largest gaps give the best of them.
         """
         import numpy as np
 
@@ -571,7 +574,7 @@ def _errors_of_changes(variance: Array, of_baseline: Array, shared: Array) -> Ar
 
 
 def _columns_of(name: str, values: Array, lower: Array, upper: Array, ends: tuple[float, float]) -> dict[str, Array]:
-    """Columns of values with limits that include them, and lie within the ends of what can be."""
+    """Columns of values with limits that include them and lie within the possible range."""
     import numpy as np
 
     return {
@@ -590,19 +593,19 @@ def _largest(drawn: Array, errors: Array) -> Array:
 
 
 def _critical(largest: Array, level: float) -> float:
-    """The standard errors that no value is beyond, at the level."""
+    """The simultaneous critical value, in standard errors."""
     import numpy as np
 
     return float(np.quantile(largest, level))
 
 
 def _bonferroni(count: int, level: float) -> float:
-    """The same for so many values of which nothing else is known."""
+    """The Bonferroni critical value for a number of values."""
     return z_value(1 - (1 - level) / count)
 
 
 def _with_half_rows(covariance: Array, influence: Array) -> Array:
-    """A covariance with that of half a row in each cell, which models do not share: what is all right is not sure."""
+    """A covariance plus that of half a row in each cell, not shared by models, so that perfect values have an error."""
     import numpy as np
 
     return covariance + np.diag(HALF_ROW * (influence**2).sum(axis=-1))
@@ -625,22 +628,21 @@ def _draws(covariance: Array, random: np.random.Generator) -> Array:
 def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFrontier:
     """Compare hundreds of models on the same rows by performance and disparity, with limits that allow for the search.
 
-    Of many models some look fairer by chance. So intervals, and those of the changes from the baseline, hold for all
-    models together: draws of all of them, correlated as their predictions are, say how far any is off at once (max-T;
-    of very many gaps the bound of Bonferroni). Models that select alike cost little. A disparity that is demonstrably
-    smaller at no demonstrable loss is evidence of a less discriminatory alternative; `not shown` is no evidence that
-    there is none.
+    Among many models some look fairer by chance. So the intervals of values, and of changes from the baseline, are
+    simultaneous for all models, from correlated draws of all errors (max-T; Bonferroni's bound for very many gaps).
+    Models with similar selections cost little precision. A demonstrably smaller disparity without a demonstrable loss
+    of performance is evidence of a less discriminatory alternative; `not shown` is not evidence that none exists.
 
-    Models are columns of labels, or expressions of them such as `(pl.col("score") >= 0.4).alias("at 0.4")`. Intervals
-    are normal ones, from covariances that are counted, about values with half a row more in each cell, and wider where
-    rows are few; a group of a single row may be anything. It takes independent rows, and no weights.
+    Models are columns of labels, or expressions such as `(pl.col("score") >= 0.4).alias("at 0.4")`. Intervals are
+    normal, from exact covariances, centred at values with half a row added to each cell, and wider for few rows; a
+    group of a single row has the widest possible limits. Rows must be independent; weights are not accepted.
 
     Args:
         performance: A metric of labels, such as `accuracy` or `f_meas`.
         disparity: A range of one or more metrics of labels, such as `demographic_parity("race")`.
 
     Raises:
-        ArgumentError: For metrics of scores or numbers, and for other aggregates than the range of `difference()`.
+        ArgumentError: For metrics of scores or numbers, and for aggregates other than the range of `difference()`.
 
     >>> from tidyfair import accuracy, demographic_parity
     >>> from tidyfair.datasets import lending
@@ -659,19 +661,17 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
         raise ArgumentError(msg)
     for name, formula in (*performance.formulas, *disparity.formulas):
         if not is_of_cells(formula):
-            msg = f"model_frontier() takes metrics that are worked out from counts of labels; {name} is not."
+            msg = f"model_frontier() takes metrics computed from counts of labels, not {name}."
             raise ArgumentError(msg)
     refuse_policies("model_frontier()", [disparity], ("unknown", "min_share"))
     if performance.direction not in {"maximize", "minimize"}:
-        msg = (
-            f"model_frontier() needs a performance that is to be large or small; {performance.name} should be neither."
-        )
+        msg = f"model_frontier() needs a performance metric to maximize or minimize, not {performance.name}."
         raise ArgumentError(msg)
     is_range = disparity.aggregate == difference(to="range", signed=False)
     if not is_range or disparity.less or disparity.by.sides:
         msg = (
-            f"model_frontier() compares groups by the largest difference between any two, `difference()`; "
-            f"{disparity.name} compares them otherwise."
+            f"model_frontier() needs the largest difference between any two groups, `difference()`; {disparity.name} "
+            "uses another comparison."
         )
         raise ArgumentError(msg)
     return ModelFrontier(performance, disparity)

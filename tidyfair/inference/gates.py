@@ -45,15 +45,15 @@ _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "
 
 
 class UnfairError(TidyfairError, AssertionError):
-    """Raised by `assert_fair`; its text is the table of verdicts."""
+    """Raised by `assert_fair`; its message is the table of verdicts."""
 
 
 @dataclass(frozen=True, repr=False)
 class Gate(MetricSetOnData):
-    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`.
+    """Metrics with a limit, as a callable on dataframes that returns verdicts; made by `check`.
 
-    `pass` is the result of a test of equivalence, `fail` that of a test of excess; where neither rejects there is not
-    enough evidence.
+    `pass` is the result of a test of equivalence, `fail` that of a test of excess; if neither test rejects, the verdict
+    is `not enough evidence`.
     """
 
     subject: ClassVar[str] = "A gate"
@@ -70,16 +70,16 @@ class Gate(MetricSetOnData):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Give a verdict on each metric of each outer group; it takes what a metric takes.
+        """Give a verdict on each metric of each outer group; takes the arguments of a metric.
 
         Returns:
-            What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
+            The results of the metrics, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
         """
         return self._on_data(data, truth, estimate, options)
 
     @show_keywords(ReadOptions, without=_REFUSED)
     def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Judge by a tally that holds what the metrics count: what a call gives on data.
+        """Judge a tally of the metrics; equals a call on the data.
 
         Passes are judged one by one, because all must; failures after Holm, because any does.
         """
@@ -99,7 +99,7 @@ class Gate(MetricSetOnData):
         options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
         for name, own in self.options:
             if (other := keywords.get(name)) not in (None, own):
-                msg = f"`{name}` is given twice: {own!r} with the gate, and {other!r} here."
+                msg = f"`{name}` is given twice: {own!r} for the gate, and {other!r} here."
                 raise ArgumentError(msg)
         return replace(options, explain=True, interval="auto", **dict(self.options))
 
@@ -153,9 +153,9 @@ class Gate(MetricSetOnData):
         return failed
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
-        """Results with one-sided limits of that error rate, and the index of the metric of each row.
+        """Results with one-sided limits at that error rate, and the index of the metric of each row.
 
-        Where the limit is equality itself, groups may differ to either side of it, and limits are two-sided.
+        If the limit is equality itself, groups may differ to either side of it, and limits are two-sided.
         """
         results = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
         names = [(metric.name, _by_text(metric)) for metric in self.metrics]
@@ -172,7 +172,7 @@ class Gate(MetricSetOnData):
 
 
 def _is_at_equality(metric: Metric | GroupwiseMetric, side: Side, limit: float) -> bool:
-    """Tell whether a limit is what a distance of equal groups is."""
+    """Check whether a limit equals the value of a distance for equal groups."""
     if not isinstance(metric, GroupwiseMetric) or not metric.aggregate.is_distance:
         return False
     least, most = _bounds(metric)
@@ -184,7 +184,7 @@ def _by_text(metric: Metric | GroupwiseMetric) -> str | None:
 
 
 def _is_complete(judged: Sequence[Metric | GroupwiseMetric]) -> pl.Expr:
-    """The results from which no group and no metric is left out."""
+    """Mask of the results without left-out groups or metrics."""
     two_sided = pl.Series([_two_sided(metric) for metric in judged], dtype=pl.Boolean)
     # rows on neither side are not compared
     expected = pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
@@ -197,7 +197,7 @@ def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
 
 
 def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
-    """Tell whether the value of a user's aggregate for equal groups is unknown."""
+    """Check whether the value of a user's aggregate for equal groups is unknown."""
     return isinstance(metric, GroupwiseMetric) and metric.aggregate.equality_is_unknown
 
 
@@ -232,31 +232,31 @@ def check(
 ) -> Any:
     """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
-    A pass is a test of equivalence: the one-sided upper confidence bound of the disparity is below the limit. A failure
-    is a test of excess: the lower bound is above it. `rows_needed` says how many rows either takes. Of several results,
-    all metrics and all outer groups of the call together, failures are judged after Holm (1979), so that one fold of
-    many may not fail that would alone; passes are judged one by one. With an aggregate of one's own it fails only if
-    `new_aggregate` says what equal groups have. A group that was left out makes a pass impossible.
+    A pass requires that the one-sided upper confidence bound of the disparity is below the limit (a test of
+    equivalence), a failure that the lower bound is above it (a test of excess). `rows_needed` gives the required number
+    of rows. Failures are adjusted by Holm's method (1979) over all metrics and outer groups of the call, so one fold of
+    many may not fail although it would alone; passes are judged one by one. A user's aggregate fails only if
+    `new_aggregate` states its value for equal groups. A group that was left out makes a pass impossible.
 
-    Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
-    sides of it. A stored result does not say which direction is good, so `below` then holds for both signs, and `above`
-    a limit below 1 for comparisons and their reciprocals.
+    Signed comparisons are judged by their absolute size, and metrics that should be near 0 or 1 have a limit on both
+    sides. A stored result does not say which direction is good, so `below` then applies to both signs, and `above` with
+    a limit below 1 to comparisons and their reciprocals.
 
     Args:
         given: A metric, a groupwise metric or a set; or a result with intervals and explanation, such as
             `fair(data, …, interval="auto", conf_level=0.9, explain=True)`.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: Confidence level of verdicts on metrics, 0.95 unless given. A result is judged by the intervals that
-            it has: those of `conf_level=0.9` make verdicts that are right 95 % of the time.
+        confidence: Confidence level of verdicts on metrics, 0.95 by default. A result is judged by its own intervals:
+            those of `conf_level=0.9` give verdicts with confidence level 0.95.
 
     Returns:
-        Of metrics a callable on dataframes; of a result the result with `.limit` and `.verdict`.
+        For metrics, a callable on dataframes; for a result, the result with `.limit` and `.verdict`.
 
     Raises:
-        ArgumentError, ColumnError: Without one limit, for one that the metric cannot reach, such as 5 in place of 0.05,
-            and for a result without intervals. The limit of a result, and of a metric of one's own without a range, is
-            not checked.
+        ArgumentError, ColumnError: If there is not exactly one limit, if the metric cannot reach it, such as 5 instead
+            of 0.05, or if a result has no intervals. Limits of results, and of users' metrics without a range, are not
+            checked.
 
     >>> from tidyfair import demographic_parity
     >>> gate = check(demographic_parity("sex"), below=0.1)
@@ -272,22 +272,22 @@ def check(
         return Gate(metrics, tuple(limits), confidence)
     if confidence is not None:
         msg = (
-            "check() judges a result by the intervals that it has, and takes no `confidence` beside it: evaluate with "
-            "`conf_level=0.9` for verdicts that are right 95 % of the time."
+            "check() does not accept `confidence` for a result, which it judges by its intervals; evaluate with "
+            "`conf_level=0.9` for verdicts at confidence level 0.95."
         )
         raise ArgumentError(msg)
     return _judged(given, limit, side)
 
 
 def _are_metrics(given: object) -> bool:
-    """Tell metrics, and arguments that may have been meant as metrics, from results."""
+    """Check whether the argument is, or may have been meant as, metrics rather than a result."""
     return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple | str | Mapping)
 
 
 def limited(name: str, below: object, above: object) -> tuple[Side, float]:
-    """The good side of the one limit that is given, and the limit."""
+    """The side and the value of the only limit."""
     if (below is None) == (above is None):
-        msg = f"{name}() needs one limit, a number: `below=` of differences, or `above=` of ratios."
+        msg = f"{name}() needs one limit, a number: `below=` for differences, or `above=` for ratios."
         raise ArgumentError(msg)
     if above is None:
         return "below", number("below", below, 0)
@@ -302,15 +302,15 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
     if not isinstance(given, Evaluable):
         way_out = way_to_metrics(given)
         if way_out and not isinstance(given, str):
-            way_out = " Combine several by `metric_set(…)`."
-        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {in_short(given)}.{way_out}"
+            way_out = " Combine several with `metric_set(…)`."
+        msg = f"{name}() takes a metric, a metric_set, or their result, not {in_short(given)}.{way_out}"
         raise ArgumentError(msg)
     metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
     wrong = ("maximize", "one") if side == "below" else ("minimize", "zero")
     for metric in metrics:
         if metric.direction in wrong:
             other = "above" if side == "below" else "below"
-            msg = f"{metric.name} should {_WISHES[metric.direction]}, so its limit is one to be {other}: `{other}=`."
+            msg = f"{metric.name} should {_WISHES[metric.direction]}, so give its limit as `{other}=`."
             if any(member.direction not in wrong for member in metrics):
                 msg += f" {name}() takes metrics with a limit on the same side; call it once for each side."
             raise ArgumentError(msg)
@@ -322,7 +322,7 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
 
 
 def out_of_range(metric: Metric | GroupwiseMetric, limit: float, written: Callable[[float], str]) -> str | None:
-    """The problem of a limit outside the range of a metric without its sign; `written` shows a share of percent."""
+    """The problem of a limit outside the range of an unsigned metric; `written` formats a share of percent."""
     metric = _unsigned(metric)
     least, most = _bounds(metric)
     if least <= limit <= most:
@@ -331,7 +331,7 @@ def out_of_range(metric: Metric | GroupwiseMetric, limit: float, written: Callab
     if most == math.inf:
         message = f"{metric.name} is {least:g} or more"
     if metric.direction == "one":
-        message += ", its reciprocal being the other end"
+        message += ", and its reciprocal is the other end"
     share = share_of_percent(limit) if most == 1 else None
     if share:
         message += f": {limit:g} percent is {written(share)}"
@@ -374,7 +374,7 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     frame = source.to_polars()
     if ".metric" not in frame.columns:
         call = '`check(demographic_parity("column"), below=0.1)(data, …)`'
-        msg = f"check(): what is given is no result of metrics; metrics come first and then data, as in {call}."
+        msg = f"check(): the frame is not a result of metrics. Give metrics first and then data, as in {call}."
         raise ColumnError(msg)
     needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out")
     if missing := [name for name in needed if name not in frame.columns]:
@@ -383,8 +383,8 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     for name in needed[-2:]:
         if not isinstance(frame.schema[name], pl.List):
             msg = (
-                f"check(): {name!r} of the result holds {frame.schema[name]} in place of lists, which csv files cannot "
-                "hold; keep results in parquet or ndjson."
+                f"check(): the column {name!r} of the result holds {frame.schema[name]} instead of lists, which csv "
+                "files cannot store; save results as parquet or ndjson."
             )
             raise ColumnError(msg)
     # a result does not show whether values have a sign, except by an end on the side of equality
@@ -400,11 +400,11 @@ def _judged(result: Any, limit: float, side: str) -> Any:
 
 @refuse_unknown_keywords
 def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
-    """The rule that no group is selected less than four fifths as often as any other (EEOC, 1978), as a gate.
+    """The four-fifths rule as a gate: no group's selection rate is below 80 % of any other's (EEOC, 1978).
 
     Args:
         by: The sensitive feature, as for a factory.
-        favourable: The favourable label; where labels leave no doubt it may be left out.
+        favourable: The favourable label; optional if it follows from the labels.
         confidence: Confidence level of verdicts.
 
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
@@ -423,20 +423,19 @@ def assert_fair(
     estimate: ColumnLike | None = None, *, below: float | None = None, above: float | None = None,
     confidence: float = 0.95, strict: bool = False, **options: Unpack[CallOptions],
 ) -> None:  # fmt: skip
-    """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
+    """Raise `UnfairError` with a readable table if a disparity fails its limit; for test suites.
 
-    Where there is not enough evidence to say whether it is within its limit, an `EvidenceWarning` has the table;
-    `strict=True` makes that a failure too.
+    If the data are inconclusive, an `EvidenceWarning` with the table is issued; `strict=True` makes that a failure too.
 
     Args:
         metrics: Metrics as for `check`.
-        data: A dataframe as for a metric, and so are all arguments that follow.
+        data: A dataframe, as for a metric.
         truth: Column of the truth.
         estimate: Column of the predictions.
         below: The limit of differences.
         above: The limit of ratios.
         confidence: Confidence level of verdicts.
-        strict: Whether a lack of evidence is a failure, in place of a warning.
+        strict: Whether a lack of evidence is a failure instead of a warning.
         options: The options of a call.
 
     >>> from tidyfair import demographic_parity
@@ -447,7 +446,10 @@ def assert_fair(
     flag("strict", strict)
     if not _are_metrics(metrics):
         call = '`assert_fair(demographic_parity("column"), data, …, below=0.1)`'
-        msg = f"assert_fair() takes metrics and then data, as in {call}; of a result, look at the verdicts of `check`."
+        msg = (
+            f"assert_fair() takes metrics and then data, as in {call}; for a stored result use `check` and its "
+            "verdicts."
+        )
         raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
     verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
@@ -460,9 +462,9 @@ def assert_fair(
     unsure = verdicts.filter(pl.col(".verdict") == UNSURE)
     if not unsure.is_empty():
         warn(
-            f"assert_fair(): none fails, but for {len(unsure)} of {len(verdicts)} disparities there is not enough "
-            f"evidence that they are within their limit:\n{_table_of(unsure)}\n"
-            "More rows or a wider limit may show it; `strict=True` makes it a failure.",
+            f"assert_fair(): no disparity fails, but for {len(unsure)} of {len(verdicts)} there is not enough "
+            f"evidence that they are within their limit:\n{_table_of(unsure)}\nUse more rows or a wider limit; "
+            "`strict=True` makes this a failure.",
             EvidenceWarning,
         )
 

@@ -1,4 +1,4 @@
-"""Counts of what many models select of the same rows, and values of formulas with how they hang together."""
+"""Joint counts of the selections of many models on the same rows, and values of formulas with their covariances."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 HALF_ROW = 0.5
-"""The rows that are added to each cell where errors are worked out."""
+"""The rows added to each cell when errors are computed."""
 _STEP = 0.25
-"""The step of derivatives there."""
+"""The step of numerical derivatives."""
 _BLOCK = 2**15
 
 
@@ -113,6 +113,6 @@ def influences_of(formula: Formula, cells: Array) -> Array:
 
 
 def is_of_cells(formula: Formula) -> bool:
-    """Tell whether a formula reads nothing but the counts of one label against the rest."""
+    """Check whether a formula reads only the counts of one label against the rest."""
     plain = formula.kind == "class" and formula.input == "sums" and formula.given is None
     return plain and not formula.beyond and not formula.all_terms

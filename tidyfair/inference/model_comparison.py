@@ -55,8 +55,8 @@ __all__ = ["ModelComparison", "compare_models"]
 
 _INTERVAL = (".lower", ".upper", ".std_error")
 _REFUSED = {
-    **dict.fromkeys(("probs", "estimate"), ": predictions are `one=` and `other=`"),
-    **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), " of its own"),
+    **dict.fromkeys(("probs", "estimate"), ": give the predictions as `one=` and `other=`"),
+    **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(
         ("threshold", "top_k", "top_fraction"),
         ': make labels of scores, such as `one=(pl.col("score") >= 0.4).alias("at 0.4")` and '
@@ -65,9 +65,9 @@ _REFUSED = {
 }
 """The options of metrics that a comparison of models does not accept, and why."""
 _ADDED_ROWS = 2.0
-"""Rows of each true label that are spread over the cells of both predictions, half a row in each of two labels."""
+"""Rows added for each true label, spread over the cells of both predictions: half a row per cell for two labels."""
 _MOST_PAIRS = 100
-"""To more pairs of labels no rows are added."""
+"""With more pairs of labels no rows are added."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,14 +84,14 @@ class ModelComparison:
         self, data: object, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Compare the predictions `one` with those of `other`; the rest is what a metric takes.
+        """Compare the predictions `one` with `other`; the remaining arguments are those of a metric.
 
         Returns:
             One row for each metric and outer group: the values `.one` and `.other`, their `.change` (other minus one)
-            with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same rows; by leaving out
-            rows for other functions of sums, areas, and what compares these; else by replicates), and the `.p_value`
-            (McNemar's) of rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the
-            selection rate; null of all others.
+            with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same rows; the jackknife
+            for other functions of sums, areas under curves, and their comparisons; else the bootstrap), and McNemar's
+            `.p_value` for rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the
+            selection rate; null for all others.
         """
         paired = self.paired(data, truth, one=one, other=other, **options)
         return paired.source.restore(paired.compared())
@@ -119,14 +119,14 @@ class ModelComparison:
         return visible(f"<ModelComparison of {', '.join(names)}; call it with (data, truth, one=…, other=…)>")
 
     def _check_other(self, other: object, source: Source) -> None:
-        """Refuse a second prediction that is no column, or one by which the data are grouped."""
+        """Refuse a second prediction that is not a column, or by which the data are grouped."""
         if not isinstance(other, str | pl.Expr):
             return  # several columns of scores are checked where they are counted
         second = Column.of(other, "other")
         second.check(source.columns, "other")
         features = [spec.by.columns for spec in self.metrics.specs if spec.by]
         if second in (*source.outer, *itertools.chain(*features)):
-            msg = f"`other`: {second.name!r} is what the data are grouped by, and no prediction."
+            msg = f"`other`: the data are grouped by {second.name!r}; give a column of predictions."
             raise ColumnError(msg)
 
     def _rows(self, source: Source, one: ColumnLike, other: ColumnLike, options: Options) -> _Rows:
@@ -134,7 +134,9 @@ class ModelComparison:
         pairs = _Rows(self._kept(source, one, options), self._kept(source, other, options))
         scores_of_one, scores_of_other = map(_score_count, pairs.sides)
         if scores_of_one != scores_of_other:
-            msg = f"`one` has {scores_of_one} columns of scores and `other` {scores_of_other}; both need the same."
+            msg = (
+                f"`one` has {scores_of_one} columns of scores and `other` {scores_of_other}; both need the same number."
+            )
             raise ColumnError(msg)
         return pairs
 
@@ -185,7 +187,7 @@ class ModelComparison:
 
     @staticmethod
     def _is_paired_rate(metric: Metric | GroupwiseMetric) -> bool:
-        """Tell whether a metric is a rate of the same rows for both models."""
+        """Check whether a metric is a rate of the same rows for both models."""
         share = share_of(metric.definition) if isinstance(metric, Metric) else None
         return share is not None and _is_of_same_rows(share)
 
@@ -283,19 +285,19 @@ def _changes(run: Run, sides: Sequence[Tally], options: Options, outer: Sequence
 
 
 def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
-    """Tell whether a single row changes a metric by little: functions of sums, and areas under a curve."""
+    """Check whether a single row changes a metric only a little: functions of sums, and areas under a curve."""
     of_sums = all(formula.input == "sums" or _is_of_areas(formula) for formula in formulas_of(metric))
     return of_sums and not isinstance(metric.aggregate, UserAggregate)
 
 
 def _is_of_areas(formula: Formula) -> bool:
-    """Tell whether a formula is an area under a ROC curve, or one of these."""
+    """Check whether a formula is an area under a ROC curve, or a combination of these."""
     parts = [part for _, part in formula.parts]
     return bool(formula.deviations) or (bool(parts) and all(map(_is_of_areas, parts)))
 
 
 def _including_change(results: pl.DataFrame) -> pl.DataFrame:
-    """The results with limits that include the changes, and none of changes that have no finite value."""
+    """The results with limits that include the changes; null limits for changes without a finite value."""
     change, lower, upper = (pl.col(name) for name in (".change", ".lower", ".upper"))
     known = change.is_finite() & lower.is_not_null() & upper.is_not_null()
     ends = {".lower": pl.min_horizontal(lower, change), ".upper": pl.max_horizontal(upper, change)}
@@ -467,7 +469,7 @@ def _score_count(tally: Tally) -> int:
 
 
 def _is_of_same_rows(share: Share) -> bool:
-    """Tell whether the denominator of a rate does not depend on the prediction."""
+    """Check whether the denominator of a rate does not depend on the prediction."""
     cells = {CELLS[name] for name in share.among}
     return all(guess is not None and (truth, not guess) in cells for truth, guess in cells)
 
@@ -518,16 +520,16 @@ def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
 def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool = True) -> ModelComparison:
     """Compare two models on the same rows: the change of each metric and disparity from one to the other.
 
-    Rows that lack one of the predictions are left out of both. Intervals are of the change, so that what both models
-    share cancels: both are evaluated again without a row, a random part of the rows, or a whole cluster with `cluster`.
-    Of labels, half a row more is in each cell; scores and numbers that do not change have no interval. Metrics that a
-    single row can change by much, and aggregates of your own, have a paired bootstrap. `conf_level`, `times` and `seed`
-    are given with the call.
+    Rows without one of the predictions are left out for both. Intervals are paired: both models are evaluated again
+    without a row, a random part of the rows or, with `cluster`, a whole cluster, so shared errors cancel. For labels,
+    half a row is added to each cell; scores and numbers that do not change have no interval. Metrics that a single row
+    can change by much, and users' aggregates, have a paired bootstrap. Give `conf_level`, `times` and `seed` in the
+    call.
 
     Args:
         metrics: Metrics of labels, of scores, or of numbers; `one` and `other` are then columns of these.
-        mid_p: Count splits that are as uneven as the observed one half in McNemar's test (Fagerland et al., 2013),
-            which then keeps its level nearly as exactly and finds more; `False` gives the exact test.
+        mid_p: Use mid-p-values in McNemar's test (Fagerland et al., 2013), which nearly keep the level and have more
+            power; `False` gives the exact test.
 
     Raises:
         ArgumentError: For metrics of labels and scores together.
@@ -540,6 +542,6 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool =
     compared = metric_set(*metrics)
     kinds = {formula.kind for spec in compared.specs for _, formula in spec.formulas}
     if len(kinds) > 1:
-        msg = "compare_models() compares labels or scores, not both at once; call it for each."
+        msg = "compare_models() cannot compare labels and scores in one call; call it for each."
         raise ArgumentError(msg)
     return ModelComparison(compared, flag("mid_p", mid_p))

@@ -1,4 +1,4 @@
-"""Monitors: intervals and verdicts that hold at all looks at once, however often somebody looks."""
+"""Monitors: intervals and verdicts that are valid at all looks simultaneously, for any number of looks."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Monitor", "monitor"]
 
-_DEPENDENT = ": it takes rows that do not depend on each other"
+_DEPENDENT = ": it needs independent rows"
 _REFUSED: dict[str, str] = {
     **dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `monitor`"),
-    **dict.fromkeys(("times", "seed", "parts", "keep_rows", "score_bins"), ": it draws nothing, and reads sums"),
+    **dict.fromkeys(("times", "seed", "parts", "keep_rows", "score_bins"), ": it reads sums and draws no samples"),
     **dict.fromkeys(("top_k", "top_fraction", "cluster"), _DEPENDENT),
-    "case_weights": ": it takes rows that count the same",
-    "na_rm": ": rows that lack a value do not count",
-    "on_undefined": ": what has no value has no limits either",
+    "case_weights": ": it needs rows with equal weights",
+    "na_rm": ": rows without a value are never counted",
+    "on_undefined": ": groups without a value have no limits",
 }
 """The options of metrics that a monitor does not accept, and why."""
 _BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limit"}
@@ -57,7 +57,7 @@ _ENDS = 2
 
 @dataclass(frozen=True)
 class Monitor(CalledOnData):
-    """Metrics with a limit, as a callable that judges all rows so far as often as asked; made by `monitor`."""
+    """Metrics with a limit, as a callable that judges all rows so far at any time; made by `monitor`."""
 
     subject: ClassVar[str] = "A monitor"
     refused: ClassVar[Mapping[str, str]] = _REFUSED
@@ -74,7 +74,7 @@ class Monitor(CalledOnData):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Look at all rows so far, or at the end of each period; it takes what a metric takes."""
+        """Look at all rows so far, or at the end of each period; takes the arguments of a metric."""
         return self._on_data(data, truth, estimate, options)
 
     @show_keywords(ReadOptions, without=_REFUSED)
@@ -87,7 +87,7 @@ class Monitor(CalledOnData):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """The values of the groups, with intervals that hold for all groups and at all looks at once."""
+        """The values of the groups, with intervals simultaneous for all groups and looks."""
         return self._of_groups._on_data(data, truth, estimate, options)  # noqa: SLF001 - of the same class
 
     @show_keywords(ReadOptions, without=_REFUSED)
@@ -128,9 +128,9 @@ class Monitor(CalledOnData):
     def _level(self, sums: RunningSums) -> _Level:
         """The error that a metric may have at each look, and the share of it for the groups so far.
 
-        Groups may turn up later. With k of them so far, their limits share 1 / (k + 1) of the error. What those that
-        came first have, and what the limits of each later one have when it comes, add up to 3 / (k + 1) of pairs, of
-        which there are some from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than all of it.
+        New groups may occur later. With k groups so far, their limits share 1 / (k + 1) of the error. The shares of the
+        first groups, and of the limits of each later one when it occurs, add up to 3 / (k + 1) for pairs, which exist
+        from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than 1.
         """
         import numpy as np
 
@@ -143,7 +143,7 @@ class Monitor(CalledOnData):
         if (groups > self.groups).any():
             msg = (
                 f"monitor(): {sums.spec.name} by {sums.by_text} has {groups.max():.0f} groups so far, more than "
-                f"`groups={self.groups}`: make the monitor for as many groups as there may ever be."
+                f"`groups={self.groups}`; give the largest number of groups that may ever occur."
             )
             raise ArgumentError(msg)
         return _Level(error, np.ones(groups.shape), np.full(groups.shape, float(self.groups)))
@@ -163,18 +163,18 @@ class _GroupMonitor(Monitor):
 
 
 def _check_counted(tally: Tally) -> None:
-    """Refuse tallies of what a monitor cannot follow."""
+    """Refuse tallies that a monitor cannot follow."""
     problem = None
     if tally.weights is not None:
-        problem = "was counted with case weights; a monitor takes rows that count the same"
+        problem = "was counted with case weights, but a monitor needs rows with equal weights"
     elif tally.clusters:
-        problem = "was counted by clusters; a monitor takes rows that do not depend on each other"
+        problem = "was counted by clusters, but a monitor needs independent rows"
     elif HIDDEN in tally.cells.columns:
-        problem = "has suppressed groups, of which nothing is known; take one of all cells"
+        problem = "has suppressed groups, whose values are unknown; use a tally of all cells"
     elif tally.cut is not None and tally.cut.option != "threshold":
-        problem = f"selects by `{tally.cut.option}`, so that rows depend on each other; give a `threshold`"
+        problem = f"selects rows with `{tally.cut.option}`, so rows are not independent; use `threshold` instead"
     elif tally.cut is not None and tally.cut.several:
-        problem = "has a list of thresholds; a monitor is about one selection"
+        problem = "has a list of thresholds; a monitor accepts one threshold"
     if problem:
         msg = f"monitor(): the tally {problem}."
         raise ArgumentError(msg)
@@ -194,7 +194,7 @@ class _Level:
     """The number of groups that share it."""
 
     def log_threshold(self, statements: Floats) -> Floats:
-        """Logarithm of the e-value that makes one of so many statements."""
+        """Logarithm of the e-value required for one of a number of statements."""
         import numpy as np
 
         return np.log(np.maximum(statements, 1) / (self.error * self.share))
@@ -447,16 +447,19 @@ def _groups_of(sums: RunningSums, level: _Level) -> pl.DataFrame:
 
 
 def bounds_of(metric: Metric | GroupwiseMetric, given: Bounds | None) -> Bounds:
-    """The ends between which the values of a row lie, of metrics that are means of such values over rows."""
+    """The bounds of the values of a row, for metrics that are means of such values over rows."""
     bounds = [_bounds_of_base(base, given) for base in _bases_of(metric)]
     if len(set(bounds)) > 1:
-        msg = f"monitor(): {metric.name} compares values between {listed(bounds)}; give one pair of `bounds`."
+        msg = (
+            f"monitor(): the metrics of {metric.name} have different ranges, {listed(bounds)}; give one pair of "
+            "`bounds` for all."
+        )
         raise ArgumentError(msg)
     return bounds[0]
 
 
 def _bases_of(metric: Metric | GroupwiseMetric) -> tuple[Metric, ...]:
-    """The metrics whose values are compared; the metric itself where none are."""
+    """The metrics whose values are compared; without a comparison the metric itself."""
     return metric.metrics if isinstance(metric, GroupwiseMetric) else (metric,)
 
 
@@ -469,17 +472,17 @@ def _bounds_of_base(metric: Metric, given: Bounds | None) -> Bounds:
         return 0.0, 1.0
     if not is_mean(metric.definition):
         msg = (
-            f"monitor(): {metric.name} is no mean over rows, of which sums could be followed. Monitor the rates or "
-            "errors that it is made of, such as sens and precision in place of f_meas, or mse in place of rmse; or "
-            "look once, at a number of rows chosen beforehand, with `check`."
+            f"monitor(): {metric.name} is not a mean over rows. Monitor the rates or errors behind it, such as sens "
+            "and precision instead of f_meas, or mse instead of rmse; or look once, at a number of rows fixed in "
+            "advance, with `check`."
         )
         raise ArgumentError(msg)
     if given is not None:
         return given
     if not all(map(math.isfinite, metric.range)) or lacks_range(metric):
         msg = (
-            f"monitor(): nobody knows how large {metric.name} of a single row can be; give the ends between which it "
-            "lies, such as `bounds=(0, 100)`."
+            f"monitor(): the range of {metric.name} for a single row is unknown; give its bounds, such as `bounds=(0, "
+            "100)`."
         )
         raise ArgumentError(msg)
     return float(metric.range[0]), float(metric.range[1])
@@ -488,34 +491,34 @@ def _bounds_of_base(metric: Metric, given: Bounds | None) -> Bounds:
 def _checked_bounds(given: object) -> Bounds:
     values = [number("bounds", value, -math.inf) for value in given] if is_list(given) else []
     if len(values) != 2 or values[0] >= values[1]:
-        msg = f"`bounds` are two numbers, the smaller one first, not {given!r}."
+        msg = f"`bounds` must be two numbers, the smaller one first, not {given!r}."
         raise ArgumentError(msg)
     return values[0], values[1]
 
 
 def _check_metric(metric: Metric | GroupwiseMetric, limit: float, given: Bounds | None) -> None:
-    """Refuse what cannot be followed row by row."""
+    """Refuse metrics that cannot be followed row by row."""
     if isinstance(metric, GroupwiseMetric):
         _check_comparison(metric)
     elif metric.direction in {"zero", "one"}:
-        msg = f"monitor(): {metric.name} has a best value in between; monitor a metric that is good on one side."
+        msg = (
+            f"monitor(): the best value of {metric.name} is inside its range; monitor a metric to maximize or minimize."
+        )
         raise ArgumentError(msg)
     low, high = bounds_of(metric, given)
     if isinstance(metric.aggregate, Ratio):
         if low:
-            msg = f"monitor(): ratios of {metric.name} need values from 0 on; take differences, or `bounds=(0, …)`."
+            msg = f"monitor(): ratios of {metric.name} need values of 0 or more; use differences, or `bounds=(0, …)`."
             raise ArgumentError(msg)
         return
     least, most = (0.0, high - low) if isinstance(metric.aggregate, Difference) else (low, high)
     if not least <= limit <= most:
-        msg = (
-            f"monitor(): the limit {limit:g} of {metric.name} is not between {least:g} and {most:g}, as its values are."
-        )
+        msg = f"monitor(): the limit {limit:g} is outside the range of {metric.name}, {least:g} to {most:g}."
         raise ArgumentError(msg)
 
 
 def _check_comparison(metric: GroupwiseMetric) -> None:
-    """Refuse comparisons of which there is no confidence sequence."""
+    """Refuse comparisons without a confidence sequence."""
     aggregate, problem = metric.aggregate, None
     if metric.less:
         problem = "subtracts one disparity from another"
@@ -523,13 +526,14 @@ def _check_comparison(metric: GroupwiseMetric) -> None:
         problem = "averages several metrics"
     elif isinstance(aggregate, Difference | Ratio):
         if aggregate.to in {"overall", "majority"}:
-            problem = f"compares with {aggregate.to!r}, which changes as rows come"
+            problem = f"uses the reference {aggregate.to!r}, which changes as rows arrive"
     elif type(aggregate) not in {GroupMinimum, GroupMaximum}:
         problem = f"compares groups by {aggregate!r}"
     if problem:
         msg = (
-            f"monitor(): {metric.name} {problem}; take differences or ratios of one metric, or the worst of several, "
-            'as a range, to a group, or `to="rest"`; `group_minimum` or `group_maximum`; or the metric itself.'
+            f"monitor(): {metric.name} {problem}, which is not supported. Use the metric itself, `group_minimum`, "
+            "`group_maximum`, or differences or ratios of one metric (or the worst of several): as a range, to a "
+            'group, or `to="rest"`.'
         )
         raise ArgumentError(msg)
 
@@ -539,35 +543,35 @@ def monitor(
     confidence: float = 0.95, period: str | None = None, groups: int | None = None,
     bounds: tuple[float, float] | None = None,
 ) -> Monitor:  # fmt: skip
-    """Watch metrics of rows that keep coming: verdicts that are right however often, and whenever, somebody looks.
+    """Monitor metrics of a stream of rows, with verdicts that are valid for any number and timing of looks.
 
-    The intervals are confidence sequences: with the given confidence all of them hold, at all looks at all rows so
-    far, of all metrics, groups and outer groups together (Howard et al., 2021; Waudby-Smith and Ramdas, 2024). They are
-    about the mean of what was to be expected of the rows so far, so that rates may drift, and they read only counts and
-    sums, so that batches and streams are added up before.
+    The intervals are confidence sequences: they hold simultaneously, with the given confidence, at all looks and for
+    all metrics, groups and outer groups (Howard et al., 2021; Waudby-Smith and Ramdas, 2024). They cover the mean of
+    the expected values of the rows so far, so rates may drift. They need only counts and sums, so batches and streams
+    can be added up beforehand.
 
     Args:
-        given: A metric, a groupwise metric or a set: shares of rows, and means of values that have bounds, such as
-            `brier_class`; of groups their differences, ratios, `group_minimum` and `group_maximum`.
-        below: The limit of what should be small.
-        above: The limit of what should be large.
-        confidence: The probability that nothing that is ever shown is wrong.
-        period: The column of periods, such as days, in the order of their values (as text, `"10"` comes before `"8"`,
-            which is an error), which is also given as `group_by=` in the call: a look at the end of each. Without one,
-            a look at all rows.
-        groups: The number of groups that may ever occur. Without it limits are wider, as groups may turn up later.
-        bounds: The ends between which the value of every row lies, for means of numbers, such as `(0, 100)`.
+        given: A metric, a groupwise metric or a set: shares of rows, and means of bounded values, such as
+            `brier_class`; for groups, their differences, ratios, `group_minimum` and `group_maximum`.
+        below: The limit of metrics that should be small.
+        above: The limit of metrics that should be large.
+        confidence: Joint confidence level of everything that is ever shown.
+        period: The column of periods, such as days, also given as `group_by=` in the call: a look at the end of each.
+            Periods are sorted by value; texts that sort in another order than time, such as `"10"` before `"8"`, are an
+            error. Without periods there is one look at all rows.
+        groups: The largest number of groups that may ever occur. Without it limits are wider, to allow for new groups.
+        bounds: Lower and upper bound of the value of every row, for means of numbers, such as `(0, 100)`.
 
     Returns:
-        A callable that takes what a metric takes, and gives a row for each metric, outer group and look: `.n` (the
-        rows that it counts), `.estimate`, `.lower`, `.upper`, the `.limit`, `.e_value` (evidence of being beyond the
-        limit: 20 or more comes in one stream of 20 at most), the `.verdict`, which is `within`, `above the limit`
-        (`below the limit`) or `undecided`, and `.groups_left_out`. Its `compute` takes tallies, and `by_group` gives
-        the values of groups.
+        A callable with the arguments of a metric. It returns a row for each metric, outer group and look: `.n` (the
+        rows counted), `.estimate`, `.lower`, `.upper`, the `.limit`, `.e_value` (evidence of exceeding the limit:
+        within the limit, 20 or more occurs in at most 1 of 20 streams), the `.verdict`, which is `within`, `above the
+        limit` (`below the limit`) or `undecided`, and `.groups_left_out`. Its `compute` takes tallies, and `by_group`
+        returns the values of groups.
 
     Raises:
-        ArgumentError: For what is no mean over rows (`f_meas`, `roc_auc`), weights, clusters, and groups beyond
-            `groups`.
+        ArgumentError: For metrics that are not means over rows (`f_meas`, `roc_auc`), weights, clusters, and more
+            groups than `groups`.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 0, 0] * 900, "sex": list("fmfm") * 900, "day": [1] * 600 + [2] * 3000})
@@ -580,7 +584,7 @@ def monitor(
     metrics = judged_metrics("monitor", given, side, limit)
     confidence = proper_share("confidence", confidence)
     if period is not None and (not isinstance(period, str) or not period):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"monitor(): `period` is the name of a column, not {period!r}."
+        msg = f"monitor(): `period` must be the name of a column, not {period!r}."
         raise ArgumentError(msg)
     if groups is not None:
         groups = whole("groups", groups, 2)
@@ -592,6 +596,6 @@ def monitor(
             # the share of a group is not known before its rows have come
             refuse_policies("monitor()", [metric], ("min_share",))
     if bounds is not None and all(_is_share(base) for metric in metrics for base in _bases_of(metric)):
-        msg = "monitor(): shares of rows lie between 0 and 1, so that `bounds` mean nothing; leave them out."
+        msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)
     return Monitor(metrics, side, limit, confidence, period, groups, bounds)

@@ -1,4 +1,4 @@
-"""Base of everything in this room that is called on data: one way from the options of a call to the answer."""
+"""Base class of tests and gates that are called on data: from the options of a call to the result."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ __all__: list[str] = []
 
 
 class CalledOnData(ABC):
-    """Metrics and a question about them, as a callable on dataframes.
+    """Metrics with a test or another analysis, as a callable on dataframes.
 
-    A subclass writes its own `__call__`, and `compute` where it reads tallies, for the text and the keywords that
-    `help()` shows; both hand their options on to the steps below.
+    A subclass defines `__call__`, and `compute` if it reads tallies, with the text and the keywords for `help()`; both
+    pass their options on to the steps below.
     """
 
     subject: ClassVar[str]
     """The subject of error messages."""
     _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
-    """The arguments that are no settings: representations show them in words."""
+    """The arguments other than settings, which representations show in words."""
     follows_designs: ClassVar[bool] = False
-    """Whether the answer follows the design of a survey."""
+    """Whether the result follows the design of a survey."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted, each with the end of its error message."""
 
@@ -53,10 +53,10 @@ class CalledOnData(ABC):
 
     @abstractmethod
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        """The answer, read from a tally."""
+        """The result, computed from a tally."""
 
     def __repr__(self) -> str:
-        """The metrics, what is set, and the call to write; what is off or empty is left out."""
+        """The metrics, the settings that are not off or empty, and the call to write."""
         settings: list[str] = []
         for argument in fields(cast("Any", self)):
             value = getattr(self, argument.name)
@@ -76,16 +76,16 @@ class CalledOnData(ABC):
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
-        """The options of a call, checked, with those that are fixed here."""
+        """The checked options of a call, with those that are fixed here."""
         refuse(self.subject, keywords, self.refused)
         return run.options(keywords, accepted, truth=truth, estimate=estimate)
 
     def _reading(self, columns: AbstractSet[str]) -> Self:  # noqa: ARG002 - most have metrics of one reading
-        """The same of metrics as they read the columns that are given."""
+        """The same object with the variants of the metrics for the given columns."""
         return self
 
     def _check_source(self, source: Source) -> None:  # noqa: B027 - most read no other columns
-        """Refuse data without the columns that are read beside those of a metric."""
+        """Refuse data without the columns that are read in addition to those of a metric."""
 
     def _counting_options(self, options: Options) -> Options:
         """The options of a call with those that only counting needs."""
@@ -94,7 +94,7 @@ class CalledOnData(ABC):
     def _on_data(
         self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
     ) -> Any:
-        """The answer for data, as a frame of the caller's kind."""
+        """The result for data, as a frame of the caller's kind."""
         run = self._run
         accepted = SurveyCallOptions if self.follows_designs else CallOptions
         options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
@@ -105,13 +105,16 @@ class CalledOnData(ABC):
         return source.restore(called._results(tally, options))  # noqa: SLF001 - as above
 
     def _check_design(self, tally: Tally) -> None:
-        """Refuse a tally with the design of a survey where the answer does not follow it."""
+        """Refuse a tally with the design of a survey if the result does not follow it."""
         if tally.design is not None and not self.follows_designs:
-            msg = f"{self.subject} does not follow the design of a survey, for which this tally was counted."
+            msg = (
+                f"{self.subject} does not support survey designs, but this tally was counted with one; count again "
+                "without `design=`."
+            )
             raise ArgumentError(msg)
 
     def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
-        """The answer for a tally."""
+        """The result for a tally."""
         check_tally(tally)
         self._check_design(tally)
         called = self._reading(tally.given)
@@ -119,7 +122,7 @@ class CalledOnData(ABC):
 
 
 class MetricSetOnData(CalledOnData):
-    """The same of a metric set, which reads the columns that are given."""
+    """The same for a metric set, which adapts to the given columns."""
 
     metrics: MetricSet
 
@@ -138,12 +141,12 @@ def refuse_policies(function: str, metrics: Iterable[GroupwiseMetric], options: 
         for option in options:
             if given[option]:
                 way_out = "filter these rows first" if option == "unknown" else "take `min_n=`"
-                msg = f"{function} compares all groups, whatever `{option}` of {metric.name} says: {way_out}."
+                msg = f"{function} compares all groups and ignores `{option}` of {metric.name}; {way_out}."
                 raise ArgumentError(msg)
 
 
 def _as_written(value: object) -> object:
-    """A setting as a user writes it: columns by their names."""
+    """A setting as a user writes it, with columns by name."""
     if isinstance(value, tuple):
         items = cast("tuple[object, ...]", value)
         return [item.name if isinstance(item, Column) else item for item in items]

@@ -1,7 +1,7 @@
 """Groups known as probabilities: the weighted estimator, and sharp bounds of the rates of groups and their disparities.
 
-A proxy, such as a surname and an address, says how likely each group is among the rows that share a value of it, and
-the rows say how often these have an outcome. Which of them are the members is open: within a value any number of
+A proxy, such as surname and address, gives the probability of each group for rows with the same value, and the data
+give the frequency of an outcome among these rows. Their group membership is unknown: within a value any number of
 outcomes from `max(0, members + outcomes - rows)` to `min(members, outcomes)` may be those of members (Fréchet and
 Hoeffding). Values are filled independently of each other, so that sums over them attain both ends.
 """
@@ -56,13 +56,13 @@ _REFERENCES = (_REST, _OVERALL, _MAJORITY)
 _ROUNDED = 1e-6
 """The largest distance from 1 of the sum of the probabilities of a row."""
 _FEW_ROWS = 10
-"""Fewer rows than this for each value of the proxy say little of how often these have an outcome."""
+"""With fewer rows for each value of the proxy, outcome rates are very uncertain."""
 _HIT, _MISS, _OTHER = range(3)
 """The kinds of rows: in the numerator; only in the denominator; in neither."""
 _UNSURE = 1.5
-"""Standard errors within which it is not sure which of two shares is the smaller one."""
+"""Standard errors within which the order of two shares is uncertain."""
 _DIFFERENT = (2, 3, 5, 7, 11, 13, 17, 19, 23)
-"""Rows in the cells of a table, by which sums of other cells can be told."""
+"""Made-up rows in the cells of a table, which identify the sums of other cells."""
 _SHOWN = {
     ".metric": pl.String, ".group": pl.String, ".n_expected": pl.Float64, ".estimate": pl.Float64,
     ".lower_bound": pl.Float64, ".upper_bound": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
@@ -104,18 +104,18 @@ class ProbabilisticGroups(CalledOnData):
     ) -> Any:  # fmt: skip
         """Estimate and bound the rates of groups and their disparities.
 
-        It takes `probs`, one `threshold`, `group_by`, `case_weights`, `frequency_weights`, `pos_label`, `labels` and
-        `conf_level`, as a metric does. Rows without a label that the metric reads are left out.
+        Options: `probs`, one `threshold`, `group_by`, `case_weights`, `frequency_weights`, `pos_label`, `labels` and
+        `conf_level`, as for a metric. Rows without a label that the metric reads are left out.
 
         Returns:
-            One row for each group and outer group: the `.n_expected` rows of the group (the sum of its probabilities);
-            `.estimate`, in which rows count by their probabilities; `.lower_bound` and `.upper_bound`, the least and
-            the largest rate that the data allow, and `.lower` and `.upper`, limits that hold both of these with
-            `conf_level`. Then the same of the `.disparity`, the rate of the group less that of the `.reference`; null
-            for the reference itself. `.status` says why something is null.
+            One row for each group and outer group: the expected number of rows `.n_expected` (the sum of its
+            probabilities); `.estimate`, with rows weighted by their probabilities; `.lower_bound` and `.upper_bound`,
+            the smallest and the largest rate compatible with the data; `.lower` and `.upper`, limits that cover both
+            bounds with `conf_level`. Then the same for the `.disparity`, the rate of the group minus that of the
+            `.reference`; null for the reference itself. `.status` gives the reason for nulls.
 
         Warns:
-            ProxyWarning: Always, as the weighted estimator is biased by what no data of this kind show.
+            ProxyWarning: Always, because the weighted estimator has a bias that such data cannot reveal.
         """
         return self._on_data(data, truth, estimate, options)
 
@@ -150,7 +150,7 @@ class ProbabilisticGroups(CalledOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         if tally.cut is not None and tally.cut.several:
-            msg = f"{self.subject} looks at one selection, not at a list of them: give one {tally.cut.option}."
+            msg = f"{self.subject} does not accept a list of values for {tally.cut.option}; give one value."
             raise ArgumentError(msg)
         self._check_probabilities(tally)
         (evaluated,) = self._compared.run.evaluate(tally, options)
@@ -168,7 +168,7 @@ class ProbabilisticGroups(CalledOnData):
     # Counting
 
     def _check_probabilities(self, tally: Tally) -> None:
-        """Refuse columns that are no probabilities of groups, one of which each row belongs to."""
+        """Refuse columns that are not the probabilities of mutually exclusive and exhaustive groups."""
         names = tally.names(self.probabilities)
         for name, column in zip(names, self.probabilities, strict=True):
             _check_range(tally.cells[name], column.name)
@@ -176,9 +176,9 @@ class ProbabilisticGroups(CalledOnData):
         low, high = _ends(tally.cells.select(total).to_series())
         if max(1 - low, high - 1) > _ROUNDED:
             msg = (
-                f"`groups`: the probabilities in {listed(names_of(self.probabilities))} add up to {low:.6g} to "
-                f"{high:.6g} in a row, and not to 1. Add the groups that are missing, as one for all others, or divide "
-                "by the sum, as in `(pl.col(…) / pl.sum_horizontal(…)).alias(…)`."
+                f"`groups`: the row sums of {listed(names_of(self.probabilities))} range from {low:.6g} to "
+                f"{high:.6g}, but must be 1. Add the missing groups, for example as one group for all others, or "
+                "divide by the sum, as in `(pl.col(…) / pl.sum_horizontal(…)).alias(…)`."
             )
             raise ColumnError(msg)
 
@@ -218,21 +218,20 @@ class ProbabilisticGroups(CalledOnData):
         return by_kind
 
     def _warn(self, of_outer: Sequence[_Outcomes]) -> None:
-        """Warn of what the weighted estimator and, with few rows for each value of the proxy, the bounds leave out."""
+        """Warn of the bias of the weighted estimator and, with few rows for each value of the proxy, of the bounds."""
         message = (
-            f"`.estimate` weights rows by {listed(names_of(self.probabilities))}, which is right only where members of "
-            "a group and others with the same probabilities have the outcome equally often. It is off by the "
-            "covariance of outcome and membership among such rows, which these data do not show (Chen et al., 2019, "
-            "Fairness under unawareness). Report `.lower_bound` and `.upper_bound`, between which all is possible."
+            f"`.estimate` weights rows by {listed(names_of(self.probabilities))}, which is unbiased only if members "
+            "and non-members of a group with the same probabilities have equal outcome rates. Its bias is the "
+            "covariance of outcome and membership among such rows, which these data cannot reveal (Chen et al., "
+            "2019, Fairness under unawareness). Report `.lower_bound` and `.upper_bound`, which hold in any case."
         )
         rows = sum(outcomes.rows.sum() for outcomes in of_outer)
         values = sum(outcomes.values for outcomes in of_outer)
         if rows < _FEW_ROWS * values:
             of = listed(names_of(self.proxy)) if self.proxy else "the probabilities"
             message += (
-                f" The {rows:.0f} rows have {values} values of {of}, so that few rows share one: bounds are too narrow "
-                "where outcomes of so few rows are taken for rates (`.lower` and `.upper` allow for it). Name coarser "
-                "columns as `proxy=`."
+                f" The {rows:.0f} rows have {values} values of {of}, so few rows share a value, and the bounds are "
+                "too narrow (`.lower` and `.upper` allow for this). Give coarser columns as `proxy=`."
             )
         warn(message, ProxyWarning)
 
@@ -283,20 +282,26 @@ def _kinds_of_cells(formula: Formula) -> dict[str, int]:
 
 
 def _check_range(values: pl.Series, name: str) -> None:
-    """Refuse a column that holds no probabilities."""
+    """Refuse a column that does not hold probabilities."""
     if not (values.dtype.is_numeric() or isinstance(values.dtype, pl.Boolean | pl.Null)):
-        msg = f"`groups`: {name!r} is {values.dtype}, and no column of probabilities; groups themselves are a feature."
+        msg = (
+            f"`groups`: the column {name!r} is {values.dtype}, not numeric; give columns of probabilities. For known "
+            "groups use a groupwise metric."
+        )
         raise ColumnError(msg)
     if values.null_count():
         msg = (
-            f"`groups`: some values of {name!r} are missing. Leave these rows out, or give them the shares of the "
-            "groups among all rows, `.fill_null(…)`."
+            f"`groups`: some values of {name!r} are missing. Leave these rows out, or fill in the shares of the "
+            "groups among all rows with `.fill_null(…)`."
         )
         raise ColumnError(msg)
     low, high = _ends(values.cast(pl.Float64))
     if low < 0 or high > 1:
         hint = "; divide percent by 100" if low >= 0 and share_of_percent(high) else ""
-        msg = f"`groups`: {name!r} holds values from {low:g} to {high:g}, but probabilities are from 0 to 1{hint}."
+        msg = (
+            f"`groups`: {name!r} holds values from {low:g} to {high:g}, but probabilities must lie between 0 and "
+            f"1{hint}."
+        )
         raise ColumnError(msg)
 
 
@@ -414,10 +419,10 @@ class _ByValue:
     def _judged_by_others(self, share: Array, hit: int, miss: int) -> tuple[Array, Array]:
         """Count a row of each kind and value for the most hits, and for the fewest misses, of a group with some share.
 
-        A row counts as a member's hit by its share where members are fewer than hits, and by its outcome elsewhere.
-        Which it is, is judged by the other rows of the value, and where they are unsure, it is some of each. To judge
-        by all rows would take the smaller term by chance too, so that bounds would be too narrow; these are too wide,
-        if anything. Of a value with a single row nothing is known: its outcome may be that of a member or not.
+        A row counts as a member's hit by its share if members are fewer than hits, else by its outcome. The decision is
+        based on the other rows of the value, with a mixture of both if these are inconclusive. A decision based on all
+        rows would favour the smaller term by chance and make bounds too narrow; these are conservative. A value with a
+        single row gives no information: its outcome may be that of a member or not.
         """
         import numpy as np
 
@@ -425,7 +430,7 @@ class _ByValue:
         error = np.sqrt(share * (1 - share) / np.maximum(self.rows.sum(axis=0) - 1, 1))
 
         def judged_fewer(other_share: Array) -> Array:
-            """The degree to which members seem to be fewer than some of the other rows: 1 if they do for sure."""
+            """The degree of certainty that members are fewer than some of the other rows: 1 if certain."""
             distance = other_share - share
             with np.errstate(divide="ignore", invalid="ignore"):
                 degree = (0.5 + distance / (2 * _UNSURE * error)).clip(0, 1)
@@ -440,7 +445,7 @@ class _ByValue:
 
 
 def _divided(numerator: Array, denominator: Array) -> Array:
-    """Quotients, 0 where there is nothing to divide by."""
+    """Quotients, 0 where the divisor is 0."""
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -452,9 +457,9 @@ class _End:
     """The lowest or the highest rate that a group may have, and how sure it is."""
 
     bound: float
-    """That of the rows as they are."""
+    """The rate of the observed rows."""
     center: float
-    """That of the population, of which the rows are a sample."""
+    """The rate of the population from which the rows are sampled."""
     influence: Array
     """The contribution of a row of each kind and value to the center."""
     squares: Array
@@ -487,7 +492,7 @@ class _End:
     def limits(self, z: float) -> tuple[Array, Array]:
         """Wilson's limits of the center, with the rows that its variance is worth, and no narrower than normal ones.
 
-        Ends are no shares of rows, so that they may vary beyond what Wilson's limits allow a share near 0 or 1.
+        Ends are not shares of rows, so they may vary more than Wilson's limits allow for a share near 0 or 1.
         """
         import numpy as np
 
@@ -540,8 +545,7 @@ class _Rate:
     def row_of_difference(self, other: _Rate, z: float) -> dict[str, Any]:
         """The columns of the difference from the rate of another group.
 
-        One end of a group and the opposite one of another are possible at once: the one is the first to fill what the
-        other is the last to fill.
+        Opposite ends for two groups are possible simultaneously: one group fills first what the other fills last.
         """
         if math.isnan(self.estimate):
             return {}
@@ -559,26 +563,25 @@ class _Rate:
 def probabilistic_groups(
     metric: Metric, groups: Mapping[str, ColumnLike], *, to: str = "rest", proxy: Iterable[ColumnLike] | ColumnLike = ()
 ) -> ProbabilisticGroups:
-    """Estimate and bound the rates of groups that are known as probabilities only, such as those of BISG.
+    """Estimate and bound the rates of groups that are known only as probabilities, such as those of BISG.
 
-    Where nobody was asked for their race, it is guessed from surname and address. That says how many members there are,
-    but not whether the outcomes are theirs, so that a rate is known up to a range (partial identification; Kallus, Mao
-    and Zhou, 2022). The bounds are sharp: some assignment of members to the rows comes as near to each of them as one
-    likes. So are those of a disparity, because one end of a group and the other end of the reference are possible at
-    once. They hold if the probabilities are right, the shares of groups among all people with the same value of the
-    proxy.
+    If race is not recorded, it is often predicted from surname and address. This gives the expected number of members,
+    but not which outcomes are theirs, so a rate is only known up to a range (partial identification; Kallus, Mao and
+    Zhou, 2022). The bounds are sharp: some assignment of members to rows comes arbitrarily close to each of them. The
+    same holds for disparities, because opposite ends for a group and the reference are possible simultaneously. The
+    bounds are valid if the probabilities equal the shares of groups among all people with the same value of the proxy.
 
-    The proxy is what the probabilities were made of. The more it says of the outcome, the narrower the bounds, but each
-    value needs many rows: the bounds take how often these have the outcome for how often it occurs. `.lower` and
-    `.upper` allow for the chance in this, and not for errors of the probabilities.
+    The proxy is the information from which the probabilities were derived. The more it predicts the outcome, the
+    narrower the bounds, but each value needs many rows, because its outcome rate is estimated from them. `.lower` and
+    `.upper` allow for this sampling error, but not for errors in the probabilities.
 
     Args:
         metric: A rate of labels, such as `selection_rate` or `sens`.
-        groups: The groups and the columns of their probabilities, which add up to 1 in each row.
+        groups: Mapping from groups to columns of their probabilities, which add up to 1 in each row.
         to: The reference of disparities: a group, `"rest"` (all others), `"overall"` (all rows) or `"majority"` (the
             group with the most expected rows).
-        proxy: The columns that the probabilities were made of; unless given, rows with the same probabilities have the
-            same value. Where probabilities differ within a value, their mean is that of the value.
+        proxy: The columns from which the probabilities were derived; by default the probabilities themselves. If
+            probabilities differ within a value of the proxy, their mean is used.
 
     >>> import warnings
     >>> from tidyfair import ProxyWarning, selection_rate
@@ -594,7 +597,7 @@ def probabilistic_groups(
     name = "probabilistic_groups"
     rate = checked_rate(name, metric, ("class",))
     if not is_of_cells(rate.definition) or not _kinds_of_cells(rate.definition):
-        msg = f"{name}() takes a rate in which each row counts once, such as selection_rate or sens, not {rate.name}."
+        msg = f"{name}() takes a rate that is a share of rows, such as selection_rate or sens, not {rate.name}."
         raise ArgumentError(msg)
     named = _named(groups)
     one_of("reference", to, [*named, *_REFERENCES])
@@ -607,22 +610,23 @@ def _named(groups: object) -> dict[str, Column]:
     """The columns of groups by name, or an error."""
     if not isinstance(groups, Mapping):
         example = '`{"White": "p_white", "Black": "p_black", …}`'
-        msg = (
-            f"`groups` is a mapping from groups to columns of probabilities, such as {example}, not {in_short(groups)}."
-        )
+        msg = f"`groups` must map groups to columns of probabilities, such as {example}, not {in_short(groups)}."
         raise ArgumentError(msg)
     mapping = cast("Mapping[object, object]", groups)
     named = {text("groups", name): Column.of(column, "groups") for name, column in mapping.items()}
     if len(named) < 2:
-        msg = f"`groups` names two groups or more, not {listed(named)}; all others are one, with the rest of 1."
+        msg = (
+            f"`groups` must have two or more groups, not only {listed(named)}; add the complement as a group for all "
+            "others."
+        )
         raise ArgumentError(msg)
     names = names_of(named.values())
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        msg = f"`groups`: {listed(twice)} is the column of several groups; each has one of its own."
+        msg = f"`groups`: {listed(twice)} is used for several groups; each group needs a separate column."
         raise ArgumentError(msg)
     for name in named:
         if name in _REFERENCES:
-            msg = f"`groups`: {name!r} is a reference, `to={name!r}`; give the group another name."
+            msg = f"`groups`: {name!r} is reserved for the reference `to={name!r}`; give the group another name."
             raise ArgumentError(msg)
     return named

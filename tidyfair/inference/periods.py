@@ -1,4 +1,4 @@
-"""The order of periods, which is that of their values: texts whose order is not that of time are refused."""
+"""The order of periods by value; texts that do not sort chronologically are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[tuple[float, str], ...]
 _PARTS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
 _YEAR = re.compile(r"(19|20)\d\d")
 _DAY_FIRST = re.compile(r"\d{1,2}\D\d{1,2}\D(\d\d|\d{4})")
-"""Dates that end with the year, of which nobody knows whether days or months come first."""
+"""Dates that end with the year, whose order of day and month is ambiguous."""
 _NAMES = (
     ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
      "december"),
@@ -32,27 +32,27 @@ _NUMBER_OF_NAME = {
 
 
 def check_periods(function: str, outer_keys: pl.DataFrame, period: str) -> None:
-    """Refuse periods that are not among the keys of outer groups, are missing, or sort otherwise than time."""
+    """Refuse periods that are not among the keys of outer groups, are missing, or do not sort chronologically."""
     if period not in outer_keys.columns:
         msg = f"{function}() needs the periods as outer groups: `group_by={period!r}`."
         raise ArgumentError(msg)
     periods = outer_keys[period]
     if periods.null_count():
-        msg = f"{function}(): some rows have no {period!r}, so that nobody knows when they came; leave them out."
+        msg = f"{function}(): some rows have no value of {period!r}; leave them out."
         raise ArgumentError(msg)
     if isinstance(periods.dtype, pl.String | pl.Categorical):
         _check_texts(function, period, periods.cast(pl.String).unique().sort().to_list())
 
 
 def _check_texts(function: str, period: str, texts: Sequence[str]) -> None:
-    """Refuse texts, sorted as texts, that have another order as numbers, dates or names that stand for a time."""
+    """Refuse texts whose text order differs from their order as numbers, dates or names of times."""
     keys = _numbers(texts) or [_natural_key(text) for text in texts]
     for (text, key), (after, key_after) in itertools.pairwise(zip(texts, keys, strict=True)):
         is_ambiguous = _DAY_FIRST.fullmatch(text) and _DAY_FIRST.fullmatch(after)
         if key > key_after or is_ambiguous:
             msg = (
-                f"{function}(): periods come in the order of their values, and as text {text!r} comes before "
-                f"{after!r}: make {period!r} a number or a date, as by `pl.col({period!r}).cast(pl.Int64)` or "
+                f"{function}(): periods are sorted by value, but as text {text!r} sorts before {after!r}. Convert "
+                f"{period!r} to a number or a date, for example with `pl.col({period!r}).cast(pl.Int64)` or "
                 f"`pl.col({period!r}).str.to_date(…)`, an Enum of its values in their order, or text such as "
                 "'2026-08' and '2026-10'."
             )
@@ -60,7 +60,7 @@ def _check_texts(function: str, period: str, texts: Sequence[str]) -> None:
 
 
 def _numbers(texts: Sequence[str]) -> list[_Key]:
-    """The keys of texts that are all numbers; none if they are something else."""
+    """The keys of texts that are all numbers, else empty."""
     try:
         return [((float(text), ""),) for text in texts]
     except ValueError:

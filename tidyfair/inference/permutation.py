@@ -179,7 +179,10 @@ def shuffled_rows(
     In each variant, if there are any, a random part of the rows is left out; where only sums are read, from them.
     """
     if tally.rows is None:
-        msg = "What is no rate of labels is tested by shuffling rows: count with `keep_rows=True`, or test the data."
+        msg = (
+            "The test of this metric permutes rows, but the tally has none: count with `keep_rows=True`, or test the "
+            "data."
+        )
         raise ArgumentError(msg)
     total, rows = times + 1, _ShuffledRows.of(tally, tally.rows, by, within)
     size, groups, parts = len(rows.rows), len(rows.groups), 0
@@ -188,7 +191,7 @@ def shuffled_rows(
         parts = min(most_parts, len(rows.stratum))
         rows = rows.parted(parts, random) if of_sums else rows.with_parts_left_out(parts, random)
     if len(rows.rows) * total > MOST_ROWS:
-        msg = f"Shuffling {size} rows {times} times takes too long; take fewer shuffles, `times=`, or fewer rows."
+        msg = f"Permuting {size} rows {times} times takes too long; reduce `times=`, or use fewer rows."
         raise ArgumentError(msg)
     # sums of parts are left out of those of each group, which makes cells of few rows
     counted_at_once = _MOST_COUNTED // max(1, len(rows.rows))
@@ -351,8 +354,8 @@ def _check_clusters(
         name = tally.clusters[0].column.name
         features = listed(names_of([*by.columns, *within]))
         msg = (
-            f"{len(several)} clusters of {name!r} hold rows of several groups of {features}, so that whole clusters "
-            f"cannot be shuffled; shuffle rows within clusters, `within={name!r}` in place of `cluster=`."
+            f"{len(several)} clusters of {name!r} hold rows of several groups of {features}, so whole clusters cannot "
+            f"be permuted; permute rows within clusters, with `within={name!r}` instead of `cluster=`."
         )
         raise ArgumentError(msg)
 

@@ -72,16 +72,16 @@ _TESTED = {
 
 @dataclass(frozen=True, repr=False)
 class DisparityTest(OuterGroupTest):
-    """Tests whether groups are equal, by shuffling them; made by `disparity_test`.
+    """A permutation test of equal groups; made by `disparity_test`.
 
-    The statistic is the largest distance of two groups in standard errors. Of rates the test is exact, by their counts;
-    of anything else it is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
+    The statistic is the largest distance between two groups in standard errors. For rates the test is exact; for other
+    metrics it is asymptotically valid even if groups differ in other ways (Chung and Romano, 2013).
     """
 
     subject: ClassVar[str] = "disparity_test()"
     refused: ClassVar[Mapping[str, str]] = REFUSED
     draws: int | None = None
-    """The number of shuffles, where it was given."""
+    """The number of permutations, if given."""
     studentized: bool = True
     """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
 
@@ -90,7 +90,7 @@ class DisparityTest(OuterGroupTest):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
+        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
         return self._on_data(data, truth, estimate, options)
 
     def _counting_options(self, options: Options) -> Options:
@@ -100,7 +100,10 @@ class DisparityTest(OuterGroupTest):
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         if not any(formula.reads for formula in formulas_of(case.metric)):
-            msg = f"{case.metric.name} is about how many rows groups have, which shuffling does not change."
+            msg = (
+                f"{case.metric.name} depends only on the size of groups, which permutation does not change; test "
+                "another metric."
+            )
             raise ArgumentError(msg)
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
@@ -236,7 +239,7 @@ def _p_value(shuffled: Array, observed: float, *, mid_p: bool) -> float:
 
 
 def _is_exact(case: Case) -> bool:
-    """Tell whether a metric compares rates of equal rows, none of which is of some of the rows of another."""
+    """Check whether a metric compares rates of equal rows, without overlapping denominators."""
     if case.tally.weights is not None or case.tally.clusters:
         return False
     (spec,) = case.evaluated.specs
@@ -251,7 +254,7 @@ def _is_exact(case: Case) -> bool:
 
 
 def _shuffle_together(one: Share, other: Share) -> bool:
-    """Tell whether a shuffle of two rates is exact for both: of different rows, or of the same and by one count."""
+    """Check whether a permutation of two rates is exact for both: disjoint rows, or the same rows and one count."""
     if one.among == other.among:
         return one.holds in (other.holds, other.misses)
     return one.among.isdisjoint(other.among)
@@ -366,39 +369,41 @@ def disparity_test(
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
 ) -> DisparityTest:
-    """Test whether groups are equal, by shuffling group labels.
+    """Test whether groups are equal, by permuting group labels.
 
-    A rate is tested among the rows of its denominator: demographic parity among all, equal opportunity among those with
-    the event, predictive parity among those selected, equalized odds among both. Exact but for the number of draws.
+    A rate is tested among the rows of its denominator: demographic parity among all rows, equal opportunity among those
+    with the event, predictive parity among those selected, equalized odds among both. The test is exact up to the
+    number of draws.
 
-    Groups are compared by the largest distance of any two of them (or of any from the reference) in standard errors, so
-    that a rare group does not drown the others; of more than 500 groups, by the largest distance of any from all. The
-    disparity itself is shown beside what is expected of it by chance.
+    The statistic is the largest distance between any two groups (or of any group from the reference) in standard
+    errors, so a rare group does not mask the others; for more than 500 groups, the largest distance from all rows. The
+    disparity itself is reported next to its expectation under chance.
 
-    Anything but rates, and with `case_weights` or `cluster`, is tested among shuffles of all rows or of whole clusters
-    (Chung and Romano, 2013): exact where groups are alike in everything, and right for many rows where they are not.
-    It costs cells for metrics of labels, else rows. Odds are tested by the disparity itself.
+    Other metrics than rates, and all metrics with `case_weights` or `cluster`, are tested by permuting all rows or
+    whole clusters (Chung and Romano, 2013): exact if groups have identical distributions, and asymptotically valid
+    otherwise. The cost depends on the number of cells for metrics of labels, else on the number of rows. Odds are
+    tested by the disparity itself.
 
     Args:
         metrics: Groupwise metrics.
-        within: Columns of strata: labels are shuffled within these only, so that strata cannot make groups differ.
-        times: Number of draws; by default 10,000 of counts, and 1,000 of rows and for a function of one's own.
-        seed: Seed of the draws; the same seed gives the same answer.
+        within: Columns of strata: labels are permuted only within strata, which removes differences between strata.
+        times: Number of draws; by default 10,000 for counts, and 1,000 for rows and for a user's function.
+        seed: Random seed; the same seed gives the same result.
         mid_p: Count draws that equal the observed disparity half.
         studentized: Compare groups in standard errors. `False` tests rates by the disparity itself, which a rare group
-            makes large by chance, so that it hides what differs beside it.
+            makes large by chance, so that differences of other groups are masked.
         adjust: The adjustment of p-values of several tests: `"holm"`, `"bh"` (Benjamini and Hochberg), `"by"`
             (Benjamini and Yekutieli) or `"none"`.
         family: The tests that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each metric and outer group: `.hypothesis`,
-        `.estimate`, what is `.expected` by chance if groups are equal and the range of 95 % of it (`.expected_lower`,
-        `.expected_upper`), `.p_value`, `.p_adjusted`, `.n` rows and the `.method`. Null where there is no disparity.
+        A callable with the arguments of a metric. It returns one row for each metric and outer group: `.hypothesis`,
+        `.estimate`, the mean `.expected` for equal groups with its 95 % range (`.expected_lower`, `.expected_upper`),
+        `.p_value`, `.p_adjusted`, the number `.n` of rows and the `.method`. Values are null without a disparity.
 
     Raises:
-        ArgumentError: For metrics of how many rows there are, for clusters that several groups share, and for an
-            aggregate of one's own whose good direction is unknown.
+        ArgumentError: For metrics of the size of groups, for clusters shared by several groups, and for a user's
+            aggregate without a known direction.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
@@ -409,8 +414,8 @@ def disparity_test(
     for metric in members:
         if metric.aggregate.direction_is_unknown:
             msg = (
-                f"disparity_test(): is more of {metric.name} worse? Nobody knows of an aggregate of your own; make it "
-                "by `new_aggregate(…, equal=…)`."
+                f"disparity_test(): the direction of {metric.name} is unknown; create its aggregate with "
+                "`new_aggregate(…, equal=…)`."
             )
             raise ArgumentError(msg)
     shuffles = _MANY if times is None else times

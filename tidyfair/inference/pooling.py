@@ -362,13 +362,13 @@ def cell_variance(additive: Additive) -> CellVariance:
 
 
 def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMetric]) -> None:
-    """Refuse a model that there is not, and the additive one of groups that are not crossed."""
+    """Refuse an unknown model, and the additive one for groups that are not crossed."""
     one_of("pooling", pooling, POOLINGS)
     for metric in metrics:
         if pooling == "additive" and (metric.by.sides or len(metric.by.columns) < 2):
             msg = (
-                f'{function}(): `pooling="additive"` adds up the effects of several features, and {metric.name} has '
-                f'only {metric.by.text}; give more of them, as in `{metric.name}("sex", "race")`, or take '
+                f'{function}(): `pooling="additive"` needs several features, but {metric.name} has only '
+                f'{metric.by.text}; add features, as in `{metric.name}("sex", "race")`, or use '
                 '`pooling="beta_binomial"`.'
             )
             raise ArgumentError(msg)

@@ -47,7 +47,7 @@ _REFUSED = {
 }
 """The options of metrics that a probability does not accept, and why."""
 _UNWEIGHTED: dict[str, str] = dict.fromkeys(
-    ("case_weights", "cluster"), ", of which there is no prior; take intervals, or a test"
+    ("case_weights", "cluster"), ", for which no prior is defined; use intervals or a test"
 )
 """The same, of those that may be given as None."""
 
@@ -71,7 +71,7 @@ class ProbabilityOf(MetricSetOnData):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Evaluate on a dataframe; it takes what a metric takes, without weights and clusters."""
+        """Evaluate on a dataframe; takes the arguments of a metric, without weights and clusters."""
         return self._on_data(data, truth, estimate, options)
 
     def _options(
@@ -84,14 +84,17 @@ class ProbabilityOf(MetricSetOnData):
         return replace(options, on_undefined="ignore", times=self.times, seed=self.seed)
 
     def _check_prior(self) -> None:
-        """Refuse metrics for which there is no prior."""
+        """Refuse metrics without a prior."""
         for spec in self.metrics.specs:
             if not is_of_labels(spec):
-                msg = f"{spec.name} reads more than labels, of which there is no prior; take intervals, or a test."
+                msg = f"probability() needs metrics of predicted labels, not {spec.name}; use intervals or a test."
                 raise ArgumentError(msg)
         for spec in self.metrics.specs:
             if not any(formula.reads for formula in formulas_of(spec)):
-                msg = f"{spec.name} is about how many rows groups have, of which there is no prior."
+                msg = (
+                    f"{spec.name} depends on the size of groups, for which no prior is defined; use intervals or a "
+                    "test."
+                )
                 raise ArgumentError(msg)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
@@ -146,12 +149,12 @@ class ProbabilityOf(MetricSetOnData):
         return drawn.select(self._within(pl.col("value")).mean()).item()
 
     def _within(self, value: pl.Expr) -> pl.Expr:
-        """Tell which values are on the good side of the limit."""
+        """Mask of the values on the good side of the limit."""
         return value < self.limit if self.side == "below" else value > self.limit
 
 
 def _where_compared(evaluated: Evaluated, results: pl.DataFrame) -> pl.DataFrame:
-    """The results without a probability where there is no value, or none but that of a single group, with a warning."""
+    """The results without a probability, with a warning, if there is no value or only a single group."""
     compared = evaluated.rows.filter(pl.col("estimate").is_not_null(), ~pl.col("excluded"))
     counted = compared.group_by("spec", "outer").agg(pl.col(GROUP_CELL).n_unique())
     groups = {(spec, outer): count for spec, outer, count in counted.rows()}
@@ -175,26 +178,25 @@ def probability(
 ) -> ProbabilityOf:  # fmt: skip
     """Estimate the posterior probability that disparities are `below` (or ratios `above`) a limit.
 
-    The cells of truth and estimate of each group have the Dirichlet distribution that Jeffreys' prior and their counts
-    give, so that a rate of h of n rows has a Beta distribution: h + 1/2 and n - h + 1/2 for each cell that it counts.
+    The cells of truth and estimate of each group have a Dirichlet posterior, from their counts and Jeffreys' prior, so
+    a rate of h of n rows has a Beta distribution: h + 1/2 and n - h + 1/2 for each cell that it counts.
 
     Args:
         given: A metric, a groupwise metric or a set, of predicted labels.
         below: The limit of differences.
         above: The limit of ratios.
-        pooling: `"beta_binomial"` or `"additive"`, for disparities of rates that borrow strength from those of other
-            groups, as `shrunken_rates` has them; None for groups on their own, which chance puts apart.
+        pooling: `"beta_binomial"` or `"additive"`, for rates that borrow strength from other groups, as in
+            `shrunken_rates`; None for separate groups, whose disparities are larger by chance.
         times: Number of draws.
-        seed: Seed of the draws; the same seed gives the same answer.
+        seed: Random seed; the same seed gives the same result.
 
     Returns:
-        A callable that takes what a metric takes, and gives the metric's rows with the `.limit` and the `.probability`.
-        Null where there is no value, and, with a warning, where there is one group only, which is as far from no other
-        group whatever its rate.
+        A callable with the arguments of a metric. It returns the metric's rows with the `.limit` and the
+        `.probability`, which is null without a value and, with a warning, if there is only one group.
 
     Raises:
-        ArgumentError: Without one limit, for one that the metric cannot reach, and for scores, weights and clusters, of
-            which there is no prior.
+        ArgumentError: If there is not exactly one limit, if the metric cannot reach it, and for scores, weights and
+            clusters, for which no prior is defined.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})

@@ -1,7 +1,7 @@
-"""Base of the tests of rates: counting rows by group and stratum, and shuffling group labels.
+"""Base of the tests of rates: counting rows by group and stratum, and permuting group labels.
 
-Group labels are shuffled among the rows of the denominator of a rate. That costs groups, not rows: the numerators of
-the groups are then a multivariate hypergeometric draw.
+Group labels are permuted among the rows of the denominator of a rate. The cost depends on groups, not rows: the
+numerators of the groups are a multivariate hypergeometric draw.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES = ("metric", "by", "all")
 _OUTER = "\0outer"
 SAME = 1e-9
-"""Statistics that differ by less are ties: the same counts, worked out in another order."""
+"""Statistics that differ by less are ties: the same counts, computed in another order."""
 REFUSED = {
-    **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), " of its own"),
+    **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to the test itself"),
 }
 """The options of metrics that no test accepts, and why."""
 REFUSED_OF_RATES = REFUSED | dict.fromkeys(
-    ("case_weights", "cluster"), ": it counts rows; `disparity_test` and intervals do"
+    ("case_weights", "cluster"), ": it counts rows; use `disparity_test` or intervals"
 )
 """The options of metrics that tests of rates do not accept, and why."""
 
@@ -198,12 +198,12 @@ class RateTest(AdjustedTest):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
+        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
         return self._on_data(data, truth, estimate, options)
 
     @show_keywords(ReadOptions, without=REFUSED_OF_RATES)
     def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Test on a tally that holds what the metrics count, and the strata: what a call gives on data."""
+        """Test on a tally of the metrics and the strata; equals a call on the data."""
         return self._on_tally(tally, options)
 
     @property
@@ -215,7 +215,10 @@ class RateTest(AdjustedTest):
         for column in self.within:
             column.check(source.columns, "within")
             if column in source.outer:
-                msg = f"`within`: the data are grouped by {column.name!r} already, each group of which is tested alone."
+                msg = (
+                    f"`within`: the data are already grouped by {column.name!r}, and each group is tested separately; "
+                    "leave it out of `within`."
+                )
                 raise ArgumentError(msg)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
@@ -238,13 +241,13 @@ class RateTest(AdjustedTest):
     def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
         """The metric by groups and strata, from whose values the rows are counted."""
         if metric.by.sides:
-            msg = f"{metric.name}: `within` goes with columns, not with privileged(…)."
+            msg = f"{metric.name}: `within` cannot be combined with privileged(…); compare the groups of columns."
             raise ArgumentError(msg)
         by = By((*metric.by.columns, *self.within))
         names = names_of(by.columns)
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            msg = f"{metric.name}: {twice[0]!r} is a feature or a stratum, and that once."
+            msg = f"{metric.name}: {twice[0]!r} is given more than once; use it as a feature or in `within`, not both."
             raise ArgumentError(msg)
         return replace(
             metric,
@@ -266,12 +269,12 @@ def check_tested(tally: Tally) -> None:
     check_tally(tally)
     if tally.cut is not None and tally.cut.several:
         msg = (
-            f"A test is about one selection, not a list of them: give one {tally.cut.option}. `compare_models` "
-            "compares two selections, each as a column of labels."
+            f"Tests do not accept a list of values for {tally.cut.option}; give one value. To compare two selections, "
+            "use `compare_models` with two columns of labels."
         )
         raise ArgumentError(msg)
     if HIDDEN in tally.cells.columns:
-        msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
+        msg = "Suppressed groups cannot be tested; test the data, or a tally of all cells."
         raise ArgumentError(msg)
 
 
@@ -299,14 +302,14 @@ def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -
     share = share_of(formula)
     if share is None:
         msg = (
-            f"{case.metric.name} is no comparison of rates: of {name} there is no exact test. `disparity_test` tests "
-            'whether groups are equal, and `interval="auto"` says how far apart they are.'
+            f"{case.metric.name} does not compare rates, and {name} has no exact test. Use `disparity_test` to test "
+            'whether groups are equal, or `interval="auto"` for the size of the difference.'
         )
         raise ArgumentError(msg)
     if not reads_one_label(formula, rows):
         msg = (
-            f"{case.metric.name} reads several labels in {name}; read one, `pos_label=`. "
-            'Or take intervals, `interval="auto"`.'
+            f"{case.metric.name} uses several labels in {name}; select one with `pos_label=`, or use intervals, "
+            '`interval="auto"`.'
         )
         raise ArgumentError(msg)
     denominators = rows["counted_rows"].to_numpy().astype(np.int64)
@@ -370,7 +373,7 @@ class OuterGroupTest(RateTest):
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
-    """Tell whether values of a formula read one label, or all of them at once."""
+    """Check whether a formula reads one label or all of them at once."""
     of_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
     return of_one and rows[LEVEL].n_unique() <= 1
 
@@ -397,7 +400,7 @@ def _cells_and_strata(
 
 
 def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ...]:
-    """The groupwise metrics of a function's arguments, those of sets among them, or an error."""
+    """The groupwise metrics in a function's arguments, including members of sets, or an error."""
     members: list[object] = []
     for argument in given:
         members += argument if isinstance(argument, MetricSet) else [argument]
@@ -410,7 +413,7 @@ def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ..
             raise ArgumentError(msg)
         if not isinstance(member, GroupwiseMetric):
             call = f'`{name}(accuracy.difference("column"))(data, …)`'
-            msg = f"{name}() takes comparisons of groups, and then data, as in {call}; not {in_short(member)}."
+            msg = f"{name}() takes comparisons of groups, and then data, as in {call}, not {in_short(member)}."
             raise ArgumentError(msg)
     if not members:
         msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'

@@ -1,4 +1,4 @@
-"""Sums of metrics from the first row to each of many looks: what monitors read."""
+"""Cumulative sums of metrics up to each of many looks, for monitors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_PAIRS = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Looks:
-    """The looks: each at an outer group (a series) at the end of a period, or at all rows so far; series by series."""
+    """The looks at outer groups (series), each at the end of a period or at all rows so far, sorted by series."""
 
     keys: pl.DataFrame
     """The keys of the outer group of each look, the period last."""
@@ -76,10 +76,10 @@ class Looks:
 
     @property
     def share_of_error(self) -> Floats:
-        """Of each look, the share of the error that its series may have; series may turn up later.
+        """The share of the error for the series of each look; new series may occur later.
 
-        With k of them so far it is 1 / (k (k + 1)). What the k that came first have, and what each later one has when
-        it comes, add up to 2 / (k + 1), and so never to more than 1.
+        With k series so far it is 1 / (k (k + 1)). The shares of the first k, and of each later one when it occurs, add
+        up to 2 / (k + 1), which never exceeds 1.
         """
         import numpy as np
 
@@ -142,7 +142,7 @@ class RunningSums:
         rows = evaluated.rows.filter((pl.col("spec") == index) & ~pl.col("excluded"))
         for name, formula in spec.formulas:
             if not reads_one_label(formula, rows.filter(name=name)):
-                msg = f"monitor(): {spec.name} averages {name} over labels; read one of them, `pos_label=`."
+                msg = f"monitor(): {spec.name} averages {name} over labels; select one label with `pos_label=`."
                 raise ArgumentError(msg)
         first, size = cells.spans[spec.by]
         texts = cells.text[first : first + size]
@@ -177,7 +177,7 @@ class RunningSums:
 
     @property
     def may_grow(self) -> bool:
-        """Whether groups may turn up that nobody knows of yet."""
+        """Whether new groups may still occur."""
         return self.spec.by is not None and self.spec.by.sides is None
 
     @property
@@ -219,8 +219,8 @@ def _between(rows: pl.DataFrame, bounds: Bounds, name: str) -> Totals:
     if not is_within.all():
         outside: Sequence[float] = mean[~is_within].tolist()
         msg = (
-            f"monitor(): {name} has a mean of {outside[0]:g} in some group, so that values lie outside of "
-            f"`bounds=({bounds[0]:g}, {bounds[1]:g})`: give the ends between which the value of every row must lie."
+            f"monitor(): {name} has a mean of {outside[0]:g} in some group, so some values lie outside "
+            f"`bounds=({bounds[0]:g}, {bounds[1]:g})`; give bounds that hold for the value of every row."
         )
         raise ArgumentError(msg)
     total = np.clip(share, 0, 1) * counted

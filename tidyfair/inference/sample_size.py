@@ -59,25 +59,25 @@ def smallest_difference(
     groups: Any, share: float | None = None, *, power: float = 0.8, confidence: float = 0.95, mid_p: bool = False,
     times: int = 4_000, seed: int = 0,
 ) -> pl.DataFrame:  # fmt: skip
-    """Give the smallest difference of the smallest group from the others that `disparity_test` detects, by simulation.
+    """Simulate the smallest difference of the smallest group from the others that `disparity_test` detects.
 
-    The rate of the smallest group is moved away from that of all others, to the side where there is more room, until
-    the test detects it with the power. It is for planning, before any disparity is observed.
+    The rate of the smallest group is moved away from the common rate of the others, towards the farther end of its
+    range, until the test detects it with the given power. Use it for planning, before any disparity is observed.
 
     Args:
-        groups: The denominators of the rate by the names of the groups; or a result of `by_group`, whose
-            `.denominator` is read.
-        share: The rate of the other groups; of a result it is that of all rows.
+        groups: Mapping from groups to the denominators of their rates; or a result of `by_group`, whose `.denominator`
+            is used.
+        share: The rate of the other groups; for a result, by default the rate of all rows.
         power: Probability that the difference is detected.
         confidence: 1 - significance level.
-        mid_p: Plan for `disparity_test(…, mid_p=True)`, which takes about as many rows as the formula for two large
-            groups says; the exact test takes more.
+        mid_p: Plan for `disparity_test(…, mid_p=True)`, which needs about as many rows as the formula for two large
+            groups; the exact test needs more.
         times: Number of draws.
         seed: Seed of the draws.
 
     Returns:
         One row (for each metric, feature and outer group of a result): the number of `.groups`, the `.smallest` one and
-        its `.rows`, the `.share`, and the `.difference`; null where none is large enough.
+        its `.rows`, the `.share`, and the `.difference`, null if no difference is detected.
 
     >>> smallest_difference({"a": 800, "b": 200}, 0.5).select(".smallest", pl.col(".difference").round(2)).row(0)
     ('b', 0.11)
@@ -88,13 +88,16 @@ def smallest_difference(
     if isinstance(groups, Mapping):
         sizes = cast("Mapping[object, Any]", groups)
         if share is None:
-            msg = "smallest_difference() needs the rate of the groups, `share=`, beside how many rows there are."
+            msg = "smallest_difference() needs the rate of the groups as `share=`, in addition to their rows."
             raise ArgumentError(msg)
         rows = [whole(str(name), size, 1) for name, size in sizes.items()]
         return pl.DataFrame([_smallest(study, list(map(str, sizes)), rows, share)], schema=_SHOWN)
     frame = open_frame(groups).to_polars()
     if missing := [name for name in (".metric", ".by", ".group", ".denominator") if name not in frame.columns]:
-        msg = f"What is given is neither rows by group nor a result of `by_group`: it has no column {missing[0]!r}."
+        msg = (
+            "smallest_difference() takes a mapping from groups to rows, or a result of `by_group`; the column "
+            f"{missing[0]!r} is missing."
+        )
         raise ColumnError(msg)
     keys = key_columns(frame)
     keys += [name for name in (".metric", ".by", ".level") if name in frame.columns]
@@ -113,20 +116,21 @@ def rows_needed(
     difference: float, share: float, *, groups: int = 2, below: float | None = None, above: float | None = None,
     power: float = 0.8, confidence: float = 0.95, mid_p: bool = False, times: int = 4_000, seed: int = 0,
 ) -> int:  # fmt: skip
-    """Give the rows in the denominator of a rate that each group needs for a test or a gate to come to its answer.
+    """Simulate the rows in the denominator that each group needs for a test or a gate with the given power.
 
-    Without a limit it is `disparity_test` that is to detect the difference. With `below=` (of differences) or `above=`
-    (of ratios) it is the gate of `check`: with a difference within the limit, such as 0 for a model that is truly fair,
-    the gate is to pass, which is a test of equivalence; with one beyond the limit it is to fail, a test of excess.
+    Without a limit, `disparity_test` must detect the difference. With `below=` (for differences) or `above=` (for
+    ratios), the gate of `check` must give the right verdict: pass for a difference within the limit, such as 0 for a
+    fair model (a test of equivalence), or fail for a difference beyond it (a test of excess).
 
     Args:
-        difference: Distance of one group from all others, which have one rate, on the side where there is more room.
+        difference: Difference of one group from all others, which have a common rate, towards the farther end of the
+            range.
         share: The rate of the others.
         groups: Number of groups of equal size.
         below: The limit of the difference, of a gate.
         above: The limit of the ratio of the smallest rate to the largest, of a gate.
         power: Probability that the difference is detected, or that the gate gives the verdict.
-        confidence: 1 - significance level; of a gate the confidence level of its verdicts.
+        confidence: 1 - significance level; for a gate, the confidence level of its verdicts.
         mid_p: Plan for `disparity_test(…, mid_p=True)`, as for `smallest_difference`.
         times: Number of draws.
         seed: Seed of the draws.
@@ -141,17 +145,20 @@ def rows_needed(
     groups = whole("groups", groups, 2, _MOST_GROUPS)
     has_limit = below is not None or above is not None
     if has_limit and mid_p:
-        msg = "rows_needed() takes `mid_p` for a test, not beside the limit of a gate, `below=` or `above=`."
+        msg = "rows_needed() accepts `mid_p` only for a test; leave it out with `below=` or `above=`."
         raise ArgumentError(msg)
     difference = number("difference", difference, 0, 1) if has_limit else proper_share("difference", difference)
     rates = share, _moved(share, difference)
     if not 0 <= rates[1] <= 1:
-        msg = f"No rate is {difference:g} from {share:g}."
+        msg = (
+            f"`difference`: no rate between 0 and 1 differs from {share:g} by {difference:g}; give a smaller "
+            "difference."
+        )
         raise ArgumentError(msg)
     if has_limit:
         gate = _GateStudy.of(study, rates, groups, below, above)
         return _fewest_rows(gate.is_sure, f"for the gate to {gate.verdict}", gate.first_guess, 50)
-    goal = f"to find a difference of {difference:g}"
+    goal = f"to detect a difference of {difference:g}"
     return _fewest_rows(lambda rows: study.detects(difference, [rows] * groups, share), goal, 2, 200)
 
 
@@ -163,7 +170,7 @@ def _fewest_rows(is_enough: Callable[[int], bool], goal: str, guess: int, precis
     while enough < _MOST_ROWS and not is_enough(enough):
         too_few, enough = enough, enough * 2
     if enough >= _MOST_ROWS and not is_enough(enough):
-        msg = f"More than {_MOST_ROWS:,} rows a group would be needed {goal}."
+        msg = f"More than {_MOST_ROWS:,} rows per group would be needed {goal}."
         raise ArgumentError(msg)
     while enough - too_few > max(1, enough // precision):
         middle = (too_few + enough) // 2
@@ -185,7 +192,7 @@ class _Study:
     seed: int
 
     def detects(self, difference: float, rows: Sequence[int], share: float) -> bool:
-        """Tell whether the test detects that difference of the smallest group from all others with the power."""
+        """Check whether the test detects that difference of the smallest group from all others with the given power."""
         few = replace(self, times=math.ceil(self.times * _PILOT))
         detected = few.share_detected(difference, rows, share)
         # far from the power that is needed, few draws tell
@@ -242,8 +249,8 @@ class _GateStudy:
         distance = max(rates) - min(rates) if side == "below" else min(rates) / max(rates)
         if math.isclose(distance, limit):
             msg = (
-                f"The groups are {distance:g} apart, which is the limit `{side}={limit:g}` itself: there no gate comes "
-                "to a verdict, however many rows there are."
+                f"The disparity of the groups, {distance:g}, equals the limit `{side}={limit:g}`, so no number of "
+                "rows gives a verdict; give another difference or limit."
             )
             raise ArgumentError(msg)
         verdict = PASS if (distance < limit) == (side == "below") else FAIL
@@ -262,7 +269,7 @@ class _GateStudy:
         return int(min(max(rows, 4), _MOST_ROWS))
 
     def is_sure(self, rows: int) -> bool:
-        """Tell whether the gate gives the verdict with the power.
+        """Check whether the gate gives the verdict with the given power.
 
         Verdicts hardly depend on more than the disparity of a draw, so that the gate judges a few draws in the order of
         their disparities, and then a few of those between its last sure verdict and its first other one.
@@ -369,5 +376,5 @@ def _shuffled(rows: Array, total: int, times: int, random: np.random.Generator) 
 
 
 def _moved(share: float, difference: float) -> float:
-    """The rate at a distance from another, on the side where there is more room."""
+    """The rate at a distance from another, towards the farther end of the range."""
     return share - difference if share >= 1 / 2 else share + difference

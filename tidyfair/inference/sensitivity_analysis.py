@@ -1,8 +1,8 @@
-"""Sensitivity of a gate: how wrong truths, missing truths or groups would have to be to turn its verdict.
+"""Sensitivity of a gate: the share of wrong truths, missing truths or wrong groups that would change its verdict.
 
-Errors are moves of rows from cell to cell: a wrong truth moves a row from `tp` to `fp`, a missing one from the rows
-that are selected without a truth to either, a wrong group moves it to the same cell of another group. So the counts of
-cells by group are all that is read.
+Errors move rows from cell to cell: a wrong truth moves a row from `tp` to `fp`, a missing one from the rows selected
+without a truth to either, a wrong group moves it to the same cell of another group. So only the counts of cells by
+group are needed.
 """
 
 from __future__ import annotations
@@ -94,23 +94,22 @@ class VerdictSensitivity(CalledOnData):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Try the verdicts on data; it takes what a metric of labels takes, with one threshold at most.
+        """Analyse the verdicts on data; takes the arguments of a metric of labels, with at most one threshold.
 
         Returns:
             For each disparity and outer group one row for each kind of `.error` and each `.group` in which it happens:
-            the smallest `.share` of the `.n` rows (`.rows` of them) that turns the `.verdict` into what it `.becomes`,
-            if they are those that matter most, which are `.moved` from cell to cell, and `.to` another group. It is
-            null where even all of them do not turn it. For missing truths, `.lowest` and `.highest` are the ends of
-            what the `.estimate` may be, whatever the truths are; the row without a group is about those of all groups,
-            and has nothing else. They are null for other aggregates than ranges, and where a group may be without a
-            value. A disparity that reads no truth, such as demographic parity, has rows for wrong groups alone; where
-            there is no group, there is no row.
+            the smallest `.share` of the `.n` rows (`.rows` of them) that, in the worst case, changes the `.verdict`
+            into the one in `.becomes`, if these rows are `.moved` from cell to cell, or `.to` another group; null if
+            even all rows do not change it. For missing truths, `.lowest` and `.highest` are the smallest and the
+            largest `.estimate` over all possible truths; the row without a group covers all groups, and has only these.
+            They are null for aggregates other than ranges, and if a group may be without a value. A disparity without a
+            truth, such as demographic parity, has rows for wrong groups only; without groups there are no rows.
         """
         return self._on_data(data, truth, estimate, options)
 
     @show_keywords(ReadOptions, without=_REFUSED)
     def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Try the verdicts on a tally that holds what the metrics count: what a call gives on data."""
+        """Analyse the verdicts on a tally of the metrics; equals a call on the data."""
         return self._on_tally(tally, options)
 
     @property
@@ -125,10 +124,10 @@ class VerdictSensitivity(CalledOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         if tally.cut is not None and tally.cut.several:
-            msg = f"verdict_sensitivity() looks at one selection, not at a list of them: give one {tally.cut.option}."
+            msg = f"verdict_sensitivity() does not accept a list of values for {tally.cut.option}; give one value."
             raise ArgumentError(msg)
         if HIDDEN in tally.cells.columns or tally.weights is not None:
-            msg = "verdict_sensitivity() counts rows: it takes tallies without weights, and without suppressed cells."
+            msg = "verdict_sensitivity() counts rows, so it does not accept tallies with weights or suppressed cells."
             raise ArgumentError(msg)
         run = self.gate.metrics.run
         run.check_occurs(tally, options)
@@ -136,7 +135,7 @@ class VerdictSensitivity(CalledOnData):
         (evaluated,) = run.evaluate(tally, options)
         labels = evaluated.labels
         if labels.event is None:
-            msg = "verdict_sensitivity() reads one label against the rest: name it as `pos_label=`."
+            msg = "verdict_sensitivity() compares one label with the rest; give it as `pos_label=`."
             raise ArgumentError(msg)
         named = [_truth_values(labels.index(sided, side), labels.event) for side in (TRUTH, ESTIMATE)]
         cells = sided.cells.with_columns(pl.Series(TRUTH, named[0]), pl.Series(ESTIMATE, named[1]))
@@ -166,7 +165,7 @@ def _sortable(values: Sequence[Any]) -> list[tuple[bool, Any]]:
 
 
 def _truth_values(indices: Array, event: int) -> list[bool | None]:
-    """Tell of each label whether it is the event; null where it is missing."""
+    """Check for each label whether it is the event; null where it is missing."""
     return [None if index < 0 else index == event for index in indices.tolist()]
 
 
@@ -258,7 +257,10 @@ class _Study:
         )
         groups = keys.unique(maintain_order=True).sort(keys.columns, nulls_last=True)
         if len(groups) > _MOST_GROUPS:
-            msg = f"verdict_sensitivity() tries {_MOST_GROUPS} groups at most, not {len(groups)}: {metric.name}."
+            msg = (
+                f"verdict_sensitivity() accepts at most {_MOST_GROUPS} groups, but {metric.name} has {len(groups)}; "
+                "pool small groups first."
+            )
             raise ArgumentError(msg)
         index = keys.join(
             groups.with_row_index(_ROWS), on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
@@ -523,7 +525,7 @@ def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
 
 
 def _is_better(one: _Path, other: _Path) -> bool:
-    """Tell whether one path is expected to turn the verdict with fewer rows than another."""
+    """Check whether one path is expected to change the verdict with fewer rows than another."""
     if one.expected == other.expected:
         return one.reach > other.reach
     return one.expected < other.expected
@@ -542,21 +544,21 @@ def verdict_sensitivity(
     given: Gate | Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     confidence: float | None = None,
 ) -> VerdictSensitivity:  # fmt: skip
-    """Ask how wrong the data would have to be to turn the verdict of a gate.
+    """Compute the share of erroneous data that would change the verdict of a gate.
 
-    Three errors are tried in each group: wrong truths, truths that are missing (and may have been anything), and
-    members that belong to another group. It is the smallest share of them that turns the verdict if they are those that
-    matter most: an error that happens by chance would have to be much larger. For missing truths there are the bounds
-    of the disparity too, whatever they are (Manski, 1989).
+    Three kinds of errors are tried in each group: wrong truths, missing truths (which may have been anything), and
+    members that belong to another group. The result is the smallest share that changes the verdict in the worst case;
+    random errors would have to be much more frequent. For missing truths the result includes worst-case bounds of the
+    disparity (Manski, 1989).
 
-    Orders in which cells are emptied are tried, and the best is followed; of rates this finds the fewest rows, up to
-    half a percent of them. Verdicts are judged one by one, without Holm's adjustment.
+    Several orders of emptying cells are tried, and the best is followed; for rates this finds the smallest number of
+    rows up to half a percent. Verdicts are judged one by one, without Holm's adjustment.
 
     Args:
-        given: A gate of `check` or `four_fifths`, or disparities with a limit; of metrics of labels.
+        given: A gate of `check` or `four_fifths`, or disparities with a limit; only for metrics of labels.
         below: The limit of differences, unless a gate is given.
         above: The limit of ratios.
-        confidence: Confidence level of verdicts, 0.95 unless given.
+        confidence: Confidence level of verdicts, 0.95 by default.
 
     >>> from tidyfair import check, equal_opportunity
     >>> from tidyfair.datasets import lending
@@ -571,13 +573,13 @@ def verdict_sensitivity(
     for metric in gate.metrics.metrics:
         if not isinstance(metric, GroupwiseMetric):
             msg = (
-                "verdict_sensitivity() tries disparities, such as equal_opportunity(…); "
-                f"{metric.name} compares no groups."
+                f"verdict_sensitivity() needs disparities, such as equal_opportunity(…); {metric.name} does not "
+                "compare groups."
             )
             raise ArgumentError(msg)
         for name, formula in metric.formulas:
             if not is_of_cells(formula):
-                msg = f"verdict_sensitivity() takes metrics that are worked out from counts of labels; {name} is not."
+                msg = f"verdict_sensitivity() takes metrics computed from counts of labels, not {name}."
                 raise ArgumentError(msg)
     return VerdictSensitivity(gate)
 
@@ -587,8 +589,8 @@ def _gate_of(given: object, below: float | None, above: float | None, confidence
     if isinstance(given, Gate):
         if (below, above, confidence) != (None, None, None):
             msg = (
-                "verdict_sensitivity() takes the limit and the confidence of the gate; `below=`, `above=` and "
-                "`confidence=` are for metrics."
+                "verdict_sensitivity() uses the limit and the confidence of the gate; leave out `below=`, `above=` "
+                "and `confidence=`."
             )
             raise ArgumentError(msg)
         return given

@@ -1,4 +1,4 @@
-"""Small groups: lumped, or with shrunken rates for display; and rows without a truth."""
+"""Small groups: lumping and shrunken rates for display; and a test of missing truths."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ _OF_POOLING = {
 
 
 def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name: str | None = None) -> Any:
-    """Put groups of fewer rows than `min_n` together, in a column beside the one they come from.
+    """Pool groups of fewer than `min_n` rows, in a new column.
 
-    Both columns stay, so that it can be seen who is in `other`; missing values stay missing.
+    The original column is kept, to show who is in `other`; missing values stay missing.
 
     Args:
         data: A polars, pandas or pyarrow frame.
         column: The column of groups.
-        min_n: The fewest rows of a group of its own.
-        other: Name of the groups that are put together.
-        name: Name of the new column, `<column>_lumped` unless given.
+        min_n: Smallest number of rows of a group that is kept.
+        other: Name of the pooled group.
+        name: Name of the new column, by default `<column>_lumped`.
 
     Raises:
-        ColumnError, ArgumentError: If there is a group of that name, or a column of the new one.
+        ColumnError, ArgumentError: If a group is already called `other`, or a column has the new name.
 
     >>> people = pl.DataFrame({"race": list("aaab")})
     >>> lump_rare(people, "race", 2)["race_lumped"].to_list()
@@ -69,16 +69,16 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     text("other", other)
     Column.of(text("column", column), "column").check(frame.columns, "column")
     if lumped in frame.columns:
-        msg = f"lump_rare(): there is a column {lumped!r} already; give another one, `name=`."
+        msg = f"lump_rare(): the column {lumped!r} already exists; give another name with `name=`."
         raise ColumnError(msg)
     kind = frame.schema[column]
     if kind.is_nested() or isinstance(kind, pl.Object | pl.Binary):
-        msg = f"lump_rare(): the column {column!r} is {kind}; groups are one plain value a row."
+        msg = f"lump_rare(): the column {column!r} is {kind}; groups must be one plain value per row."
         raise ColumnError(msg)
     texts = text_of(frame[column])
     rare = frame.select((pl.len().over(column) < min_n) & pl.col(column).is_not_null()).to_series()
     if (texts.filter(~rare) == other).any():
-        msg = f"lump_rare(): {other!r} is a group of its own; give those that are put together another name, `other=`."
+        msg = f"lump_rare(): a group is already called {other!r}; give the pooled group another name with `other=`."
         raise ArgumentError(msg)
     values = pl.select(pl.when(rare).then(pl.lit(other)).otherwise(texts)).to_series()
     return source.restore(frame.with_columns(values.alias(lumped)))
@@ -89,15 +89,15 @@ def shrunken_rates(
     metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, *,
     pooling: Pooling = "beta_binomial", **options: Unpack[CallOptions],
 ) -> Any:  # fmt: skip
-    """Shrink the rates of groups to what they have in common, the more so the fewer rows they have (partial pooling).
+    """Shrink the rates of groups towards a common model, the more so the fewer rows they have (partial pooling).
 
-    With `"beta_binomial"` the rates come from one beta distribution, whose mean and width are the likeliest ones (an
-    empirical Bayes estimate; Efron and Morris, 1975). With `"additive"`, for groups of several features, the logit of a
-    rate is a sum of an effect of each feature and an interaction, which is shrunk to zero (MAIHDA; Evans et al., 2018),
-    so that a group of few people learns from those who share one of its features.
+    With `"beta_binomial"` the rates come from one beta distribution, whose mean and width are estimated by maximum
+    likelihood (empirical Bayes; Efron and Morris, 1975). With `"additive"`, for groups of several features, the logit
+    of a rate is a sum of an effect of each feature and an interaction, which is shrunk to zero (MAIHDA; Evans et al.,
+    2018), so small groups borrow strength from groups that share one of their features.
 
-    A range of shrunken rates is too small: they feed no disparity and no gate. `worst_groups` and `probability` take
-    the same `pooling=`.
+    The range of shrunken rates is too small, so do not use them for disparities or gates. `worst_groups` and
+    `probability` take the same `pooling=`.
 
     Args:
         metric: A groupwise metric of rates.
@@ -105,14 +105,14 @@ def shrunken_rates(
         truth: Column of the truth, if the metric reads it.
         estimate: Column of the predictions.
         pooling: `"beta_binomial"` or `"additive"`.
-        **options: The options of a metric; `conf_level=` is that of the limits, and `times=` and `seed=` are those of
-            the draws from which these come.
+        **options: The options of a metric; `conf_level=` is the level of the limits, and `times=` and `seed=` are the
+            number and seed of the draws.
 
     Returns:
         One row for each rate, group and outer group: the `.estimate`, `.estimator` (the `pooling`), `.lower` and
-        `.upper` (credible limits, which allow for not knowing how far rates vary), the `.raw` rate and `.n` rows. With
-        `"beta_binomial"` also the `.weight` of the raw rate; with `"additive"` the `.additive` rate, which the main
-        effects give without an interaction, `.vpc`, the share of all variance of logits that lies between groups, and
+        `.upper` (credible limits, which allow for the unknown variance of rates), the `.raw` rate and `.n` rows. With
+        `"beta_binomial"` also the `.weight` of the raw rate; with `"additive"` the `.additive` rate from the main
+        effects without an interaction, `.vpc`, the share of the variance of logits that lies between groups, and
         `.interaction_share`, the share of the variance between groups that main effects do not explain.
 
     Raises:
@@ -181,10 +181,10 @@ def missing_truth(
 
     Args:
         data: A polars, pandas or pyarrow frame.
-        truth: Column of the truth, null where it is not known.
+        truth: Column of the truth, null where unknown.
         estimate: Column of the predictions.
         by: The groups.
-        positive: The label that selects.
+        positive: The label of selected rows.
 
     Returns:
         One row for each group: the shares without a truth where the estimate is positive and negative, their
@@ -205,7 +205,7 @@ def missing_truth(
     refuse_reserved("by", [columns[key] for key in keys])
     rows = source.read({name: (name, column) for name, column in columns.items()})
     if not is_value(positive) or positive not in rows["estimate"].unique().to_list():
-        msg = f"`positive`: {positive!r} is not among the predictions; name the label that selects."
+        msg = f"`positive`: {positive!r} is not among the predictions; give the label of selected rows."
         raise ArgumentError(msg)
     table = _missing_counts(rows, keys, positive)
     missing, size, other_missing, other_size = (table[name].to_numpy() for name in _MISSING)

@@ -75,7 +75,7 @@ class Families:
         return all(formula.input == "sums" for formula in formulas_of(self.spec))
 
     def has_variance(self, evaluated: Evaluated) -> bool:
-        """Tell whether all formulas give the variance of their values, which needs independent rows."""
+        """Check whether all formulas give the variance of their values, which needs independent rows."""
         if self.clustered or not set(evaluated.rows["estimator"]) <= set(ONE_LABEL):
             return False
         return all(formula.deviations or share_of(formula) for formula in formulas_of(self.spec))
@@ -185,7 +185,7 @@ def _renamed(keys: pl.DataFrame) -> pl.DataFrame:
 def rate_distances(hits: Array, rows: Array, share: Array | float, reference: list[int]) -> Array:
     """The largest distance of two groups' rates of each draw, in standard errors if `share` is the rate of all groups.
 
-    Of very many groups it is that of any of them from this share, which costs no pairs.
+    For very many groups, the largest distance of any group from this share, without pairs.
     """
     import numpy as np
 

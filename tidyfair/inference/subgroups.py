@@ -110,7 +110,7 @@ class SubgroupAudit(CalledOnData):
     ) -> Any:  # fmt: skip
         """Audit every outer group.
 
-        It takes `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as a metric does, and no weights.
+        Options: `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as for a metric; no weights.
         """
         return self._on_data(data, truth, estimate, options)
 
@@ -144,7 +144,7 @@ class SubgroupAudit(CalledOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         if tally.cut is not None and tally.cut.several:
-            msg = f"An audit looks at one selection, not at a list of them: give one {tally.cut.option}."
+            msg = f"A search does not accept a list of values for {tally.cut.option}; give one value."
             raise ArgumentError(msg)
         compared = self._compared
         (evaluated,) = compared.run.evaluate(tally, options)
@@ -183,11 +183,11 @@ class SubgroupAudit(CalledOnData):
 class SubgroupSearch(SubgroupAudit):
     """A search through all conjunctions of features, as a callable on dataframes; made by `subgroup_search`.
 
-    It gives a frame of the caller's kind, and of each outer group the most striking subgroup first, which is the one
-    whose rate is the most standard errors from that of everybody else (not the one with the largest `.difference`);
-    ties keep the order of the features, and what is not searched comes last. Columns: the outer keys, `.metric`,
-    `.subgroup`, `.depth` (how many features it names), `.estimate`, `.rest` (the rate of everybody else),
-    `.difference`, `.n` rows, `.denominator`, `.share` of all rows, `.p_value`, `.p_adjusted` and `.status`.
+    Returns a frame of the caller's kind, sorted within each outer group by the distance of a subgroup's rate from that
+    of all other rows in standard errors (not by `.difference`); ties keep the order of the features, and subgroups that
+    are not searched come last. Columns: the outer keys, `.metric`, `.subgroup`, `.depth` (number of features),
+    `.estimate`, `.rest` (the rate of all other rows), `.difference`, `.n` rows, `.denominator`, `.share` of all rows,
+    `.p_value`, `.p_adjusted` and `.status`.
     """
 
     _schema: ClassVar[Mapping[str, Any]] = _SEARCHED
@@ -259,10 +259,10 @@ class SubgroupSearch(SubgroupAudit):
 class LinearSubgroup(SubgroupAudit):
     """A search through halves of the space of features, as a callable on dataframes; made by `linear_subgroup`.
 
-    It gives a frame of the caller's kind with two rows for each outer group, those with the lower rate first: the outer
-    keys, `.metric`, `.subgroup` (the condition), `.estimate`, `.overall` (the rate of all), `.violation` (their
-    distance times `.share`), `.denominator` (rows of the half that the rate is about), `.share` (these, of all rows)
-    and `.status`.
+    Returns a frame of the caller's kind with two rows for each outer group, the one with the lower fitted rate first:
+    the outer keys, `.metric`, `.subgroup` (the condition), `.estimate`, `.overall` (the rate of all rows),
+    `.violation` (their distance times `.share`), `.denominator` (rows of the half in the denominator of the rate),
+    `.share` (of these among all rows) and `.status`.
     """
 
     _schema: ClassVar[Mapping[str, Any]] = _SPLIT
@@ -446,7 +446,7 @@ def checked_rate(name: str, metric: object, kinds: tuple[str, ...]) -> Metric:
     if metric.kind not in kinds or not is_rate_of_rows(metric):
         msg = (
             f"{name}() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; {metric.name} "
-            "is no share of rows."
+            "is not a share of rows."
         )
         raise ArgumentError(msg)
     return metric
@@ -460,13 +460,13 @@ def features_of(name: str, metric: Metric, features: object) -> tuple[Column, ..
         raise ArgumentError(msg)
     columns = tuple(Column.of(feature, "features") for feature in features)
     if not columns:
-        msg = f"{name}() needs the features that make up subgroups."
+        msg = f"{name}() needs the features that define subgroups; `features` is empty."
         raise ArgumentError(msg)
     return columns
 
 
 def is_rate_of_rows(metric: Metric) -> bool:
-    """Tell whether a metric is a share of rows that sums alone give."""
+    """Check whether a metric is a share of rows that follows from sums."""
     formula = metric.definition
     counted = formula.input == "sums" and not any(term.neighborhood for term in formula.all_terms)
     return counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
@@ -476,20 +476,20 @@ def is_rate_of_rows(metric: Metric) -> bool:
 def subgroup_search(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, times: int = 2_000, seed: int = 0
 ) -> SubgroupSearch:
-    """Search all conjunctions of up to `depth` features for those whose rate is not that of everybody else.
+    """Search all conjunctions of up to `depth` features for subgroups whose rate differs from that of all other rows.
 
-    Exact, from one count of all combinations. With many subgroups, some look extreme by chance: `.p_value` compares a
-    subgroup with itself when the outcomes of the rows in the denominator are permuted, `.p_adjusted` with the most
-    extreme of all subgroups searched (max-T; Westfall & Young, 1993). The adjusted value is the one to read. Rows are
-    sorted by the distance of a subgroup from everybody else in standard errors.
+    The search is exact, from one count of all combinations. With many subgroups, some look extreme by chance:
+    `.p_value` compares a subgroup with itself under permutation of the outcomes in the denominator, `.p_adjusted` with
+    the most extreme of all subgroups searched (max-T; Westfall & Young, 1993). Report the adjusted value. Rows are
+    sorted by the distance of a subgroup from all other rows in standard errors.
 
     Args:
         metric: A rate, such as `fall_out` or `selection_rate`.
         features: Columns; each value, null included, may be part of a conjunction.
-        depth: The most features that a conjunction names.
-        min_n: Subgroups with fewer rows in the denominator are not searched, and say so.
+        depth: Largest number of features in a conjunction.
+        min_n: Smallest number of rows in the denominator; smaller subgroups are listed but not searched.
         times: Number of permutations.
-        seed: Seed of the random numbers; the same seed gives the same values, whatever the order of rows.
+        seed: Random seed; the same seed gives the same values for any order of rows.
 
     >>> from tidyfair import fall_out
     >>> from tidyfair.datasets import lending
@@ -508,12 +508,12 @@ def subgroup_search(
 def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSubgroup:
     """Audit for an unfair subgroup defined by a linear threshold of features (Kearns et al., 2018).
 
-    The rate is fitted by least squares on the features, and the rows fitted below and above the rate of all are
-    compared with it. This is the heuristic of that paper, not the exact search, which is as hard as learning: the
-    larger `.violation` is a lower bound of the worst one. It has no p-value: that of `subgroup_search` is adjusted.
+    The rate is fitted by least squares on the features, and the rows with fitted rates below and above the overall rate
+    are compared with it. This is the heuristic of that paper, not the exact search, which is as hard as learning: the
+    larger `.violation` is a lower bound of the worst one. For p-values use `subgroup_search`.
 
     Args:
-        metric: A rate, also of scores; `fall_out` and `miss_rate` are those of the paper.
+        metric: A rate of labels or scores; the paper uses `fall_out` and `miss_rate`.
         features: Columns of numbers.
 
     Kearns et al. (2018), Preventing fairness gerrymandering.

@@ -1,1 +1,1 @@
-"""Metrics in the form in which other libraries want them."""
+"""Adapters of metrics for other libraries."""

@@ -1,4 +1,4 @@
-"""Metrics as scikit-learn's scorers: callables of an estimator, its data and the truth, of which more is better."""
+"""Metrics as scikit-learn scorers: callables of an estimator, its data and the truth, where greater is better."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
 
 _TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
 _MOST_CODES = 10
-"""More different whole numbers than this may be a measurement or codes of groups, and the user must say which."""
+"""More distinct whole numbers than this may be a measurement or codes of groups, so the user must decide."""
 _REFUSED = ("probs", "group_by", "case_weights", "frequency_weights", "cluster", "explain")
-"""Options of a call that a scorer does not take, or fills in itself."""
-_ONLY_IN_ARRAYS = " A number is a place in an array only; in a frame it is a label."
+"""Options of a call that a scorer does not accept, or sets itself."""
+_ONLY_IN_ARRAYS = " A number is a position only in an array; in a frame it is a label."
 
 
 def _goodness(value: float | None, direction: str) -> float:
-    """A value such that more is better, by the direction of its metric."""
+    """A value converted so that greater is better, by the direction of its metric."""
     if value is None:
         return math.nan
     if direction == "one":
@@ -64,8 +64,8 @@ def _goodness(value: float | None, direction: str) -> float:
 
 
 def _warn_of_nan(why: str) -> None:
-    """Warn that a score is NaN, and why."""
-    warn(f"{why}, so that the score is NaN.", UndefinedWarning)
+    """Warn that a score is NaN, with the reason."""
+    warn(f"{why}, so the score is NaN.", UndefinedWarning)
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,12 @@ class Scorer(ABC):
         """The arguments beside the estimator, X and the truth."""
 
     def set_score_request(self, **requests: bool | str | None) -> Self:
-        """Request metadata where scikit-learn routes them, as its own scorers do.
+        """Request metadata routing, as for scikit-learn's own scorers.
 
         Args:
-            requests: For `sample_weight`, and for `sensitive_features` where groups are compared: True; False, for a
-                score without them; another name by which they are passed; or None, for an error where they are passed.
+            requests: For `sample_weight` and, if groups are compared, `sensitive_features`: True to request them; False
+                to score without them; another name under which they are passed; or None, for an error if they are
+                passed.
 
         Returns:
             The scorer itself.
@@ -131,8 +132,8 @@ class Scorer(ABC):
 
         if not get_config()["enable_metadata_routing"]:
             msg = (
-                "set_score_request() says what is routed, but nothing is: "
-                "`sklearn.set_config(enable_metadata_routing=True)` comes first."
+                "set_score_request() has no effect, because metadata routing is off; first call "
+                "`sklearn.set_config(enable_metadata_routing=True)`."
             )
             raise ArgumentError(msg)
         for name, answer in requests.items():
@@ -146,7 +147,7 @@ class Scorer(ABC):
         return self
 
     def get_metadata_routing(self) -> Any:
-        """The `MetadataRequest` by which scikit-learn routes metadata."""
+        """The `MetadataRequest` that scikit-learn uses to route metadata."""
         from sklearn.utils.metadata_routing import MetadataRequest  # noqa: PLC0415 - whoever routes has it  # pyright: ignore[reportMissingTypeStubs]
 
         routing: Any = MetadataRequest(owner=self.call)
@@ -155,13 +156,13 @@ class Scorer(ABC):
         return routing
 
     def _accept_sample_weight(self) -> bool:
-        """The answer to scikit-learn's searches where metadata are not routed."""
+        """Tells scikit-learn's searches, without metadata routing, that `sample_weight` is accepted."""
         return "sample_weight" in self.metadata
 
 
 @dataclass(frozen=True)
 class FairnessScorer(Scorer):
-    """A metric as a scorer; made by `make_scorer` and its like."""
+    """A metric as a scorer; made by `make_scorer` and similar functions."""
 
     metric: Metric | GroupwiseMetric
     numbers: tuple[tuple[str, int], ...] = ()
@@ -189,7 +190,7 @@ class FairnessScorer(Scorer):
         sample_weight: Any = None,
         sensitive_features: Any = None,
     ) -> float:
-        """Score the predictions for X: more is better; NaN where there is no value.
+        """Score the predictions for X: greater is better; NaN without a value.
 
         Args:
             estimator: A fitted estimator.
@@ -205,7 +206,7 @@ class FairnessScorer(Scorer):
     def routed(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:
         """Score given predictions: a metric function for scikit-learn's `make_scorer`."""
         if sensitive_features is None and self._source_columns:
-            msg = f"{self.metric.name}: give the columns that it compares, `sensitive_features=`."
+            msg = f"{self.metric.name} compares groups; give their columns as `sensitive_features=`."
             raise ArgumentError(msg)
         return self._score(self.features(sensitive_features), y_true, self._response_of(y_true, y_pred), sample_weight)
 
@@ -221,8 +222,8 @@ class FairnessScorer(Scorer):
         classes = np.unique(dict(self.options).get("labels", y_true)).tolist()
         if len(classes) != scores.shape[1]:
             msg = (
-                f"{self.metric.name}: there are scores of {scores.shape[1]} classes, but the truth has {len(classes)}; "
-                "list them all, `make_scorer(…, labels=[…])`."
+                f"{self.metric.name}: the scores have {scores.shape[1]} classes, but the truth has {len(classes)}; "
+                "list all classes with `make_scorer(…, labels=[…])`."
             )
             raise ArgumentError(msg)
         return Response.of_classes(scores, classes)
@@ -245,7 +246,7 @@ class FairnessScorer(Scorer):
             if values is None:
                 continue
             if name in features:
-                msg = f"A scorer adds a column {name!r}, and there is one; rename yours."
+                msg = f"A scorer adds a column {name!r}, which X already has; rename the column of X."
                 raise ColumnError(msg)
             columns[name] = values
         return from_arrays(dict(zip(columns, map(_text_from_pandas, columns.values()), strict=True)))
@@ -265,7 +266,7 @@ class FairnessScorer(Scorer):
         if event is None:
             return Response.of_classes(scores, classes)
         if event not in classes:
-            msg = f"`pos_label`: the estimator has not learnt {event!r}, only {listed(classes)}."
+            msg = f"`pos_label`: {event!r} is not among the classes of the estimator, {listed(classes)}."
             raise ArgumentError(msg)
         return Response.of_event(scores[:, classes.index(event)])
 
@@ -283,7 +284,7 @@ class FairnessScorer(Scorer):
 
     @property
     def _source_columns(self) -> list[str]:
-        """The columns of the data that are read beside truth and predictions."""
+        """The columns of the data that are read in addition to truth and predictions."""
         columns = list(self._by)
         cut = Cut.of(dict(self.options), {"probs"})
         if cut is not None:
@@ -303,7 +304,7 @@ class FairnessScorer(Scorer):
         if not names:
             return {}
         if hasattr(data, "toarray"):
-            msg = "X is sparse; a scorer reads its groups from a frame, or from an array, `X.toarray()`."
+            msg = "X is sparse, but a scorer reads groups from a frame or a dense array; convert it with `X.toarray()`."
             raise ColumnError(msg)
         return self._of_frame(data, names) if hasattr(data, "columns") else self._of_array(data, names)
 
@@ -332,21 +333,21 @@ class FairnessScorer(Scorer):
         without_number = [name for name in names if name not in numbers]
         if without_number:
             msg = (
-                f"X has no names, so that there is no column {without_number[0]!r}; give the place of the column, "
-                "`by=0`."
+                f"X is an array without column names, so {without_number[0]!r} cannot be found; give the position of "
+                "the column, such as `by=0`."
             )
             raise ColumnError(msg)
         array = np.asarray(data)
         width = array.shape[1]
         for index in numbers.values():
             if not -width <= index < width:
-                msg = f"`by={index}` is no column of X, which has {width}."
+                msg = f"`by={index}` is out of range: X has {width} columns."
                 raise ColumnError(msg)
         return {name: array[:, numbers[name]] for name in names}
 
 
 def _text_from_pandas(values: Any) -> Any:
-    """Text that pandas keeps in Arrow as a column of polars; all else as it is."""
+    """Convert Arrow text of pandas to a polars column; return anything else unchanged."""
     array: Any = getattr(values, "array", None)
     if type(array).__name__ != "ArrowStringArray":
         return values
@@ -355,14 +356,14 @@ def _text_from_pandas(values: Any) -> Any:
 
 
 def _check_label(label: str | int, names: list[Any]) -> None:
-    """Refuse a label that no column of a frame has, or more than one."""
+    """Refuse a label that matches no column of a frame, or several."""
     if label not in names:
         error = ColumnError.missing(label, "by", names)
         if isinstance(label, int):
             error = ColumnError(f"{error}{_ONLY_IN_ARRAYS}")
         raise error
     if names.count(label) > 1:
-        msg = f"X has several columns {label!r}; give them names of their own."
+        msg = f"X has several columns {label!r}; give them distinct names."
         raise ColumnError(msg)
 
 
@@ -373,27 +374,27 @@ def make_scorer(
     response: Literal["labels", "scores"] | None = None,
     **options: Any,
 ) -> FairnessScorer:
-    """Make a scorer for `cross_validate` and `GridSearchCV`: `scorer(estimator, X, y)`, of which more is better.
+    """Make a scorer for `cross_validate` and `GridSearchCV`: `scorer(estimator, X, y)`, where greater is better.
 
-    Differences count as minus their distance from 0, signed ratios as the smaller of q and 1/q.
+    Differences are converted to minus their distance from 0, signed ratios to the smaller of q and 1/q.
 
     Args:
         metric: A metric, a groupwise metric, or a factory with `by`.
         by: The sensitive feature: a column of X by its name, or by a number: the label of a column of a pandas frame,
             the position of one if X is an array. Several make intersections, as `by=("sex", "race")`.
-        response: The predictions: `"labels"` (or numbers), or the `"scores"` by `predict_proba`: those of the
-            event (`pos_label`, or the second of two classes), or of every class where there are more. Left out, it is
-            what the metric reads; with a `threshold` that is scores.
-        options: Those of a call, such as `pos_label` or `threshold`.
+        response: The predictions: `"labels"` (or numbers), or `"scores"` from `predict_proba`: of the event
+            (`pos_label`, or the second of two classes), or of every class if there are more. By default the kind that
+            the metric reads; with a `threshold`, scores.
+        options: Options of a call, such as `pos_label` or `threshold`.
 
     Returns:
-        A scorer that pickles as its metric does. It takes `sample_weight=`, and `sensitive_features=` where these are
-        not in X; `scorer.set_score_request(sample_weight=True)` has scikit-learn route them. Groups without a value are
-        warned of as in a call, and so is a score that is NaN (`on_undefined="ignore"` silences both). `scorer.routed`
-        is the same as a function of truth and prediction, for scikit-learn's own `make_scorer`.
+        A scorer, which can be pickled if its metric can. It accepts `sample_weight=`, and `sensitive_features=` if
+        these are not in X; `scorer.set_score_request(sample_weight=True)` makes scikit-learn route them. Groups without
+        a value and NaN scores cause warnings, as in a call (`on_undefined="ignore"` silences both). `scorer.routed` is
+        the same as a function of truth and prediction, for scikit-learn's own `make_scorer`.
 
     Raises:
-        ArgumentError: For what gives more than one number, or a number of which it is not known whether more is better.
+        ArgumentError: If the metric gives more than one number, or its direction is unknown.
 
     >>> from tidyfair import accuracy, equalized_odds
     >>> make_scorer(equalized_odds, by="sex").metric
@@ -408,7 +409,10 @@ def make_scorer(
     if isinstance(metric, GroupwiseFactory):
         bound, numbers = _with_features(metric, by)
     elif by is not None:
-        msg = "make_scorer(): `by` goes with a factory such as demographic_parity_ratio; other metrics have their own."
+        msg = (
+            "make_scorer(): `by` can only be given with a factory, such as demographic_parity_ratio; leave it out "
+            "for other metrics."
+        )
         raise ArgumentError(msg)
     if not isinstance(bound, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"make_scorer() takes a metric, or a factory and `by=`, not {in_short(metric)}."
@@ -416,12 +420,15 @@ def make_scorer(
     _check_direction(bound)
     for name in options:
         if name in _REFUSED:
-            msg = f"make_scorer(): a scorer has no `{name}`: it scores the predictions for X, with `sample_weight`."
+            msg = (
+                f"make_scorer() does not accept `{name}`: scorers read predictions for X, and weights as "
+                "`sample_weight`."
+            )
             raise ArgumentError(msg)
     bound.run.options(options)
     cut = Cut.of(options, {"probs"})
     if cut is not None and cut.several:
-        msg = f"make_scorer(): a score is one number, so `{cut.option}` is one value, not a list."
+        msg = f"make_scorer(): a score is a single number, so `{cut.option}` must be one value, not a list."
         raise ArgumentError(msg)
     return FairnessScorer(bound, numbers, tuple(options.items()), _response(bound, response, cut=cut is not None))
 
@@ -429,9 +436,9 @@ def make_scorer(
 def _with_features(
     factory: GroupwiseFactory, by: Features | Privileged | None
 ) -> tuple[GroupwiseMetric, tuple[tuple[str, int], ...]]:
-    """The metric of a factory for some features, and the columns of it that stand for a number."""
+    """The metric of a factory for some features, and its columns that were given by number."""
     if by is None:
-        msg = f'make_scorer(): {factory.name} compares groups: give the sensitive feature, `by="column"`.'
+        msg = f'make_scorer(): {factory.name} compares groups; give the sensitive feature as `by="column"`.'
         raise ArgumentError(msg)
     features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
     columns: list[Any] = []
@@ -447,11 +454,11 @@ def _with_features(
 
 
 def _check_direction(metric: Metric | GroupwiseMetric) -> None:
-    """Refuse an aggregate of the user whose good direction is unknown."""
+    """Refuse a user's aggregate whose direction is unknown."""
     if isinstance(metric, GroupwiseMetric) and metric.aggregate.direction_is_unknown:
         msg = (
-            f"make_scorer(): is more of {metric.name} better? Nobody knows of an aggregate of your own; make the "
-            "metric by `new_groupwise_metric(…, direction=…)`, or the aggregate by `new_aggregate(…, equal=…)`."
+            f"make_scorer(): the direction of {metric.name} is unknown; create the metric with "
+            "`new_groupwise_metric(…, direction=…)`, or its aggregate with `new_aggregate(…, equal=…)`."
         )
         raise ArgumentError(msg)
 
@@ -464,7 +471,7 @@ def _is_number(feature: object) -> bool:
 def _response(
     metric: Metric | GroupwiseMetric, requested: Literal["labels", "scores"] | None, *, cut: bool
 ) -> Literal["labels", "scores"]:
-    """The kind of prediction that the metric reads; labels that are cut from scores are made of these."""
+    """The kind of prediction that the metric reads; scores if labels are made from them by a threshold."""
     readable: list[Literal["labels", "scores"]] = []
     for reading in metric.readings:
         kinds = {formula.kind for formula in formulas_of(reading)}
@@ -475,14 +482,14 @@ def _response(
     if requested is not None:
         way_out = "leave `response` out"
         if read == "labels":
-            way_out += ", or give a `threshold=`, by which scores become labels"
+            way_out += ", or give a `threshold=`, which turns scores into labels"
         msg = f"make_scorer(): {metric.name} reads {read}, not {requested}; {way_out}."
         raise ArgumentError(msg)
     return read
 
 
 def p_percent_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
-    """Scorer: the smallest over the largest selection rate of any groups (the 80 % rule asks for 0.8).
+    """Scorer: ratio of the smallest to the largest selection rate of groups (the 80 % rule requires 0.8).
 
     >>> p_percent_score("sex").metric.name
     'demographic_parity_ratio'
@@ -491,7 +498,7 @@ def p_percent_score(sensitive_column: Features, positive_target: object = 1) -> 
 
 
 def equal_opportunity_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
-    """Scorer: the smallest over the largest true positive rate of any groups.
+    """Scorer: ratio of the smallest to the largest true positive rate of groups.
 
     >>> equal_opportunity_score("sex").metric.name
     'equal_opportunity_ratio'
@@ -504,7 +511,7 @@ class CorrelationScorer(FairnessScorer):
     """Correlation of predictions with a feature as a scorer; made by `correlation_score`."""
 
     as_numbers: bool | None = None
-    """True for a measurement; by default floats are one, and few different whole numbers are not."""
+    """True for a measurement; by default True for floats, and False for a few distinct whole numbers."""
 
     def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
         """Minus the correlation of predictions and the feature; the truth does not matter."""
@@ -516,7 +523,7 @@ class CorrelationScorer(FairnessScorer):
         weights = self._roles(frame)["case_weights"]
         value = metric(frame, truth, case_weights=weights, **predicted)[".estimate"].item()
         if value is None:
-            _warn_of_nan("There is no correlation in these rows")
+            _warn_of_nan("The correlation is undefined for these rows")
             return math.nan
         return -math.sqrt(value)
 
@@ -527,17 +534,17 @@ class CorrelationScorer(FairnessScorer):
         if feature.dtype.is_integer() and (several := feature.n_unique()) > _MOST_CODES:
             msg = (
                 f"correlation_score(): {feature.name!r} holds {several} different whole numbers, which may be a "
-                "measurement, such as ages, or codes of groups: write `as_numbers=True` or `as_numbers=False`."
+                "measurement (such as age) or codes of groups; specify `as_numbers=True` or `as_numbers=False`."
             )
             raise ArgumentError(msg)
         return feature.dtype.is_float()
 
 
 def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = None) -> FairnessScorer:
-    """Scorer: minus the correlation ratio of predicted numbers and groups; of two groups minus |Pearson's r|.
+    """Scorer: minus the correlation ratio of predicted numbers and groups; for two groups minus |Pearson's r|.
 
-    It is the root of `explained_by_groups`, and needs no order of groups. Of a feature that is a measurement it is
-    minus |Pearson's r|.
+    The correlation ratio is the root of `explained_by_groups`, and needs no order of groups. For a feature that is a
+    measurement the score is minus |Pearson's r|.
 
     Args:
         column: The feature: a column of X, or its position if X is an array.
@@ -558,7 +565,7 @@ def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = Non
 
 @dataclass(frozen=True)
 class SubsetScorer(Scorer):
-    """A metric, or a function of truth and prediction, of some of the rows as a scorer; made by `subset_score`."""
+    """A metric, or a function of truth and prediction, on a subset of rows as a scorer; made by `subset_score`."""
 
     subset: Callable[[Any], Any]
     measure: FairnessScorer | Callable[..., float]
@@ -580,7 +587,7 @@ class SubsetScorer(Scorer):
         return ["sample_weight"] if takes_weights else []
 
     def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
-        """The metric of the rows of X that the subset picks; NaN if there are none."""
+        """The metric on the selected rows of X; NaN if there are none."""
         import numpy as np
 
         measure = self.measure
@@ -590,13 +597,13 @@ class SubsetScorer(Scorer):
             response = Response.of_labels(estimator.predict(X))
         mask = self._mask(X, len(next(iter(response.columns.values()))))
         if not mask.any():
-            _warn_of_nan(f"The subset picks none of {len(mask)} rows")
+            _warn_of_nan(f"The subset selects none of {len(mask)} rows")
             return math.nan
         if isinstance(measure, FairnessScorer):
             rows = measure.rows(measure.features(X), y_true, response, sample_weight)
             return measure.score(rows.filter(pl.Series(mask)), response.arguments)
         if y_true is None:
-            msg = "subset_score(): a function of truth and prediction needs y."
+            msg = "subset_score(): a function of truth and prediction needs y; pass it to the scorer."
             raise ArgumentError(msg)
         options = dict(self.options)
         if sample_weight is not None:
@@ -605,13 +612,13 @@ class SubsetScorer(Scorer):
         return float(measure(truth, predicted, **options))
 
     def _mask(self, X: Any, count: int) -> Any:  # noqa: N803 - scikit-learn's
-        """The truth value of the subset for each of `count` rows, checked."""
+        """The checked mask of the subset for `count` rows."""
         import numpy as np
 
         mask = np.asarray(self.subset(X))
         if mask.shape != (count,) or mask.dtype != bool:
             shape = f"{mask.dtype} of shape {mask.shape}"
-            msg = f"subset_score(): the subset is one truth value for each row, which are {count}, not {shape}."
+            msg = f"subset_score(): the subset must be one Boolean for each of {count} rows, not {shape}."
             raise ArgumentError(msg)
         return mask
 
@@ -619,10 +626,10 @@ class SubsetScorer(Scorer):
 def subset_score(
     subset_picker: Callable[[Any], Any], score: Metric | Callable[..., float], **kwargs: Any
 ) -> SubsetScorer:
-    """Scorer: a metric of the rows that a function of X picks.
+    """Scorer: a metric on the rows that a function of X selects.
 
     Args:
-        subset_picker: A function of X that gives a truth value for each row.
+        subset_picker: A function of X that returns a Boolean for each row.
         score: A metric, or a function of truth and prediction such as scikit-learn's.
         kwargs: Arguments of that function, or options of `make_scorer` for the metric.
 

@@ -29,14 +29,14 @@ _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
 
 
 def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSet:
-    """All metrics of a kind as one set, without aliases, and without those that compare a group with others.
+    """All metrics of a kind as one set, without aliases and metrics that compare a group with others.
 
     >>> [metric.name for metric in get_metrics("class")][:3]
     ['accuracy', 'average_odds', 'average_predictive_value']
     """
     if kind not in _KINDS:
         reads = ", ".join(f"{known!r} ({words})" for known, words in _KINDS.items())
-        msg = f"get_metrics(): a kind is what metrics read, {reads}, not {in_short(kind)}."
+        msg = f"get_metrics(): `kind` is one of {reads}, not {in_short(kind)}."
         raise ArgumentError(msg)
     metrics = [metric.of_kind(kind) for metric in _metrics() if not _is_alias(metric)]
     return metric_set(*(metric for metric in metrics if metric.kind == kind and not metric.definition.compares))
@@ -45,10 +45,9 @@ def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSe
 def catalogue() -> pl.DataFrame:
     """Every metric and groupwise metric with its direction and range, as a tidy frame.
 
-    Columns: `name`, `kind`, `direction`, `lower` and `upper` end of the range, `aliases`; `elsewhere`, the names that
-    other libraries have for it; `options` with their defaults, which `metric_tweak` can fix; `formula`, as it is
-    executed, null where it takes more than a line; for kind `groupwise` also what is compared and how, and the `source`
-    that defines it.
+    Columns: `name`, `kind`, `direction`, `lower` and `upper` end of the range, `aliases`; `elsewhere`, its names in
+    other libraries; `options` with their defaults, which `metric_tweak` can set; `formula`, as executed, null if longer
+    than a line; for kind `groupwise` also the compared metrics, the comparison, and the `source` of the definition.
 
     >>> catalogue().filter(name="f_meas").select("lower", "upper", "options").row(0)
     (0.0, 1.0, ['beta=1'])
@@ -113,7 +112,7 @@ def _row_of_factory(factory: GroupwiseFactory, elsewhere: Mapping[str, list[str]
 
 
 def names_of_metrics() -> list[str]:
-    """The names of all metrics, aliases among them, without those of comparisons."""
+    """The names of all metrics and aliases, without comparisons."""
     return [metric.name for metric in _metrics()]
 
 
@@ -123,7 +122,7 @@ def metric_named(name: str) -> Metric | None:
 
 
 def comparison_named(name: str) -> GroupwiseFactory | None:
-    """The factory of that name: one of the field's, or a metric and how it compares itself (`accuracy_difference`)."""
+    """The factory of that name: an established one, or a metric with its own comparison (`accuracy_difference`)."""
     for factory in factories():
         if factory.name == name:
             return factory
@@ -136,14 +135,14 @@ def comparison_named(name: str) -> GroupwiseFactory | None:
 
 
 def source_of(function: Callable[..., object]) -> str:
-    """A function as it is executed, without decorators, docstring and comments for tools."""
+    """The source of a function, without decorators, docstring and comments for tools."""
     source = inspect.getsource(function)
     text = str(ast.get_source_segment(source, ast.parse(source).body[0]))
     return _TOOLS.sub("", re.sub(r'\n    """.*?"""\n+', "\n", text, count=1, flags=re.DOTALL))
 
 
 def formula_of(metric: Metric) -> str | None:
-    """The expression that a formula returns, where it does nothing else; a rate is a quotient."""
+    """The expression that a formula returns, if that is all it does; a rate is a quotient."""
     (function,) = ast.parse(source_of(metric.definition.function)).body
     body = function.body if isinstance(function, ast.FunctionDef) else []
     if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
@@ -155,13 +154,13 @@ def formula_of(metric: Metric) -> str | None:
 
 
 def _operand(node: ast.expr) -> str:
-    """An operand of a quotient as code, in brackets where it needs them."""
+    """An operand of a quotient as code, in parentheses if needed."""
     code = ast.unparse(node)
     return f"({code})" if isinstance(node, ast.BinOp) else code
 
 
 def factories() -> list[GroupwiseFactory]:
-    """The groupwise metrics that the field has names for."""
+    """The groupwise metrics with established names."""
     values = [getattr(fairness, name) for name in fairness.__all__]
     return [value for value in values if isinstance(value, GroupwiseFactory)]
 

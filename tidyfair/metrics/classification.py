@@ -213,7 +213,7 @@ prevalence = base_rate.alias("prevalence")
 
 @class_metric(over_levels=True)
 def accuracy(tp: Number, fn: Number) -> Rate:
-    """Share of rows whose prediction is right; null without rows.
+    """Share of rows whose prediction is correct; null without rows.
 
     >>> accuracy.formula(tp=3, fp=1, fn=1, tn=5)
     0.8
@@ -233,7 +233,7 @@ def error_rate(tp: Number, fn: Number) -> Rate:
 
 @class_metric(undefined_levels="null")
 def threat_score(tp: Number, fp: Number, fn: Number) -> Rate:
-    """Right predictions of the event as a share of all rows where it happened or was predicted (Jaccard index).
+    """Correct predictions of the event as a share of all rows where it happened or was predicted (Jaccard index).
 
     Null where the event neither happened nor was predicted.
 
@@ -290,7 +290,7 @@ def false_negative_share(tp: Number, fp: Number, tn: Number, fn: Number) -> Rate
 
 
 _MOST_ADDED = 1e15
-"""So many rows are as good as infinitely many."""
+"""Number of rows that counts as infinite."""
 
 
 def _smoothed(count: Number, other: Number, label_count: Number, concentration: float) -> Number:
@@ -317,7 +317,7 @@ def smoothed_selection_rate(
 def smoothed_rejection_rate(
     unselected: Number, selected: Number, label_count: Number, *, concentration: float = 1
 ) -> Number:
-    """Share of rows that were not predicted positive: 1 less the smoothed selection rate; null without predictions.
+    """Share of rows that were not predicted positive: 1 minus the smoothed selection rate; null without predictions.
 
     >>> smoothed_rejection_rate.formula(selected=4, unselected=5, label_count=2)
     0.55
@@ -343,7 +343,7 @@ def smoothed_base_rate(
 def smoothed_negative_rate(
     negatives: Number, positives: Number, label_count: Number, *, concentration: float = 1
 ) -> Number:
-    """Share of rows that are not actually positive: 1 less the smoothed base rate; null without known truth.
+    """Share of rows that are not actually positive: 1 minus the smoothed base rate; null without known truth.
 
     >>> smoothed_negative_rate.formula(positives=4, negatives=5, label_count=2)
     0.55
@@ -358,9 +358,9 @@ def smoothed_negative_rate(
 def demographic_disparity(
     selected: Number, unselected: Number, overall_selected: Number, overall_unselected: Number
 ) -> Number:
-    """Share of a group among all who were rejected, less its share among all who were selected.
+    """Share of a group among all rejected rows, minus its share among all selected rows.
 
-    Null where nobody, or everybody, is selected, and for a group without predictions. Das et al. (2021), Fairness
+    Null where no row, or every row, is selected, and for a group without predictions. Das et al. (2021), Fairness
     measures for machine learning in finance.
 
     >>> demographic_disparity.formula(selected=1, unselected=3, overall_selected=4, overall_unselected=4)
@@ -506,10 +506,10 @@ def f_meas(precision: Number, recall: Number, *, beta: float = 1) -> Number:
 
 @class_metric(range=(-math.inf, 1))
 def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
-    """Share of true positives less that of false positives, which count by the odds of the risk `at` which one acts.
+    """Share of true positives minus that of false positives, weighted by the odds of the risk threshold `at`.
 
-    `at` is the threshold by which labels are made of risks: 0.1 if one acts at a risk of 10 percent, and then nine
-    false positives cost as much as one true positive is worth. Vickers & Elkin (2006), Medical Decision Making 26.
+    `at` is the risk at or above which one acts: with 0.1, a risk of 10 percent, nine false positives cost as much as
+    one true positive is worth. Vickers & Elkin (2006), Medical Decision Making 26.
 
     >>> net_benefit.formula(tp=30, fp=20, fn=10, tn=40)
     0.1
@@ -521,7 +521,7 @@ def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0
 def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: float = 0.5) -> Rate:
     """Net benefit as a share of the largest possible, which is the share of events; null without events.
 
-    Groups in which events are of different frequency can be compared by it. Kerr et al. (2016), Journal of Clinical
+    It allows comparisons of groups with different event rates. Kerr et al. (2016), Journal of Clinical
     Oncology 34.
 
     >>> standardized_net_benefit.formula(tp=30, fp=20, positives=40)

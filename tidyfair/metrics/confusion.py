@@ -86,14 +86,14 @@ def conf_mat(
         data: A frame, grouped or not, as a metric takes it.
         truth: Column of the true labels.
         estimate: Column of the predicted labels; or `probs` with `threshold`.
-        pos_label: The label that a threshold selects; a table of labels has no event, and needs none.
-        labels: All labels in order, where the data do not say.
+        pos_label: The label that a threshold selects; not needed for tables of labels.
+        labels: All labels in order, if the data do not declare them.
         counting: `group_by`, `case_weights`, `probs` and `threshold`, as in a call of a metric;
             a list of thresholds adds `.threshold`.
 
     Returns:
         A frame of the caller's kind: the outer keys, `.truth`, `.predicted`, `.n` rows and, with case weights,
-        `.weight`. Every pair of labels is there, in level order, also those that do not occur; rows without a label are
+        `.weight`. All pairs of labels are listed in level order, even if they do not occur; rows without a label are
         not counted.
 
     >>> import polars as pl
@@ -133,12 +133,12 @@ def _check_sides(tally: Tally) -> None:
     """Refuse a table without true or without predicted labels."""
     for role, column in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut)):
         if column is None:
-            msg = f"conf_mat needs the labels of both sides: `{role}=` is missing."
+            msg = f"conf_mat needs true and predicted labels; `{role}=` is missing."
             raise ColumnError(msg)
 
 
 def _labels_of_table(tally: Tally, labels: Sequence[object] | None, pos_label: object) -> Labels:
-    """The labels of a table, none of which is the event, unless a threshold selects one."""
+    """The labels of a table, without an event unless a threshold selects one."""
     if tally.cut is None:
         of_table = read_labels(tally, labels=labels, pos_label=None, estimator="macro")
     else:

@@ -1,7 +1,7 @@
-"""Curves of scores as tidy frames. A curve is its formula: its columns over what is selected at each score and above.
+"""Curves of scores as tidy frames. A curve is its formula: its columns computed from the rows at or above each score.
 
-`tp` and `fp` are the weights of those with and without the event at or above a score, `positives` and `negatives` those
-of all.
+`tp` and `fp` are the weights of rows with and without the event at or above a score, `positives` and `negatives` those
+of all rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _CURVE = ["group_cell", "level"]
-"""The columns that tell curves apart."""
+"""The columns that identify curves."""
 _PARAMETERS = ("tp", "fp", "positives", "negatives")
 """The parameters of a curve's formula."""
 _SHOWN = 10
@@ -53,7 +53,7 @@ _ON_UNDEFINED = ("warn", "ignore", "raise")
 
 
 class CurveOptions(TypedDict, total=False):
-    """The options of a curve beside data and truth, which the call explains."""
+    """The options of a curve besides data and truth, documented in the call."""
 
     probs: ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike]
     group_by: ColumnLike | Iterable[ColumnLike] | None
@@ -73,7 +73,7 @@ class Curve:
     name: str
     function: Callable[..., dict[str, Expr]]
     rising: bool = False
-    """True if its points come with rising scores, and end with one at which everybody is selected."""
+    """True if points are sorted by ascending score, with an additional point where all rows are selected."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self.function.__doc__)
@@ -83,24 +83,23 @@ class Curve:
     @overload
     def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any: ...
     def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
-        """Work out the curve of each outer group and, with more than two labels, of each label against the rest.
+        """Compute the curve of each outer group and, with more than two labels, of each label against the rest.
 
         Args:
             data: A polars, pandas or pyarrow frame, grouped or not.
             truth: Column of the true labels.
-            options: All that follows, each by its name.
+            options: Keyword arguments, listed below.
             probs: Column of scores; with more than two labels a list of columns in their order, or a mapping.
             group_by: Columns whose groups each get a curve.
             case_weights: Column of weights.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
-            labels: All labels in order, where the data do not say.
-            on_undefined: Whether groups of one class are named in a warning ("warn"), go without ("ignore"), or are an
-                error ("raise").
-            thresholds: Points of the curve, in place of every distinct score.
+            labels: All labels in order, if the data do not declare them.
+            on_undefined: Groups of one class cause a warning ("warn"), no message ("ignore") or an error ("raise").
+            thresholds: Points of the curve, instead of every distinct score.
 
         Returns:
             A tidy frame of the caller's kind: outer keys, `.level` with more than two labels, `.threshold`, and the
-            columns of the curve. Rows without truth or score are left out. What has no value (a rate without events) is
+            columns of the curve. Rows without truth or score are left out. Undefined values (a rate without events) are
             null, and an `UndefinedWarning` names the groups.
         """
         given = cast("dict[str, Any]", options)
@@ -218,17 +217,17 @@ def lift_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str
 
 
 def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
-    """Share of events and mean score in bins of the score; takes what a curve takes, and how to bin.
+    """Share of events and mean score in bins of the score; takes the arguments of a curve, and options for bins.
 
     Args:
         data: A polars, pandas or pyarrow frame, grouped or not.
         truth: Column of the true labels.
-        options: As for a curve, with `bins` (10) and `binning` in place of thresholds: `"width"` are bins of equal
-            width between 0 and 1, `"count"` of equal weight in each outer group.
+        options: As for a curve, with `bins` (10) and `binning` instead of thresholds: `"width"` for bins of equal width
+            between 0 and 1, `"count"` for bins of equal weight in each outer group.
 
     Returns:
         A tidy frame: outer keys, `.level` with more than two labels, `.bin` (from 1), `.mean_score`, `.event_rate`,
-        `.n`, the rows of the bin, and with `case_weights` their `.weight`. Bins without rows have no row.
+        `.n`, the rows of the bin, and with `case_weights` their `.weight`. Empty bins are left out.
 
     >>> import polars as pl
     >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.9, 0.4, 0.9, 0.1]})
@@ -242,7 +241,7 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     points, _, with_keys = _points("calibration_curve", data, truth, given)
     low, high = points["score"].min(), points["score"].max()
     if binning == "width" and isinstance(low, float) and isinstance(high, float) and (low < 0 or high > 1):
-        msg = f'`probs`: scores from {low:g} to {high:g} are no probabilities; take binning="count".'
+        msg = f'`probs`: scores from {low:g} to {high:g} are not probabilities; use binning="count".'
         raise ArgumentError(msg)
     weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
     share = score if binning == "width" else weight.cum_sum(reverse=True).over(_CURVE) / weight.sum().over(_CURVE)
@@ -262,7 +261,7 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
 
 
 def _thresholds(thresholds: object) -> list[float] | None:
-    """The finite thresholds in rising order, each once."""
+    """The distinct finite thresholds in ascending order."""
     if thresholds is None:
         return None
     values: list[object] = list(thresholds) if is_list(thresholds) else []
@@ -278,7 +277,7 @@ def _thresholds(thresholds: object) -> list[float] | None:
 
 
 def _no_thresholds(thresholds: object) -> ArgumentError:
-    msg = f"`thresholds` is a list of numbers, not {in_short(thresholds)}."
+    msg = f"`thresholds` must be a list of numbers, not {in_short(thresholds)}."
     return ArgumentError(msg)
 
 
@@ -309,7 +308,7 @@ def _points(
         outer = group_cells.outer[values["group_cell"].to_numpy()]
         keys = {key.name: key[outer] for key in group_cells.outer_keys if key.name != UNGROUPED}
         if taken := [key for key in keys if key in values.columns]:
-            msg = f"`group_by`: {name} has a column {taken[0]!r} of its own; rename yours first."
+            msg = f"`group_by`: {taken[0]!r} is a reserved column of {name}; rename your column."
             raise ColumnError(msg)
         if labels.event is None:
             keys[".level"] = pl.Series(list(map(str, labels.values)), dtype=pl.String)[values["level"]]
@@ -329,7 +328,7 @@ def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) 
             kind = f"argument of {name}"
             raise ArgumentError.unknown_keyword(kind, option, ["data", "truth", *counting, *reading, *own])
     if given.get("probs") is None:
-        msg = f"{name} needs the column of scores: `probs=`."
+        msg = f"{name} needs a column of scores; add `probs=`."
         raise ColumnError(msg)
 
 
@@ -338,7 +337,7 @@ def _as_text(keys: Mapping[str, object]) -> str:
 
 
 def _warn(name: str, points: pl.DataFrame, with_keys: Callable[..., Any], *, strict: bool) -> None:
-    """Name the curves that have one class only."""
+    """Warn of curves with one class only."""
     totals = points.group_by(_CURVE, maintain_order=True).agg(pl.col("positives", "negatives").first())
     lacking = totals.filter((pl.col("positives") == 0) | (pl.col("negatives") == 0)).select(_CURVE)
     if lacking.is_empty():
@@ -348,7 +347,7 @@ def _warn(name: str, points: pl.DataFrame, with_keys: Callable[..., Any], *, str
     if any(groups):
         more = " …" if len(groups) > _SHOWN else ""
         where = f" of {'; '.join(groups[:_SHOWN])}{more}"
-    msg = f"{name}{where} has one class only, so that rates are null."
+    msg = f"{name}{where} has one class only, so rates are null."
     if strict:
         raise UndefinedError(msg)
     warn(msg, UndefinedWarning)
@@ -371,18 +370,16 @@ class ThresholdCurve:
     @overload
     def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any: ...
     def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
-        """Evaluate at every threshold in one pass; takes what a metric takes but `estimate` and `threshold`."""
+        """Evaluate at every threshold in one pass; arguments of a metric except `estimate` and `threshold`."""
         return self.metrics(data, truth, **self._cut(options))
 
     def by_group(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
-        """The values of groups at every threshold, as `by_group` of the metrics gives them."""
+        """The values of groups at every threshold, as from `by_group` of the metrics."""
         return self.metrics.by_group(data, truth, **self._cut(options))
 
     def _cut(self, options: CallOptions) -> CallOptions:
         if "threshold" in options:
-            msg = (
-                "The thresholds of a threshold curve are given when it is made: `threshold_curve(metric, [0.1, 0.2])`."
-            )
+            msg = "Give the thresholds when creating the curve: `threshold_curve(metric, [0.1, 0.2])`."
             raise ArgumentError(msg)
         return {**options, "threshold": self.thresholds}
 
@@ -396,8 +393,8 @@ def threshold_curve(
     """Metrics and disparities as functions of the threshold.
 
     Args:
-        metrics: A metric of labels, or a set; metrics of scores in it have null as their `.threshold`.
-        thresholds: Where to cut the scores; 0 to 1 in steps of 0.01 where left out.
+        metrics: A metric of labels, or a set; its metrics of scores have a null `.threshold`.
+        thresholds: Thresholds of the scores, by default 0 to 1 in steps of 0.01.
 
     >>> import polars as pl
     >>> from tidyfair import demographic_parity

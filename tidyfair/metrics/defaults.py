@@ -49,12 +49,12 @@ def default_metrics(
 ) -> Any:
     """Evaluate the usual metrics for the kind of the truth.
 
-    Labels: accuracy and kap, and with `probs` mn_log_loss and roc_auc. Numbers: rmse, rsq and mae. Takes what a metric
-    takes, and answers as a metric set does.
+    Labels: accuracy and kap, and with `probs` mn_log_loss and roc_auc. Numbers: rmse, rsq and mae. Arguments and result
+    are those of a metric set.
 
     Raises:
         ArgumentError: For whole numbers of more than two values, which may be labels or a measurement: list `labels=`,
-            or take `metric_set(rmse, rsq, mae)`.
+            or use `metric_set(rmse, rsq, mae)`.
         ColumnError: For scores given as `estimate`, which belong to `probs`.
 
     >>> import polars as pl
@@ -75,7 +75,7 @@ def default_metrics(
 
 
 def are_numbers(source: Source, truth: ColumnLike, estimate: ColumnLike | None, options: Mapping[str, Any]) -> bool:
-    """True for predictions of a measurement, where the call and the columns leave no doubt.
+    """True for predictions of a measurement, if this follows from the call and the columns.
 
     Raises:
         ArgumentError: For whole numbers that may be labels or a measurement.
@@ -97,23 +97,23 @@ def are_numbers(source: Source, truth: ColumnLike, estimate: ColumnLike | None, 
     if of_truth.values in _PAIRS or not of_truth.values:
         return False
     msg = (
-        f"`truth`: the column {of_truth.name!r} holds whole numbers, which may be labels or a measurement: "
-        "list the labels as `labels=`, or name metrics of numbers, such as `metric_set(rmse, rsq, mae)`."
+        f"`truth`: the column {of_truth.name!r} holds whole numbers, which may be labels or a measurement; list "
+        "labels as `labels=`, or use metrics of numbers, such as `metric_set(rmse, rsq, mae)`."
     )
     raise ArgumentError(msg)
 
 
 @dataclass(frozen=True)
 class _NumericSummary:
-    """The facts of a numeric column by which labels, scores and measurements differ."""
+    """Properties of a numeric column that distinguish labels, scores and measurements."""
 
     name: str
     fractions: bool
-    """True if some are not whole."""
+    """True if some are fractional."""
     shares: bool
     """True if all are from 0 to 1."""
     values: set[float]
-    """Some that occur; all of them where they are few."""
+    """Some distinct values; all of them if they are few."""
 
 
 @telling("looked at the truth")
@@ -138,13 +138,13 @@ def _summaries(source: Source, columns: Mapping[str, Column]) -> dict[str, _Nume
 
 
 def _check_no_scores(truth: _NumericSummary, estimate: _NumericSummary) -> None:
-    """Refuse scores given as `estimate`: errors of numbers would be taken between them and labels."""
+    """Refuse scores given as `estimate`, which would be compared with labels as numbers."""
     if truth.fractions:
         if truth.shares and estimate.values == {0, 1}:
             msg = (
-                f"`truth`: the column {truth.name!r} holds fractions, and the estimate {estimate.name!r} only 0 and 1: "
-                "are they swapped? If both are a measurement, name metrics of numbers, such as "
-                "`metric_set(rmse, rsq, mae)`, or say `--read-as numbers` on the command line."
+                f"`truth`: the column {truth.name!r} holds fractions, and the estimate {estimate.name!r} only 0 and "
+                "1: are they swapped? If both are measurements, use metrics of numbers, such as `metric_set(rmse, "
+                "rsq, mae)`, or `--read-as numbers` on the command line."
             )
             raise ColumnError(msg)
         return
@@ -156,8 +156,8 @@ def _check_no_scores(truth: _NumericSummary, estimate: _NumericSummary) -> None:
     if scores:
         msg = (
             f"`estimate`: the column {estimate.name!r} holds scores, and the truth {truth.name!r} the labels "
-            f"{listed(sorted(truth.values))}: give the scores as `probs=`, with `threshold=` or with the predicted "
-            "labels as `estimate`. If both are a measurement, name metrics of numbers, such as "
-            "`metric_set(rmse, rsq, mae)`, or say `--read-as numbers` on the command line."
+            f"{listed(sorted(truth.values))}; give the scores as `probs=`, with `threshold=` or with the predicted "
+            "labels as `estimate`. If both are measurements, use metrics of numbers, such as `metric_set(rmse, rsq, "
+            "mae)`, or `--read-as numbers` on the command line."
         )
         raise ColumnError(msg)

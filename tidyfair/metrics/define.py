@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 _FROM_CALL = {"labels", *WEIGHTS}
-"""Parameters of a function of arrays that the call fills in."""
+"""Parameters of a function of arrays that the call sets."""
 
 
 def class_metric(
@@ -64,22 +64,22 @@ def class_metric(
 
     The function's name is the metric's, its parameters are statistics (`tp`, `fp`, `fn`, `tn`, `positives`,
     `negatives`, `selected`, `unselected`, `instances`, `label_count`) or metrics that its module knows, its
-    keyword-only parameters are options; `overall_` before a name is that of all groups together, `rest_` that of all
-    other groups. They are numpy arrays of groups by labels (plain floats in `.formula(…)`), and so is what it
-    returns: a number for each, or numerator and denominator.
+    keyword-only parameters are options; the prefix `overall_` means all groups together, `rest_` all other groups.
+    Parameters are numpy arrays of groups by labels (plain floats in `.formula(…)`), and so is the result: a number for
+    each, or numerator and denominator.
 
     Args:
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
-        over_levels: The formula has a multi-class form of its own: it sums over the labels itself, which are the last
-            axis, as by `tp.sum(axis=-1)`.
+        over_levels: The formula has a genuine multi-class form: it sums over the labels itself, which are the last
+            axis, for example with `tp.sum(axis=-1)`.
         undefined_levels: Whether averages leave out labels without a value, or are null.
         undefined: The reason, shown as the status, where it has no value.
-        constant_average: The average over labels says nothing, as for shares that add up to 1; `"micro"` if only the
-            pooled one does not.
-        given: It reads the `count` of each label instead: of predictions in all rows (`"nothing"`) or in those of each
-            true label, or of true labels in the rows of each prediction, which have a value each.
-        ordered_with: The option, and its value, with which the order of labels counts.
+        constant_average: True if the average over labels is constant, as for shares that add up to 1; `"micro"` if only
+            the pooled one is.
+        given: If given, the formula reads the `count` of each label: of predictions in all rows (`"nothing"`), of
+            predictions for each true label, or of true labels for each prediction.
+        ordered_with: The option, with its value, for which the order of labels matters.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels or given is not None,
@@ -113,26 +113,26 @@ def prob_metric(
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
-    Its parameters are sums (`positives`, `negatives`, `instances`, and the statistics that its module knows), which are
-    numpy arrays of groups by labels; or what stands at each distinct score of a group, falling (`score`, `hits`,
-    `false_alarms` …), which are polars expressions; or metrics of its module.
+    Its parameters are sums (`positives`, `negatives`, `instances`, and the statistics of its module), as numpy arrays
+    of groups by labels; or columns with a row for each distinct score of a group, in descending order (`score`, `hits`,
+    `false_alarms` …), as polars expressions; or metrics of its module.
 
     Args:
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
-        over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
+        over_levels: The formula has a genuine multi-class form: it sums over the labels' rows itself.
         undefined: The reason, shown as the status, where it has no value.
-        average: The average over labels that it is, or is unless asked otherwise; the macro average if left out.
+        average: The only or the default average over labels; by default the macro average.
         probabilities: True if scores must lie between 0 and 1.
-        against: A function of two samples instead: those of a group and of the rest, or of two groups.
+        against: If given, the formula is a function of two samples: a group and the rest, or two groups.
         truth: Whether such a function reads the truth.
-        constant_average: The average over labels says nothing, as for probabilities that add up to 1; `"micro"` if
-            only the pooled one does not.
+        constant_average: True if the average over labels is constant, as for probabilities that add up to 1; `"micro"`
+            if only the pooled one is.
         counts: The rows that `min_n` and `min_share` count.
-        error_of_bins: A formula of `hits` and `false_alarms` for how far off the metric can be when these are those of
-            bins in which scores differ; without it the metric cannot be had with `score_bins=`.
+        error_of_bins: A formula of `hits` and `false_alarms` for the largest error of the metric when scores are
+            binned; without it the metric does not support `score_bins=`.
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
-        influence: A function of a sample and the clusters of its rows for how far the value varies.
+        influence: A function of a sample and the clusters of its rows that gives the sampling variation of the value.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels,
@@ -167,8 +167,8 @@ def numeric_metric(
 
     Its parameters are sums (`instances`, `truth_mean`, `truth_variation`, `estimate_mean`, `estimate_variation`,
     `covariation`, `truth_minimum`, `truth_maximum`, `weight_squares`, and the statistics that its module knows), or the
-    rows of a group as they stand (`truth`, `estimate`, `weight`), or metrics of its module. Sums are numpy arrays with
-    a number for each group, rows are polars expressions.
+    rows of a group in their given order (`truth`, `estimate`, `weight`), or metrics of its module. Sums are numpy
+    arrays with a number for each group, rows are polars expressions.
 
     Args:
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
@@ -198,7 +198,7 @@ def array_metric(
     counts: Counts = "instances",
     influence: Callable[..., Influence] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
-    """Turn a function of two arrays, truth and scores, into a metric; it is called group by group."""
+    """Turn a function of two arrays, truth and scores, into a metric; it is called for each group."""
     settings: dict[str, Any] = {
         "over_levels": over_levels,
         "probabilities": probabilities,
@@ -223,7 +223,7 @@ def defined(
     name: str | None = None,
     terms: Mapping[str, Statistic] | None = None,
 ) -> Metric:
-    """A metric from its formula, which is checked."""
+    """A metric from its formula, after checks."""
     _check_ends(function, direction, range)
     formulas, statistics = _named_in_module(function, kind)
     definition = Formula.of(function, kind, formulas, statistics | dict(terms or {}), **settings)
@@ -256,7 +256,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
     try:
         return list(inspect.signature(function).parameters.values())
     except ValueError as error:
-        msg = f"{name}: {name_of(function)} does not say what it takes; write a function that calls it."
+        msg = f"{name}: the signature of {name_of(function)} is unknown; write a function that calls it."
         raise ArgumentError(msg) from error
 
 
@@ -269,8 +269,8 @@ def _check_formula(name: str, definition: Formula) -> None:
     except (AttributeError, TypeError, ValueError) as error:
         language = "polars expressions"
         if definition.input == "sums":
-            language = "numpy arrays, as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
-        msg = f"{name}: the formula failed: {error}. It is arithmetic on {language}."
+            language = "numpy arrays, such as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
+        msg = f"{name}: the formula failed: {error}. Write it with {language}."
         raise ArgumentError(msg) from error
 
 
@@ -279,10 +279,10 @@ def _check_reads(name: str, definition: Formula) -> None:
     value, _ = definition.express(given=definition.needs)
     unknown = set(value.meta.root_names()) - set(definition.needs)
     if unknown or value.meta.has_multiple_outputs():
-        msg = f"{name}: a formula reads its parameters, {listed(definition.needs)}, and not {value}."
+        msg = f"{name}: a formula may only read its parameters, {listed(definition.needs)}, not {value}."
         raise ArgumentError(msg)
     if value.meta.is_length_preserving():
-        msg = f"{name}: a formula over rows returns one value; aggregate it, as by `.sum()`."
+        msg = f"{name}: a formula over rows must return one value; aggregate it, for example with `.sum()`."
         raise ArgumentError(msg)
 
 
@@ -298,7 +298,7 @@ def _arrayed(
     _check_ends(function, direction, range)
     parameters = _parameters(name, function)
     if settings.get("against") and len(parameters) < 2:
-        msg = f"{name}: a function of two samples takes two of them, not {inspect.signature(function)}."
+        msg = f"{name}: the function must take two samples, not {inspect.signature(function)}."
         raise ArgumentError(msg)
     options = tuple((parameter.name, parameter.default) for parameter in parameters if _is_option(parameter))
     definition = Formula(function, kind, "arrays", options=options, **settings)
@@ -306,7 +306,7 @@ def _arrayed(
 
 
 def _is_option(parameter: inspect.Parameter) -> bool:
-    """True for a keyword with a default that is not filled in by the call."""
+    """True for a keyword with a default that the call does not set."""
     return (
         parameter.kind is parameter.KEYWORD_ONLY
         and parameter.default is not parameter.empty
@@ -315,13 +315,13 @@ def _is_option(parameter: inspect.Parameter) -> bool:
 
 
 def _check_ends(function: object, direction: object, ends: object) -> None:
-    """Refuse an unknown direction, and a range that is not two rising numbers."""
+    """Refuse an unknown direction, and a range that is not two ascending numbers."""
     one_of("direction", direction, DIRECTIONS)
     shown = ends
     pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
     are_numbers = len(pair) == 2 and all(isinstance(end, Real) for end in pair)
     if not are_numbers or not pair[0] < pair[1]:
-        msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {in_short(shown)}."
+        msg = f"{name_of(function)}: `range` must be a lower and an upper end, such as (0, 1), not {in_short(shown)}."
         raise ArgumentError(msg)
 
 
@@ -336,7 +336,7 @@ def _is_of_rows(value: object) -> bool:
 def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
     """The statistics of a user by their names, checked."""
     if not isinstance(statistics, Mapping):
-        msg = f"{caller}: `statistics` maps names to functions of a row, not {in_short(statistics)}."
+        msg = f"{caller}: `statistics` must map names to functions of a row, not {in_short(statistics)}."
         raise ArgumentError(msg)
     terms: dict[str, Statistic] = {}
     for name, function in cast("Mapping[str, Any]", statistics).items():
@@ -347,18 +347,24 @@ def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statist
 def _own_term(caller: str, kind: Kind, name: str, function: Callable[..., Expr]) -> Statistic:
     """A statistic of a user, checked."""
     if not isinstance(name, str) or not callable(cast("object", function)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"{caller}: `statistics` maps names to functions of a row, not {in_short(name)} to {function!r}."
+        msg = f"{caller}: `statistics` must map names to functions of a row, not {in_short(name)} to {function!r}."
         raise ArgumentError(msg)
     if name in {*SUMS[kind], *ROW_COLUMNS[kind]}:
-        msg = f"{caller}: {name!r} is a statistic already; give yours another name."
+        msg = f"{caller}: the statistic {name!r} already exists; give yours another name."
         raise ArgumentError(msg)
     if unprefixed(name) != name:
-        msg = f"{caller}: {name!r} means {unprefixed(name)!r} of other groups; give the statistic another name."
+        msg = (
+            f"{caller}: the name {name!r} is reserved for {unprefixed(name)!r} of other groups; give the statistic "
+            "another name."
+        )
         raise ArgumentError(msg)
     term = replace(statistic(function), alias=name)
     value: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
     if not _is_of_rows(value):
-        msg = f"{caller}: the statistic {name!r} returns an expression for each row, not {in_short(value)}."
+        msg = (
+            f"{caller}: the statistic {name!r} must return an expression with a value for each row, not "
+            f"{in_short(value)}."
+        )
         raise ArgumentError(msg)
     return term
 
@@ -375,17 +381,17 @@ def new_class_metric(
 
     Args:
         fn: A function whose parameters are statistics (`tp`, `fp` …), as numpy arrays with a number for each group and
-            label, and which returns such an array, or numerator and denominator: fast. Or a function of true and
-            predicted labels such as scikit-learn's, with `sample_weight` if it takes weights: slow, because it is asked
-            group by group. It sees 1 for the event (each label in turn) and 0 for the rest; with `over_levels`, all
-            labels as they are.
+            label, and which returns such an array, or numerator and denominator (fast). Or a function of true and
+            predicted labels such as scikit-learn's, with `sample_weight` if it takes weights (slow, because it is
+            called for each group). It gets 1 for the event (each label in turn) and 0 for the rest; with
+            `over_levels`, the original labels.
         name: The name in `.metric`.
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
         over_levels: True if it reads all labels at once.
 
     Raises:
-        ArgumentError: For a function that is neither.
+        ArgumentError: If `fn` is neither of these.
 
     >>> miss = new_class_metric(lambda fn, tp: (fn, fn + tp), "miss", "minimize")
     >>> miss.formula(fn=1, tp=3)
@@ -408,10 +414,10 @@ def new_prob_metric(
 
     Args:
         fn: A function of sums (`positives`, `negatives`, `instances`, and the names in `statistics`), which are numpy
-            arrays, or of what stands at each distinct score, falling (`score`, `hits`, `false_alarms`), which are
-            polars expressions; it returns the same, or numerator and denominator: fast. Or a function of truth (1 for
-            the event) and scores such as scikit-learn's, with `sample_weight` if it takes weights: slow, because it is
-            asked group by group.
+            arrays, or of columns with a row for each distinct score, descending (`score`, `hits`, `false_alarms`),
+            which are polars expressions; it returns the same, or numerator and denominator (fast). Or a function of
+            truth (1 for the event) and scores such as scikit-learn's, with `sample_weight` if it takes weights (slow,
+            because it is called for each group).
         name: The name in `.metric`.
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
@@ -447,8 +453,8 @@ def new_numeric_metric(
     Args:
         fn: A function of sums (see `numeric_metric`, and the names in `statistics`), which are numpy arrays, or of the
             rows of a group (`truth`, `estimate`, `weight`), which are polars expressions; it returns the same, or
-            numerator and denominator: fast. Or a function of true and predicted numbers such as scikit-learn's, with
-            `sample_weight` if it takes weights: slow.
+            numerator and denominator (fast). Or a function of true and predicted numbers such as scikit-learn's, with
+            `sample_weight` if it takes weights (slow).
         name: The name in `.metric`.
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
@@ -473,7 +479,7 @@ def _new(
     settings: dict[str, Any],
     statistics: Mapping[str, Callable[..., Expr]] | None = None,
 ) -> Metric:
-    """A user's metric, fast where its parameters are statistics."""
+    """A user's metric, fast if its parameters are statistics."""
     caller = f"new_{kind}_metric()"
     _check_function(caller, function, name)
     terms = _own_terms(caller, kind, {} if statistics is None else statistics)
@@ -495,13 +501,13 @@ def _new(
 
 
 def _check_function(caller: str, function: object, name: object) -> None:
-    """Refuse metrics and other objects that are no function, and a name that is no text."""
+    """Refuse metrics and other objects that are not functions, and a name that is not a text."""
     if not callable(function) or isinstance(function, Metric | GroupwiseMetric | GroupwiseFactory | MetricSet):
         way_out = " Compare its groups with `new_groupwise_metric`." if isinstance(function, Metric) else ""
         msg = f"{caller} takes a function, not {in_short(function)}.{way_out}"
         raise ArgumentError(msg)
     if not isinstance(name, str) or not name:
-        msg = f"{caller} gives a metric a name in words, not {in_short(name)}."
+        msg = f"{caller}: `name` is a non-empty text, not {in_short(name)}."
         raise ArgumentError(msg)
 
 
@@ -513,5 +519,5 @@ def _check_two_arrays(caller: str, parameters: list[inspect.Parameter]) -> None:
     required = [parameter for parameter in parameters if parameter.default is parameter.empty]
     names = [parameter.name for parameter in required if parameter.name not in _FROM_CALL]
     if len(positional) < 2 or len(names) > 2:
-        msg = f"{caller}: a function of arrays takes two of them, the truth and what is predicted, not {listed(names)}."
+        msg = f"{caller}: a function of arrays must take two of them, truth and prediction, not {listed(names)}."
         raise ArgumentError(msg)

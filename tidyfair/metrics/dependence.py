@@ -23,12 +23,12 @@ _IN_STEPS = ("distance", "wasserstein")
 
 
 def _divergence(own: Number, other: Number) -> Number:
-    """Kullback-Leibler divergence in nats; what never happens in the first counts nothing."""
+    """Kullback-Leibler divergence in nats; labels with share 0 in the first distribution contribute 0."""
     return np.where(own > 0, own * np.log(own / other), 0.0).sum(axis=-1)
 
 
 def _jensen_shannon(own: Number, other: Number) -> Number:
-    """The mean divergence of two distributions from what lies in the middle between them."""
+    """The mean divergence of two distributions from their mixture."""
     middle = (own + other) / 2
     return (_divergence(own, middle) + _divergence(other, middle)) / 2
 
@@ -66,7 +66,7 @@ def distance_to_all(count: Number, overall_count: Number, *, distance: _Distance
 
     `distance` is `"kl"` (Kullback-Leibler, in nats), `"total_variation"` (0 to 1, for labels without an order),
     `"jensen_shannon"` (0 to ln 2) or `"wasserstein"` (in steps between labels, whose order counts). Null without
-    predictions. The mean of `"kl"` over groups, as large as they are, is the mutual information of prediction and
+    predictions. The mean of `"kl"` over groups, weighted by their size, is the mutual information of prediction and
     group, and 2 n times that is G, the statistic of the likelihood-ratio test.
 
     >>> distance_to_all.formula(count=[2, 0], overall_count=[2, 2])
@@ -79,7 +79,7 @@ def distance_to_all(count: Number, overall_count: Number, *, distance: _Distance
 def distance_given_truth(count: Number, overall_count: Number, *, distance: _Distance = "kl") -> Number:
     """Distance of the predictions of a group from those of all among the rows of a true label.
 
-    0 for all groups and true labels is separation (equalized odds). `distance` is that of `distance_to_all`; null for a
+    0 for all groups and true labels is separation (equalized odds). `distance` as in `distance_to_all`; null for a
     true label that a group does not have.
 
     >>> distance_given_truth.formula(count=[2, 0], overall_count=[2, 2])
@@ -93,7 +93,7 @@ def distance_given_estimate(count: Number, overall_count: Number, *, distance: _
     """Distance of the true labels of a group from those of all among the rows of a predicted label.
 
     0 for all groups and predictions is sufficiency (predictive parity for each label). `distance` is that of
-    `distance_to_all`; null for a label that a group is never given.
+    `distance_to_all`; null for a label that is never predicted for a group.
 
     >>> distance_given_estimate.formula(count=[2, 0], overall_count=[2, 2])
     0.6931471805599453

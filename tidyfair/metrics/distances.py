@@ -44,12 +44,12 @@ _MEAN_OF_ABSOLUTE = math.sqrt(2 / math.pi)
 
 
 def _weights(sample: Sample) -> Floats:
-    """The weights of its rows, 1 without."""
+    """The weights of its rows, 1 if unweighted."""
     return np.ones(len(sample.score)) if sample.weight is None else sample.weight
 
 
 def _size(weight: Floats) -> float:
-    """The effective number of rows: as many of equal weight are worth the same (Kish, 1965)."""
+    """The effective number of rows (Kish, 1965)."""
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
@@ -63,7 +63,7 @@ def _shares(one: Sample, other: Sample) -> tuple[Floats, Floats, Floats, Floats]
 
 
 def _harmonic(one: Sample, other: Sample) -> float:
-    """The size of a sample that is as uncertain as the difference of the two."""
+    """The size of a single sample with the sampling variance of the difference of the two."""
     sizes = [_size(_weights(sample)) for sample in (one, other)]
     return sizes[0] * sizes[1] / (sizes[0] + sizes[1])
 
@@ -81,7 +81,7 @@ def score_distance(one: Sample, other: Sample) -> float:
 
 @prob_metric(direction="minimize", probabilities=False, against="rest", truth=False)
 def score_distance_if_equal(one: Sample, other: Sample) -> float:
-    """The distance to be expected by chance if the scores of the group and the rest had one distribution.
+    """The distance expected by chance if the scores of the group and the rest had the same distribution.
 
     The mean of Kolmogorov's distribution, corrected for small samples (Stephens, 1970); with few distinct scores, that
     of a Brownian bridge at these, from draws that are always the same.
@@ -101,7 +101,7 @@ def score_distance_if_equal(one: Sample, other: Sample) -> float:
 
 @prob_metric(direction="minimize", probabilities=False, range=(-1, 1), against="rest", truth=False)
 def score_distance_debiased(one: Sample, other: Sample) -> float:
-    """The distance less what chance makes of equal distributions; about 0 or below is no evidence of a difference.
+    """The distance minus its expectation for equal distributions; about 0 or below is no evidence of a difference.
 
     >>> score_distance_debiased.formula(one=[0.5] * 4, other=[0.5] * 4)
     0.0
@@ -111,7 +111,7 @@ def score_distance_debiased(one: Sample, other: Sample) -> float:
 
 @prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest", truth=False)
 def score_transport(one: Sample, other: Sample) -> float:
-    """Wasserstein distance: how far scores must be moved on average to be those of the rest (Vaserstein, 1969).
+    """Wasserstein distance: mean shift of scores that makes their distribution that of the rest (Vaserstein, 1969).
 
     >>> score_transport.formula(one=[0.25, 0.5], other=[0.5, 0.75])
     0.25
@@ -122,7 +122,7 @@ def score_transport(one: Sample, other: Sample) -> float:
 
 @prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest", truth=False)
 def score_transport_if_equal(one: Sample, other: Sample) -> float:
-    """The Wasserstein distance to be expected by chance if the group and the rest had one distribution.
+    """The Wasserstein distance expected by chance if the group and the rest had the same distribution.
 
     By the normal approximation at each score: √(2/π) of the standard error of the difference of the shares below it.
 
@@ -136,7 +136,7 @@ def score_transport_if_equal(one: Sample, other: Sample) -> float:
 
 @prob_metric(direction="minimize", probabilities=False, range=(-math.inf, math.inf), against="rest", truth=False)
 def score_transport_debiased(one: Sample, other: Sample) -> float:
-    """The Wasserstein distance less what chance makes of equal distributions; about 0 or below is no evidence.
+    """The Wasserstein distance minus its expectation for equal distributions; about 0 or below is no evidence.
 
     >>> score_transport_debiased.formula(one=[0.5] * 4, other=[0.5] * 4)
     0.0
@@ -211,7 +211,7 @@ def area_between_roc_curves(one: Sample, other: Sample) -> float:
 
 @prob_metric(direction="minimize", probabilities=False, against="pairs")
 def area_between_roc_curves_if_equal(one: Sample, other: Sample) -> float:
-    """The area to be expected by chance if scores, given the truth, had the same distribution in both groups.
+    """The area expected by chance if scores, given the truth, had the same distribution in both groups.
 
     By the normal approximation along the ROC curve of both together: √(2/π) of the standard error of the distance
     between the curves across it. Null where a group has one class only.
@@ -243,7 +243,7 @@ def _variance(share: Floats, length: Floats, at: Floats) -> Floats:
 
 @prob_metric(direction="minimize", probabilities=False, range=(-1, 1), against="pairs")
 def area_between_roc_curves_debiased(one: Sample, other: Sample) -> float:
-    """The area less what chance makes of equal curves; about 0 or below is no evidence of a difference.
+    """The area minus its expectation for equal curves; about 0 or below is no evidence of a difference.
 
     >>> sample = {"truth": [1, 0], "score": [0.8, 0.2]}
     >>> area_between_roc_curves_debiased.formula(one=sample, other=sample)

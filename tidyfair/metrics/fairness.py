@@ -1,4 +1,4 @@
-"""Fairness metrics. Each is three nouns: a metric, a name, an aggregate.
+"""Fairness metrics, each defined by a metric, a name and an aggregate.
 
 The plain names are differences between the largest and the smallest group, unless the field means a ratio.
 """
@@ -156,17 +156,17 @@ def new_groupwise_metric(
     source: str | None = None,
     otherwise: Metric | MetricSet | None = None,
 ) -> GroupwiseFactory:
-    """Make a fairness metric: a factory that takes the sensitive feature and gives an ordinary metric.
+    """Make a fairness metric: a factory that takes the sensitive feature and returns a metric.
 
     Args:
         fn: A metric, or a metric set whose disparities are combined.
         name: What `.metric` says.
-        aggregate: `difference()`, `ratio()` or their like; or a polars expression or a function of a polars frame, as
-            `new_aggregate` takes them, which also says what equal groups have.
+        aggregate: `difference()`, `ratio()` or a similar aggregate; or a polars expression or a function of a polars
+            frame, as for `new_aggregate`, which can also state the value for equal groups.
         direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
-        less: A metric or set whose own disparity is subtracted, so that what is left is what predictions add to it.
-        source: The paper or standard that defines it, which reports show.
-        otherwise: A metric or set that is compared in calls without the columns that the others read.
+        less: A metric or set whose disparity is subtracted; the remainder is the disparity added by predictions.
+        source: The paper or standard that defines it, shown in reports.
+        otherwise: A metric or set to compare in calls without the columns that the others read.
 
     >>> from tidyfair import difference, new_groupwise_metric, npv
     >>> npv_gap = new_groupwise_metric(npv, "npv_gap", difference())
@@ -179,7 +179,10 @@ def new_groupwise_metric(
     _check_name(name, direction)
     kinds = {metric.kind for metric in (*metrics, *subtracted)}
     if "numeric" in kinds and len(kinds) > 1:
-        msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
+        msg = (
+            f"{name}: numeric metrics cannot be combined with others, here {listed(sorted(kinds))}, because they read "
+            "different columns."
+        )
         raise ArgumentError(msg)
     if source is not None:
         text("source", source)
@@ -198,7 +201,7 @@ def _ordinary(given: object, name: str) -> tuple[Metric, ...]:
     members = given.metrics if isinstance(given, MetricSet) else (given,)
     metrics = tuple(member for member in members if isinstance(member, Metric))
     if not metrics or len(metrics) < len(members):
-        msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {in_short(given)}."
+        msg = f"{name}: a groupwise metric needs a metric or a set of ordinary metrics, not {in_short(given)}."
         raise ArgumentError(msg)
     return metrics
 
@@ -207,7 +210,7 @@ def _check_name(name: object, direction: object) -> None:
     if direction is not None:
         one_of("direction", direction, DIRECTIONS)
     if not isinstance(name, str) or not name:
-        msg = f"A groupwise metric needs a name in words, not {in_short(name)}."
+        msg = f"The name of a groupwise metric is a non-empty text, not {in_short(name)}."
         raise ArgumentError(msg)
 
 
@@ -220,15 +223,15 @@ def new_between_group_metric(
     direction: Direction | None = None,
     range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
 ) -> GroupwiseFactory:
-    """Make a metric of what a group and the others have between them, such as the distance of their scores.
+    """Make a metric defined on a group and the others, such as the distance of their scores.
 
     Args:
         fn: A function of two samples, each with the arrays `truth` (whether a row has the event), `score` and `weight`
-            (None without weights), which returns a number; it raises `Undefined("reason")` where there is none.
+            (None without weights), which returns a number, or raises `Undefined("reason")`.
         name: What `.metric` says.
-        aggregate: How the values of groups become one number; the largest unless given.
-        against: Each group is compared with the `"rest"`, or with each other group (`"pairs"`): its value is then that
-            of the largest of its pairs.
+        aggregate: The aggregate of the values of groups; by default the largest.
+        against: Each group is compared with the `"rest"`, or with each other group (`"pairs"`), and its value is the
+            largest of its pairs.
         direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
         range: Smallest and largest possible value.
 
@@ -239,7 +242,7 @@ def new_between_group_metric(
     <groupwise metric mean_score_distance('race'): group_maximum() of mean_score_distance, minimize>
     """
     if not isinstance(fn, Metric) and not callable(fn):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"{name}: a function of two samples is asked for, not {in_short(fn)}."
+        msg = f"{name}: `fn` must be a function of two samples, not {in_short(fn)}."
         raise ArgumentError(msg)
     _check_name(name, direction)
     one_of("against", against, ["rest", "pairs"])

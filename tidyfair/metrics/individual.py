@@ -1,4 +1,4 @@
-"""Individual fairness: whether similar people are treated alike."""
+"""Individual fairness: similar treatment of similar people."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ def consistent(other_labels: Number, selected: Number, unselected: Number) -> Ra
 
 
 def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: str = "consistency") -> Metric:
-    """Make a metric of whether similar people get the same label: 1 if all do, less where neighbours differ.
+    """Make a metric of consistency: 1 if similar people always get the same label, less where neighbours differ.
 
-    It is the mean, over rows, of the share of the `n_neighbors` nearest rows by `features`, the row itself among them,
-    that have the same predicted label; rows at equal distance share the ranks that are left, so that the order of rows
-    does not matter. Neighbours are sought within each outer group. Null where that has fewer rows.
+    It is the mean, over rows, of the share of the `n_neighbors` nearest rows by `features` (including the row itself)
+    that have the same predicted label; rows at equal distance share the remaining ranks, so the order of rows does not
+    matter. Neighbours are searched within each outer group. Null if it has fewer rows.
 
     Args:
-        features: Columns of numbers. Distances are Euclidean: bring them to one scale first.
+        features: Columns of numbers. Distances are Euclidean, so bring the columns to a common scale first.
         n_neighbors: The number of neighbours.
         name: The name in `.metric`.
 
     Raises:
-        ArgumentError: If features or number are none, or scipy is not installed.
-        ColumnError: At the call, for features that are no numbers or have missing values.
+        ArgumentError: If `features` or `n_neighbors` is invalid, or scipy is not installed.
+        ColumnError: At the call, for features that are not numeric or have missing values.
 
-    Zemel et al. (2013), Learning fair representations. Of true labels, name their column as the estimate.
+    Zemel et al. (2013), Learning fair representations. For the consistency of true labels, give their column as the
+    estimate.
 
     >>> import polars as pl
     >>> people = pl.DataFrame({"age": [20, 21, 60, 61], "hired": [1, 1, 1, 0]})
@@ -59,7 +60,7 @@ def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: s
     text("name", name)
     columns = tuple(Column.of(feature, "features") for feature in features)
     if not columns or len(set(columns)) < len(columns):
-        msg = "consistency() needs the features that say who is similar, each once."
+        msg = "consistency() needs a list of distinct features; `features` is empty or has duplicates."
         raise ArgumentError(msg)
     nearest = whole("n_neighbors", n_neighbors, 1, of="consistency()")
     term = Statistic(other_labels, neighborhood=Neighborhood(columns, nearest))

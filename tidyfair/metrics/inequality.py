@@ -1,9 +1,9 @@
-"""How unequally benefits are spread over people. A metric is its formula, over sums that merge.
+"""Inequality of benefits. A metric is its formula, over sums that merge.
 
 The benefit of a person is estimate - truth + 1 (Speicher et al., 2018): 0 for a false negative, 2 for a false positive,
-1 where the prediction is right; of a probability, anything between. That of a number is what `benefit=` says. Each
-metric has a formula for each kind of predictions, and reads those that it is given: labels, or scores where `probs=` is
-given without labels; numbers where `benefit=` is set. `overall_` statistics are those of all groups together.
+1 for a correct prediction; for a probability, any value in between. For numbers, `benefit=` defines it. Each metric has
+a formula for each kind of predictions: labels; scores, if `probs=` is given without labels; numbers, if `benefit=` is
+set. `overall_` statistics are those of all groups together.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _of_labels(tp: Number, fp: Number, fn: Number, tn: Number, alpha: float) -> 
 
 @statistic
 def score_benefit(truth: Expr, score: Expr) -> Expr:
-    """Benefit that a probability gives."""
+    """Benefit of a probability."""
     return score - truth + 1
 
 
@@ -78,7 +78,7 @@ def _if_possible(value: Number, impossible: Number) -> Number:
 
 @statistic
 def number_benefit(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
-    """Benefit that a number gives."""
+    """Benefit of a number."""
     return _of_numbers(truth, estimate, benefit)[0]
 
 
@@ -96,7 +96,7 @@ def number_without(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") 
 
 @statistic
 def number_impossible(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
-    """1 where a number is no benefit, because it is negative or a ratio to nothing."""
+    """1 where a number is not a valid benefit, because it is negative or a ratio to 0."""
     return 1 - _of_numbers(truth, estimate, benefit)[1].cast(pl.Float64)
 
 
@@ -105,7 +105,7 @@ def number_impossible(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio
 
 @class_metric(constant_average=True, direction="one", range=(0, 2))
 def mean_benefit(tp: Number, fp: Number, fn: Number, tn: Number) -> Rate:
-    """Mean benefit: 1 where as many are predicted positive as are, more where there are more; null without rows.
+    """Mean benefit: 1 if as many positives are predicted as occur, above 1 if more are; null without rows.
 
     Of scores (`probs=` without `estimate=`), the mean of score - truth + 1. Of numbers, with `benefit`, the mean of
     their `"ratio"` (estimate / truth), of their `"difference"` plus 1, or of the estimate (`"amount"`); null where a
@@ -150,11 +150,11 @@ mean_benefit = mean_benefit.with_readings(_mean_benefit_of_scores, _mean_benefit
 
 @class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=Status.NO_POSITIVE_BENEFITS)
 def generalized_entropy_index(tp: Number, fp: Number, fn: Number, tn: Number, *, alpha: float = 2) -> Number:
-    """Inequality of benefits: 0 when all get the same, unbounded; errors of either kind make it larger.
+    """Inequality of benefits: 0 if all are equal, no upper bound; errors of either kind make it larger.
 
     `alpha` 1 is Theil's index, 0 the mean logarithmic deviation; the larger, the more false positives count. Null where
     all are false negatives, infinite where some are and `alpha` is 0 or less. Scores (`probs=` without `estimate=`) and
-    numbers (with `benefit`) are read as `mean_benefit` reads them. Speicher et al. (2018), A unified approach to
+    numbers (with `benefit`) are read as in `mean_benefit`. Speicher et al. (2018), A unified approach to
     quantifying algorithmic unfairness.
 
     >>> generalized_entropy_index.formula(tp=1, fp=1, fn=1, tn=1)
@@ -224,10 +224,10 @@ def benefit_variation(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 def inequality_within(
     tp: Number, fp: Number, fn: Number, tn: Number, overall_mean_benefit: Number, *, alpha: float = 2
 ) -> Number:
-    """Contribution of the inequality inside a group to that of all: its index times (mean / mean of all)**alpha.
+    """Contribution of the inequality within a group to that of all: its index times (mean / overall mean)**alpha.
 
-    The mean over groups, weighted by their size, is the part of the generalized entropy that is within groups. Null
-    where the benefits of all are 0. Scores and numbers are read as `mean_benefit` reads them.
+    The mean over groups, weighted by their size, is the within-group part of the generalized entropy. Null where all
+    benefits are 0. Scores and numbers are read as in `mean_benefit`.
 
     >>> inequality_within.formula(tp=1, fp=1, fn=1, tn=1, overall_mean_benefit=1)
     0.25

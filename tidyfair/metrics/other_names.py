@@ -1,4 +1,4 @@
-"""Names that other libraries have for the metrics here, and the way from such a name to ours."""
+"""Names of metrics in other libraries, and their equivalents here."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ OTHER_NAMES = {
     "youden_index": "j_index",
     "zero_one_loss": "error_rate",
 }
-"""Our name of what other libraries call otherwise."""
+"""The names of other libraries, with ours."""
 _COMPARED = re.compile(r"(?P<metric>\w+)_(?P<way>difference|ratio|group_minimum|group_maximum|group_min|group_max)")
 _WAYS = {"group_min": "group_minimum", "group_max": "group_maximum"}
 
 
 def expression_for(name: str, metrics: Collection[str], others: Collection[str] = ()) -> str | None:
-    """The expression to write for a name that is none of ours; None where there is none.
+    """The expression to write for a name of another library, or None.
 
-    `metrics` compare themselves; `others` are all other names, such as those of fairness metrics.
+    `metrics` have their own comparisons; `others` are all other names, such as those of fairness metrics.
 
     >>> expression_for("accuracy_score_difference", {"accuracy"})
     'accuracy.difference("column")'
@@ -112,7 +112,7 @@ def expression_for(name: str, metrics: Collection[str], others: Collection[str] 
 
 
 def way_out(name: str, metrics: Collection[str], others: Collection[str]) -> str:
-    """The end of a message about a name that is not at the top of the library: the one to write."""
+    """The end of a message about an unknown name: the name to write instead."""
     expression = expression_for(name, metrics, others)
     return f": write {expression}" if expression else f".{nearest(name, [*metrics, *others])}"
 

@@ -1,10 +1,10 @@
-"""Metrics of scores. A metric is its formula; parameters are sums over rows, or what stands at each distinct score.
+"""Metrics of scores. A metric is its formula; parameters are sums over rows, or columns over distinct scores.
 
 `positives`, `negatives` and `instances` are in case weights, over rows with truth and score; a statistic is a quantity
-of a row whose weighted sum formulas read, and `rank` is the index of a label. Metrics of the order of scores read each
-distinct `score` of a group, falling: `hits` and `false_alarms` are the weights of those with and without the event who
-have it, `hit_squares` and `false_alarm_squares` the sums of their squared weights, and `percentile` is the share of the
-outer group at or below it.
+of a row whose weighted sum formulas read, and `rank` is the index of a label. Ranking metrics read each distinct
+`score` of a group in descending order: `hits` and `false_alarms` are the weights of rows with this score, with and
+without the event, `hit_squares` and `false_alarm_squares` the sums of their squared weights, and `percentile` is the
+share of the outer group at or below it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 _EPSILON = 2.0**-52
-"""Probabilities closer to 0 or 1 than this are taken to be so far from it, as yardstick does."""
+"""Probabilities are kept this far from 0 and 1, as in yardstick."""
 _SLACK = 1e-9
 _MOST_BINS = 1_000
 _MOST_STEPS = 100
@@ -67,7 +67,7 @@ _CONVERGED = 1e-12
 _NEAR = 1e-3
 _STEEPEST = 1e4
 _LEAST_KNOWN = 1e-3
-"""The share of the determinant of the information that others must have of what a unit is left out of."""
+"""The share of the determinant of the information that must remain without a unit."""
 
 
 # Quantities of a row
@@ -81,13 +81,13 @@ def squared_error(truth: Expr, score: Expr) -> Expr:
 
 @statistic(cumulative=True)
 def squared_error_up_to(truth: Expr, score: Expr) -> Expr:
-    """Squared distance of the probability of a label or one before it from whether it was one of these."""
+    """Squared distance of the probability of a label or one before it from 1 if one of these is true, else from 0."""
     return (truth - score) ** 2
 
 
 @statistic
 def surprise(truth: Expr, score: Expr) -> Expr:
-    """Negative logarithm of the probability of what was true."""
+    """Negative logarithm of the probability of the true label."""
     return -truth * score.clip(_EPSILON, 1 - _EPSILON).log()
 
 
@@ -116,7 +116,7 @@ def negative_score(truth: Expr, score: Expr) -> Expr:
 def brier_class(squared_error: Number, instances: Number) -> Rate:
     """Mean squared distance of probabilities from the truth (Brier, 1950), halved over labels.
 
-    Of two labels it is the mean of (y - p)². Weights count in proportion; 0 is perfect; null without rows.
+    For two labels it is the mean of (y - p)². Weights count in proportion; 0 is perfect; null without rows.
 
     >>> brier_class.formula(squared_error=2.5, instances=10)
     0.25
@@ -160,7 +160,7 @@ def classification_cost(
     labels: Any = None,
     costs: Any = None,
 ) -> float:
-    """Expected cost of a decision drawn from the probabilities; 1 for every wrong label unless `costs` says otherwise.
+    """Expected cost of a decision drawn from the probabilities; by default 1 for every wrong label.
 
     `costs` maps pairs `(truth, estimate)` to costs; pairs it does not list cost nothing. Null without rows.
 
@@ -174,7 +174,9 @@ def classification_cost(
         table = np.zeros((len(labels), len(labels)))
         for pair, cost in _pairs(costs).items():
             if unknown := [label for label in pair if label not in labels]:
-                msg = f"classification_cost: `costs` names {unknown[0]!r}, but the labels are {listed(labels)}."
+                msg = (
+                    f"classification_cost: `costs` has {unknown[0]!r}, which is not among the labels {listed(labels)}."
+                )
                 raise ArgumentError(msg)
             table[labels.index(pair[0]), labels.index(pair[1])] = cost
     indices = np.array([labels.index(label) for label in truth.tolist()])
@@ -188,7 +190,7 @@ def _pairs(costs: Any) -> dict[tuple[Any, Any], float]:
     except (TypeError, ValueError):
         pairs = {}
     if not pairs or not all(map(_is_cost, pairs.items())):
-        msg = f"classification_cost: `costs` maps pairs (truth, estimate) to finite numbers, not {in_short(costs)}."
+        msg = f"classification_cost: `costs` must map pairs (truth, estimate) to finite numbers, not {in_short(costs)}."
         raise ArgumentError(msg)
     return pairs
 
@@ -214,7 +216,7 @@ def _half_undecided_pairs(hits: Expr, false_alarms: Expr) -> ExprRate:
 
 
 def _undecided_precision(hits: Expr, false_alarms: Expr) -> ExprRate:
-    """Mean over hits of how far precision can go within their bin: with all false alarms first, or with none."""
+    """Mean over hits of the possible range of precision within their bin: with all false alarms first, or with none."""
     true_positives = hits.cum_sum()
     selected = true_positives + false_alarms.cum_sum()
     highest = true_positives / (selected - false_alarms)
@@ -251,7 +253,7 @@ def _effective_others(false_alarms: Expr, false_alarm_squares: Expr) -> Expr:
 
 
 def _influence_on_area(sample: Sample, units: Array | None) -> Influence:
-    """How far the area under the ROC curve varies: sums of the ranks of the rows of a cluster (Obuchowski, 1997)."""
+    """Sampling variation of the area under the ROC curve, from rank sums of clusters (Obuchowski, 1997)."""
     event = sample.truth.astype(bool)
     weight = np.ones(len(event)) if sample.weight is None else sample.weight
     units = np.arange(len(event)) if units is None else units
@@ -285,7 +287,7 @@ def _influence_on_area(sample: Sample, units: Array | None) -> Influence:
     influence=_influence_on_area,
 )  # fmt: skip
 def roc_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
-    """Probability that one with the event scores higher than one without, ties counting half (Hanley and McNeil, 1982).
+    """Probability that an event scores higher than a non-event, ties counting half (Hanley and McNeil, 1982).
 
     More than two labels: the mean over pairs of labels (Hand and Till, 2001), or `estimator="macro"` or
     `"macro_weighted"` of each against the rest. Null with one class only.
@@ -315,7 +317,7 @@ def roc_aunu(roc_auc: Expr) -> Expr:
     error_of_bins=_half_undecided_pairs,
 )  # fmt: skip
 def roc_aunp(roc_auc: Expr) -> Expr:
-    """Mean of the areas under the ROC curves of each label against the rest, each weighing as often as it is true.
+    """Mean of the areas under the ROC curves of each label against the rest, weighted by the frequency of the label.
 
     (Ferri et al., 2009.) Null with one class.
 
@@ -333,7 +335,7 @@ def roc_aunp(roc_auc: Expr) -> Expr:
     error_of_bins=_undecided_pairs,
 )
 def gain_capture(roc_auc: Expr) -> Expr:
-    """Share of the possible gain over chance that the order captures: 2 AUC - 1, the Gini coefficient of a classifier.
+    """Share of the possible gain over chance captured by the ranking: 2 AUC - 1, the Gini coefficient of a classifier.
 
     Null with one class only.
 
@@ -404,7 +406,7 @@ def balance_for_negative_class(negative_score: Number, negatives: Number) -> Rat
 
 @prob_metric(direction="minimize")
 def generalized_false_negative_rate(positive_score: Number, positives: Number) -> Rate:
-    """Mean of 1 less the score of those with the event; null without events.
+    """Mean of 1 minus the score of rows with the event; null without events.
 
     >>> generalized_false_negative_rate.formula(positive_score=3, positives=4)
     0.25
@@ -414,7 +416,7 @@ def generalized_false_negative_rate(positive_score: Number, positives: Number) -
 
 @prob_metric()
 def generalized_true_negative_rate(negative_score: Number, negatives: Number) -> Rate:
-    """Mean of 1 less the score of those without the event; null without non-events.
+    """Mean of 1 minus the score of rows without the event; null without non-events.
 
     >>> generalized_true_negative_rate.formula(negative_score=1, negatives=4)
     0.75
@@ -424,7 +426,7 @@ def generalized_true_negative_rate(negative_score: Number, negatives: Number) ->
 
 @prob_metric(range=(0, math.inf))
 def generalized_true_positives(positive_score: Number) -> Number:
-    """Number of true positives to be expected if each row were selected with its probability.
+    """Expected number of true positives if each row were selected with its probability.
 
     >>> generalized_true_positives.formula(positive_score=3)
     3.0
@@ -434,7 +436,7 @@ def generalized_true_positives(positive_score: Number) -> Number:
 
 @prob_metric(direction="minimize", range=(0, math.inf))
 def generalized_false_positives(negative_score: Number) -> Number:
-    """Number of false positives to be expected if each row were selected with its probability.
+    """Expected number of false positives if each row were selected with its probability.
 
     >>> generalized_false_positives.formula(negative_score=1)
     1.0
@@ -444,7 +446,7 @@ def generalized_false_positives(negative_score: Number) -> Number:
 
 @prob_metric(direction="minimize", range=(0, math.inf))
 def generalized_false_negatives(positive_score: Number, positives: Number) -> Number:
-    """Number of false negatives to be expected if each row were selected with its probability.
+    """Expected number of false negatives if each row were selected with its probability.
 
     >>> generalized_false_negatives.formula(positive_score=3, positives=4)
     1.0
@@ -454,7 +456,7 @@ def generalized_false_negatives(positive_score: Number, positives: Number) -> Nu
 
 @prob_metric(range=(0, math.inf))
 def generalized_true_negatives(negative_score: Number, negatives: Number) -> Number:
-    """Number of true negatives to be expected if each row were selected with its probability.
+    """Expected number of true negatives if each row were selected with its probability.
 
     >>> generalized_true_negatives.formula(negative_score=1, negatives=4)
     3.0
@@ -464,7 +466,7 @@ def generalized_true_negatives(negative_score: Number, negatives: Number) -> Num
 
 @prob_metric(direction="zero", range=(-1, 1), constant_average=True)
 def calibration_in_the_large(positives: Number, score_total: Number, instances: Number) -> Rate:
-    """Mean score less share of events: above 0, risks are overestimated, as in `residual_bias`; null without rows.
+    """Mean score minus share of events: above 0, risks are overestimated, as in `residual_bias`; null without rows.
 
     >>> calibration_in_the_large.formula(positives=4, score_total=5, instances=10)
     0.1
@@ -474,7 +476,7 @@ def calibration_in_the_large(positives: Number, score_total: Number, instances: 
 
 @prob_metric(direction="one", range=(0, math.inf), constant_average="micro")
 def calibration_ratio(positives: Number, score_total: Number) -> Rate:
-    """Events over the number that the scores expect (observed over expected); null where they expect none.
+    """Observed over expected number of events, the sum of scores; null where that is 0.
 
     >>> calibration_ratio.formula(positives=4, score_total=5)
     0.8
@@ -527,7 +529,8 @@ def expected_calibration_error(
     """Mean distance between share of events and mean score, over bins of the score (Naeini et al., 2015).
 
     `bins` of equal `"width"`, or of equal `"count"`; edges are common to all groups of an outer group, unless
-    `edges="own"`. It is biased up in small groups: see `expected_calibration_error_if_calibrated`. Null without rows.
+    `edges="own"`. It is biased upwards in small groups: see `expected_calibration_error_if_calibrated`. Null without
+    rows.
 
     >>> expected_calibration_error.formula(hits=[3, 1], false_alarms=[1, 3], score=[0.75, 0.5], percentile=[1.0, 0.5])
     0.125
@@ -550,7 +553,7 @@ def expected_calibration_error_if_calibrated(
     binning: Binning = "width",
     edges: Edges = "common",
 ) -> ExprRate:
-    """The expected calibration error to be expected of perfectly calibrated scores, from chance alone.
+    """The mean expected calibration error of perfectly calibrated scores, by chance alone.
 
     By the normal approximation in each bin: √(2/π) of the standard error of its share of events. Null without rows.
 
@@ -575,7 +578,7 @@ def expected_calibration_error_debiased(
     binning: Binning = "width",
     edges: Edges = "common",
 ) -> Expr:
-    """The expected calibration error less what chance alone makes of calibrated scores; null without rows.
+    """The expected calibration error minus its mean for calibrated scores; null without rows.
 
     About 0 or below is no evidence of miscalibration.
 
@@ -589,7 +592,7 @@ def expected_calibration_error_debiased(
 
 
 def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:
-    """Coefficients of a logistic regression by Newton's method, which halves steps that lead away."""
+    """Coefficients of a logistic regression by Newton's method with step halving."""
 
     def loss(beta: Array) -> float:
         linear = offset + design @ beta
@@ -678,9 +681,9 @@ class _Line:
         return np.array([1.0, -self.centre / self.scale][: len(self.beta)])
 
     def influence(self, parts: Array, units: Array | None) -> Influence:
-        """How far a sum of the coefficients varies, by the information of the fit.
+        """Sampling variation of a sum of the coefficients, from the information of the fit.
 
-        With weights or clusters it is what one step of Newton's method makes of the rest when a unit is left out.
+        With weights or clusters, from one step of Newton's method without each unit.
         """
         weight = np.ones(len(self.truth)) if self.weight is None else self.weight
         with np.errstate(over="ignore"):
@@ -723,13 +726,13 @@ def _effective(weight: Array) -> float:
 
 
 def _influence_on_slope(sample: Sample, units: Array | None) -> Influence:
-    """How far the slope of the calibration line varies."""
+    """Sampling variation of the slope of the calibration line."""
     line = _Line.of(sample.truth.astype(float), sample.score, sample.weight, slope=True)
     return line.influence(line.of_slope, units)
 
 
 def _influence_on_intercept(sample: Sample, units: Array | None, *, slope: str) -> Influence:
-    """How far the intercept of the calibration line varies."""
+    """Sampling variation of the intercept of the calibration line."""
     line = _Line.of(sample.truth.astype(float), sample.score, sample.weight, slope=slope == "fitted")
     return line.influence(line.of_intercept, units)
 
@@ -740,8 +743,8 @@ def _influence_on_intercept(sample: Sample, units: Array | None, *, slope: str) 
 def calibration_slope(truth: Array, score: Array, weight: Array | None = None) -> float:
     """Slope of the logistic regression of the truth on the logit of the score (Cox, 1958).
 
-    Below 1, scores are too bold. Null, and the status says why: one class, constant scores, scores of 0 or 1, or scores
-    that separate the classes.
+    Below 1, scores are too extreme. Null, with the reason as status, for one class, constant scores, scores of 0 or 1,
+    or scores that separate the classes.
 
     >>> calibration_slope.formula(truth=[1, 0, 0, 1, 1, 0], score=[0.8, 0.8, 0.2, 0.2, 0.8, 0.2])
     0.5

@@ -1,10 +1,10 @@
-"""Metrics of predicted numbers. A metric is its formula; parameters are sums over rows, or the rows as they stand.
+"""Metrics of predicted numbers. A metric is its formula; parameters are sums over rows, or the rows themselves.
 
 `instances` is the number (weight) of rows with truth and prediction, `weight_squares` the sum of their squared weights;
 means and variation (sums of squared distances from the mean, and `covariation` of products) are summed about a centre,
-so that large means lose nothing; `truth_minimum` and `truth_maximum` are the ends of the truth. Formulas over rows read
-`truth`, `estimate` and `weight` (1 without weights) as they stand, and whether they are `weighted`. Errors are truth
-less estimate, but for `residual_bias`.
+so that large means lose no digits; `truth_minimum` and `truth_maximum` are the ends of the truth. Formulas over rows
+read `truth`, `estimate`, `weight` (1 without weights) and the flag `weighted`. Errors are truth minus estimate, except
+for `residual_bias`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
 _SMALLEST_RATE = 1e-15
 _SLACK = 1e-12
 _SHIFT = 10
-"""So far up a factorial is worked out by its series, and divided down from there."""
+"""Smallest number for Stirling's series of the factorial; smaller ones are derived by division."""
 
 
 # Quantities of a row
@@ -58,7 +58,7 @@ _SHIFT = 10
 
 @statistic
 def error(truth: Expr, estimate: Expr) -> Expr:
-    """Truth less estimate."""
+    """Truth minus estimate."""
     return truth - estimate
 
 
@@ -132,7 +132,7 @@ def overestimated(truth: Expr, estimate: Expr) -> Expr:
 
 @statistic
 def poisson_surprise(truth: Expr, estimate: Expr) -> Expr:
-    """Negative logarithm of the Poisson probability of a count; NaN for what is no count."""
+    """Negative logarithm of the Poisson probability of a count; NaN if it is not a count."""
     count = truth.floor()
     rate = estimate.clip(lower_bound=_SMALLEST_RATE)
     high = count + 1 + _SHIFT
@@ -198,7 +198,7 @@ def rmse_relative(rmse: Number, truth_minimum: Number, truth_maximum: Number) ->
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))
 def msd(error: Number, instances: Number) -> Rate:
-    """Mean signed difference, truth less estimate, in units of the truth; null without rows.
+    """Mean signed difference, truth minus estimate, in units of the truth; null without rows.
 
     >>> msd.formula(error=-2, instances=4)
     -0.5
@@ -285,7 +285,7 @@ def pinball_loss(pinball: Number, instances: Number, *, quantile: float = 0.5) -
 
 @numeric_metric(undefined=Status.NEGATIVE_TRUTH, range=(-math.inf, math.inf))
 def poisson_log_loss(poisson_surprise: Number, instances: Number) -> Rate:
-    """Mean negative logarithm of the Poisson probability of the truth, which counts whole; null where one is negative.
+    """Mean negative logarithm of the Poisson probability of the truth, rounded down; null where one is negative.
 
     >>> poisson_log_loss.formula(poisson_surprise=6, instances=4)
     1.5
@@ -315,8 +315,8 @@ def median_absolute_error(truth: Expr, estimate: Expr, weight: Expr) -> Expr:
 def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: float | None = None) -> ExprRate:
     """Mean absolute error over that of predicting each truth by the one `m` rows before (Hyndman and Koehler, 2006).
 
-    It reads rows in their order, and its denominator (unless `mae_train` gives it) without weights. Null where the
-    truth does not change.
+    It depends on the order of rows; the denominator (unless given by `mae_train`) ignores weights. Null where the truth
+    does not change.
 
     >>> mase.formula(truth=[1, 2, 4], estimate=[1, 3, 4], weight=[1, 1, 1])
     0.2222222222222222
@@ -347,7 +347,7 @@ def squared_shift(
 ) -> Rate:
     """Squared distance of the mean estimate of a group from that of all, over the variance of all estimates.
 
-    Its mean over groups, as large as they are, is the share of the variance that groups explain (η², Fisher, 1925).
+    Its mean over groups, weighted by size, is the share of the variance that groups explain (η², Fisher, 1925).
     Null where all estimates are equal.
 
     >>> squared_shift.formula(
@@ -383,7 +383,7 @@ def rsq(covariation: Number, truth_variation: Number, estimate_variation: Number
 
 @numeric_metric(direction="maximize", range=(-math.inf, 1), undefined=Status.CONSTANT)
 def rsq_trad(square_error: Number, truth_variation: Number) -> Rate:
-    """1 less squared errors over squared distances of the truth from its mean; null where the truth is constant.
+    """1 minus squared errors over squared distances of the truth from its mean; null where the truth is constant.
 
     >>> rsq_trad.formula(square_error=1, truth_variation=4)
     0.75
@@ -396,9 +396,9 @@ def ccc(
     covariation: Number, truth_variation: Number, estimate_variation: Number, error: Number, instances: Number,
     weight_squares: Number, *, bias: bool = False,
 ) -> Rate:  # fmt: skip
-    """Concordance correlation (Lin, 1989): how close truth and estimate lie to the line of equality.
+    """Concordance correlation (Lin, 1989): agreement of truth and estimate with the line of equality.
 
-    Variances are unbiased unless `bias` is set, as Lin had them. Null where both are constant and equal, and
+    Variances are unbiased unless `bias` is set, as in Lin's definition. Null where both are constant and equal, and
     below two rows.
 
     >>> values = {"error": -4, "instances": 4, "weight_squares": 4}
@@ -460,7 +460,7 @@ def iic(
     covariation: Number, truth_variation: Number, estimate_variation: Number, overestimate: Number,
     underestimate: Number, overestimated: Number, instances: Number,
 ) -> Rate:  # fmt: skip
-    """Index of ideality of correlation (Toropova and Toropov, 2017): correlation, less where errors lean to one side.
+    """Index of ideality of correlation (Toropova and Toropov, 2017): correlation, reduced for one-sided errors.
 
     Null where truth or estimate is constant, or errors all lie on one side.
 
@@ -476,7 +476,7 @@ def iic(
 
 @numeric_metric(direction="maximize", range=(-1, 1), undefined=Status.CONSTANT)
 def gini_coef(truth: Expr, estimate: Expr, weight: Expr) -> ExprRate:
-    """Concentration of the truth by the order of estimates, over that by its own order; null where constant.
+    """Concentration of the truth in the order of estimates, over that in its own order; null where constant.
 
     >>> gini_coef.formula(truth=[1, 2, 3], estimate=[0.1, 0.2, 0.3], weight=[1, 1, 1])
     1.0

@@ -1,1 +1,1 @@
-"""Everything a user can say before there is data: arguments come in, and frozen values go out."""
+"""Specifications of metrics, groups and options, independent of data: checked arguments as frozen values."""

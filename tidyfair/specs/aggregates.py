@@ -1,4 +1,4 @@
-"""Aggregates, which make one number of the values of groups: their common base, and those that users write."""
+"""Aggregates, which reduce the values of groups to one number: their common base, and those that users write."""
 
 from __future__ import annotations
 
@@ -110,27 +110,27 @@ class Aggregate(ABC):
 
     @property
     def direction_is_unknown(self) -> bool:
-        """Whether it is an aggregate of the user's without a direction."""
+        """Whether it is a user's aggregate without a direction."""
         return False
 
     @property
     def groups_needed(self) -> int:
-        """Least number of groups with a value, if there are several groups."""
+        """Smallest number of groups with a value, if there are several groups."""
         return 2
 
     @property
     def equality(self) -> float | None:
-        """Number of equal groups, and of a single one; None if the number says nothing of equality."""
+        """Value for equal groups and for a single group; None if the number does not measure equality."""
         return 0.0
 
     @property
     def equality_is_unknown(self) -> bool:
-        """Whether it is an aggregate of the user's that may be a distance, but states no number of equal groups."""
+        """Whether it is a user's aggregate that may be a distance, but has no stated value for equal groups."""
         return False
 
     @property
     def contexts(self) -> tuple[Context, ...]:
-        """Values of the same metric that it reads beside those of the groups."""
+        """Values of the same metric that it reads besides those of the groups."""
         return ()
 
     @property
@@ -225,7 +225,7 @@ class Aggregate(ABC):
         return severity_of(value, self.direction)
 
     def _means_nothing(self, metric: str) -> str:
-        return f"{self!r} means nothing for {metric}, which can be negative; use difference() or another metric."
+        return f"{self!r} is not defined for {metric}, which can be negative; use difference() or another metric."
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -236,7 +236,7 @@ class UserAggregate(Aggregate):
     function: Callable[[pl.DataFrame], float] | pl.Expr = field(kw_only=True)
     name: str | None = None
     at_equality: float | None = None
-    """Number of equal groups, if stated."""
+    """Value for equal groups, if stated."""
     good: Direction | None = None
     """Direction in which the number is better, if stated."""
 
@@ -277,7 +277,7 @@ class UserAggregate(Aggregate):
         return -math.inf, self.at_equality
 
     def reduce(self, groups: GroupValues) -> Reduced:
-        """Return `NOT_ASKED` in place of the numbers: the user's function is called once the rules allow it."""
+        """Return `NOT_ASKED` instead of numbers: the user's function is called only once the rules allow it."""
         import numpy as np
 
         value = np.full(len(groups.segments.starts), NOT_ASKED)
@@ -302,7 +302,7 @@ class UserAggregate(Aggregate):
         return f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."
 
     def _check_side(self, value: float, name: str) -> None:
-        """Refuse a number beyond that of equal groups."""
+        """Refuse a number on the wrong side of the value for equal groups."""
         if self.at_equality is None or not self.is_distance:
             return
         smaller_is_better = self.good == "minimize"
@@ -310,8 +310,8 @@ class UserAggregate(Aggregate):
         if beyond > TIE * max(1, abs(value)):
             side = "below" if smaller_is_better else "above"
             msg = (
-                f"{name}: the aggregate {self!r} returned {value:g}, {side} the {self.at_equality:g} of equal groups. "
-                'A number that may be on both sides of it has the direction "zero" or "one".'
+                f"{name}: the aggregate {self!r} returned {value:g}, {side} {self.at_equality:g}, its value for equal "
+                'groups. If values may lie on both sides of it, use the direction "zero" or "one".'
             )
             raise AggregateError(msg)
 
@@ -354,25 +354,25 @@ def new_aggregate(
     equal: float | None = None,
     direction: Direction | None = None,
 ) -> Aggregate:
-    """Make an aggregate with a name, the number of equal groups and a direction.
+    """Make an aggregate with a name, its value for equal groups, and a direction.
 
     With `equal` and a direction of `"minimize"` or `"maximize"` it is a distance: chance only moves it away from
-    equality. Intervals and gates then treat it like those of the library, provided that it does not grow when the
-    values of groups come closer to each other.
+    equality. Intervals and gates then treat it like the aggregates of the library, provided that it does not grow
+    when the values of groups come closer to each other.
 
     Args:
         function: A function of a polars frame, whatever the kind of the data, with one row for each group and metric
             (`.group`, the `by` columns, `.metric`, `.estimator`, `.estimate`, `.n`, `.denominator`, `.overall`) that
             returns one number; or a polars expression over it. Groups without a value are not in it.
-        name: Its name where it is shown; the name of the function unless given.
-        equal: The number of equal groups, such as 0 for differences and 1 for ratios; a single group has it too. Left
-            out, nobody knows whether chance has made the number, and a gate never fails by it.
-        direction: `"minimize"` or `"maximize"`, and all other groups are beyond `equal`; or `"zero"` or `"one"` for a
-            number with a sign, which may be on both sides of it. Left out, 0 is to be small and 1 large.
+        name: Name in results; by default the name of the function.
+        equal: Value for equal groups, such as 0 for differences and 1 for ratios; a single group has it too. If left
+            out, chance cannot be told from disparity, and a gate never fails by this aggregate.
+        direction: `"minimize"` or `"maximize"` if all values lie on one side of `equal`; `"zero"` or `"one"` for signed
+            values on both sides of it. By default 0 means `"minimize"` and 1 means `"maximize"`.
 
     Raises:
-        ArgumentError: For a direction that does not fit `equal`, or none where `equal` is neither 0 nor 1.
-        AggregateError: For what is no function and no expression; and in a call, for a number beyond `equal`.
+        ArgumentError: If the direction does not fit `equal`, or is left out although `equal` is neither 0 nor 1.
+        AggregateError: If `function` is neither a function nor an expression; in a call, for a value beyond `equal`.
 
     >>> from tidyfair import demographic_parity
     >>> value = pl.col(".estimate")
@@ -382,7 +382,7 @@ def new_aggregate(
     """
     _check_function(function, "new_aggregate()")
     if name is not None and (not isinstance(name, str) or not name):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"new_aggregate(): a name in words, not {in_short(name)}."
+        msg = f"new_aggregate(): `name` is a non-empty text, not {in_short(name)}."
         raise ArgumentError(msg)
     if name is not None:
         text("name", name)
@@ -392,11 +392,11 @@ def new_aggregate(
         equal = number("equal", equal, -math.inf)
     implied = None if direction is None else _EQUALITY_BY_DIRECTION.get(direction)
     if implied is not None and equal not in (None, implied):
-        msg = f"new_aggregate(): with the direction {direction!r} equal groups have {implied:g}, not {equal:g}."
+        msg = f"new_aggregate(): the direction {direction!r} requires `equal={implied:g}`, not {equal:g}."
         raise ArgumentError(msg)
     if direction is None and equal not in (None, *_DIRECTION_BY_EQUALITY):
         way_out = '`direction="minimize"` or `direction="maximize"`'
-        msg = f"new_aggregate(): is {equal:g} the smallest number that there can be, or the largest? Say {way_out}."
+        msg = f"new_aggregate(): {equal:g} may be the smallest or the largest possible value; specify {way_out}."
         raise ArgumentError(msg)
     if direction is None and equal is not None:
         direction = _DIRECTION_BY_EQUALITY[equal]
@@ -405,7 +405,7 @@ def new_aggregate(
 
 
 def as_aggregate(value: object, name: str, direction: Direction | None = None) -> Aggregate:
-    """Convert a user's expression or function to an aggregate with a direction; those of ours stay as they are."""
+    """Convert a user's expression or function to an aggregate with a direction; return aggregates unchanged."""
     if isinstance(value, UserAggregate) and value.direction_is_unknown and direction:
         value = value.function
     if isinstance(value, Aggregate):
@@ -415,14 +415,14 @@ def as_aggregate(value: object, name: str, direction: Direction | None = None) -
 
 
 def _check_function(value: object, name: str) -> None:
-    """Refuse anything but a function of the user's or an expression."""
+    """Refuse anything but a user's function or an expression."""
     if isinstance(value, pl.Expr):
         return
     if not callable(value):
-        accepted = "difference(), ratio() or their like, a polars expression or a function"
+        accepted = "difference(), ratio() or a similar aggregate, a polars expression or a function"
         msg = f"{name}: an aggregate is {accepted}, not {in_short(value)}."
         raise AggregateError(msg)
     if str(getattr(value, "__module__", None)).startswith("tidyfair."):
         factory = getattr(value, "__name__", "")
-        msg = f"{name}: `aggregate={factory}` lacks its brackets; write `aggregate={factory}()`."
+        msg = f"{name}: `aggregate={factory}` lacks parentheses; write `aggregate={factory}()`."
         raise AggregateError(msg)

@@ -36,7 +36,7 @@ def whole(name: str, value: object, least: int, most: int = _LARGEST, *, of: str
 
 
 def how_often(value: object) -> int:
-    """A number of draws, of which a twentieth, the usual error, is one at least."""
+    """A number of draws, large enough for a 5 % level (20 or more)."""
     return whole("times", value, _LEAST_TIMES, _MOST_TIMES)
 
 
@@ -70,7 +70,7 @@ def share_of_percent(value: float) -> float | None:
 
 
 def proper_share(name: str, value: object, least: float = 0) -> float:
-    """A share strictly between two ends, the upper of which is 1."""
+    """A share strictly between a lower end and 1."""
     return number(name, value, least, 1, inside=True)
 
 
@@ -83,7 +83,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def string(name: str, value: object) -> str:
-    """Any text, whatever characters it has: where it is shown, those that cannot be seen are escaped."""
+    """Any text; invisible characters are escaped where it is shown."""
     if not isinstance(value, str):
         msg = f"`{name}` is a text, not {in_short(value)}."
         raise ArgumentError(msg)
@@ -91,21 +91,21 @@ def string(name: str, value: object) -> str:
 
 
 def text(name: str, value: object) -> str:
-    """A text that is not empty, of characters that Unicode has."""
+    """A non-empty text of valid Unicode characters."""
     if not isinstance(value, str) or not value or not is_unicode(value):
-        msg = f"`{name}` is a text of Unicode characters, not {in_short(value)}."
+        msg = f"`{name}` is a text of valid Unicode characters, not {in_short(value)}."
         raise ArgumentError(msg)
     return value
 
 
 def is_list(value: object) -> TypeGuard[Iterable[Any]]:
-    """Check whether it has items; texts are one value, and so are arrays without dimensions, though iterable."""
+    """Check whether it has items; texts and zero-dimensional arrays are single values, although iterable."""
     is_one_value = isinstance(value, str | bytes | bytearray | memoryview) or getattr(value, "ndim", 1) == 0
     return isinstance(value, Iterable) and not is_one_value
 
 
 def is_value(value: object) -> bool:
-    """Check whether it is one value that can be compared with those of a column; expressions, frames and NA cannot."""
+    """Check whether it is a single value comparable with those of a column; expressions, frames and NA are not."""
     try:
         hash(value)
         bool(value == value)  # noqa: PLR0124 - what cannot say so has no truth value
@@ -115,12 +115,12 @@ def is_value(value: object) -> bool:
 
 
 def plain(value: object) -> object:
-    """A number of numpy, or another without dimensions, as one of Python, which expressions take."""
+    """Convert numpy scalars and zero-dimensional arrays to Python numbers, which expressions take."""
     return cast("Any", value).item() if getattr(value, "ndim", None) == 0 else value
 
 
 def is_unicode(value: str) -> bool:
-    """Check whether a text can be written; halves of characters cannot, which Python strings may hold."""
+    """Check whether a text can be encoded; lone surrogates, which Python strings may hold, cannot."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -23,9 +23,9 @@ __all__: list[str] = []
 _PYTHON = b"PLPY"
 """Prefix of a Python function in serialized expressions of polars."""
 EXACT = 2**53
-"""Below it floats tell all whole numbers apart."""
+"""Below this, 64-bit floats represent all whole numbers exactly."""
 _EXACT: dict[pl.DataType, int] = {pl.Float16(): 2**11, pl.Float32(): 2**24}
-"""The same of smaller floats."""
+"""The same for smaller floats."""
 ColumnLike: TypeAlias = "str | pl.Expr"
 
 
@@ -40,7 +40,10 @@ class Column:
         """Accept a name or a polars expression for one column, refuse anything else."""
         if isinstance(source, str):
             if not is_unicode(source):
-                msg = f"`{role}`: the name {source!r} holds half a character, which cannot be read; rename the column."
+                msg = (
+                    f"`{role}`: the name {source!r} contains a lone surrogate, which cannot be encoded; rename the "
+                    "column."
+                )
                 raise ColumnError(msg)
             return cls(source)
         if not isinstance(source, pl.Expr):
@@ -49,7 +52,7 @@ class Column:
             msg = f"`{role}` takes a column name or a polars expression, not a {shown}.{_way_to_column(source, role)}"
             raise ColumnError(msg)
         if source.meta.has_multiple_outputs():
-            msg = f"`{role}`: {source} may give several columns; name them one by one."
+            msg = f"`{role}`: {source} may select several columns; list them one by one."
             raise ColumnError(msg)
         # `pl.col("sex")` is the column itself
         return cls(source.meta.output_name() if source.meta.is_column() else source)
@@ -74,13 +77,13 @@ class Column:
         """Text that identifies it, the same in every process.
 
         Raises:
-            ArgumentError: Where a Python function is in it, which has no words.
+            ArgumentError: If the expression calls a Python function, which cannot be identified.
         """
         if isinstance(self.source, str):
             return repr(self.source)
         digest = fingerprint(self.source)
         if digest is None:
-            msg = f"{self.source} holds a Python function, which cannot be told from others; make it a column first."
+            msg = f"{self.source} calls a Python function, which cannot be identified; compute it as a column first."
             raise ArgumentError(msg)
         return f"{self.source} #{digest}"
 
@@ -93,8 +96,8 @@ class Column:
             return
         if self.name in columns:
             msg = (
-                f"`{role}`: the expression {self.source} is called {self.name!r} like a column of the data; "
-                'give it a name of its own with `.alias("…")`.'
+                f"`{role}`: the expression {self.source} has the same name as the column {self.name!r}; give it "
+                'another name with `.alias("…")`.'
             )
             raise ColumnError(msg)
         if not _keeps_rows(self.source):
@@ -122,16 +125,16 @@ def names_of(columns: Iterable[Column]) -> list[str]:
 
 
 def _way_to_column(source: object, role: str) -> str:
-    """The sentence on what to write in place of something that is no column."""
+    """The sentence on what to write instead of a value that is not a column."""
     if type(source) in (list, tuple):
-        several_models = " Two models are compared by `compare_models`, more of them as rows by `group_by=`."
+        several_models = " Compare two models with `compare_models`, or several as rows with `group_by=`."
         return several_models if role in {"truth", "estimate"} else " Write several columns one by one."
     if type(source).__module__.startswith("narwhals"):
-        return " Make it a column first: `nw.from_native(data).with_columns(…)` can be given as the data."
+        return " Make it a column first: pass `nw.from_native(data).with_columns(…)` as the data."
     if hasattr(source, "__array__") and role == "by":
-        return " Make it a column of the data, and name that; arrays are given to `.arrays(…)`."
+        return " Add it to the data as a column and give its name, or pass arrays to `.arrays(…)`."
     if hasattr(source, "__array__") or isinstance(source, float):
-        return " Name the column; arrays are given to `.arrays(…)`."
+        return " Give the name of the column, or pass arrays to `.arrays(…)`."
     return ""
 
 
@@ -144,7 +147,7 @@ def roots_of(wanted: Mapping[str, tuple[str, Column]]) -> list[str]:
 
 
 def are_columns(value: object) -> TypeGuard[Iterable[object]]:
-    """Check whether it is a list of columns; series, frames and mappings, which have items too, are none."""
+    """Check whether it is a list of columns; series, frames and mappings are not."""
     if isinstance(value, Mapping) or hasattr(value, "columns") or type(value).__name__ == "Series":
         return False
     return is_list(value)
@@ -170,17 +173,17 @@ def kind_of(value: object) -> str:
 
 
 def check_features(frame: pl.DataFrame, names: Mapping[str, str], needed_by: str) -> None:
-    """Refuse columns that are no coordinates.
+    """Refuse columns that cannot serve as coordinates.
 
     Args:
         frame: The rows.
-        names: The names that the user gave the columns, by those in the frame.
+        names: The user's column names, keyed by the names in the frame.
         needed_by: Subject of the error, such as "distances need".
     """
     for name, column in names.items():
         dtype = frame.schema[name]
         if not (dtype.is_numeric() or dtype == pl.Boolean):
-            msg = f"`features`: the column {column!r} is {dtype}; {needed_by} numbers, so encode it first."
+            msg = f"`features`: the column {column!r} is {dtype}; {needed_by} numbers. Encode the column first."
             raise ColumnError(msg)
         if not frame[name].cast(pl.Float64).is_finite().fill_null(value=False).all():
             msg = (
@@ -195,7 +198,7 @@ def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataF
 
     Args:
         parts: The frames.
-        shown: The columns that errors name, with the names that the user gave them.
+        shown: Columns named in errors, under the user's names.
 
     Raises:
         ColumnError: If no dtype holds the values of all parts.
@@ -203,7 +206,7 @@ def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataF
     try:
         every = pl.concat(parts, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
-        msg = f"The columns of the parts do not have the same kind of values: {error}"
+        msg = f"The columns of the parts have different types: {error}"
         raise ColumnError(msg) from error
     for name, column in shown.items():
         values = [part[name] for part in parts]
@@ -211,15 +214,15 @@ def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataF
         if lost or not are_told_apart(values):
             kinds = " and ".join(dict.fromkeys(str(part.dtype) for part in values))
             msg = (
-                f"The column {column!r} is {kinds} in different parts, and {every.schema[name]} cannot hold all of its "
-                "values so that they are told apart; cast it to one kind before it is counted."
+                f"The column {column!r} is {kinds} in different parts, and {every.schema[name]} cannot represent all "
+                "values exactly; cast the column to one type before counting."
             )
             raise ColumnError(msg)
     return every
 
 
 def are_told_apart(several: Sequence[pl.Series]) -> bool:
-    """Check whether floats of some columns are fine enough to tell values of the others apart."""
+    """Check whether floats of some columns can represent all values of the others."""
     floats = [values for values in several if values.dtype.is_float()]
     others = [values for values in several if values.dtype.is_integer() or values.dtype.is_decimal()]
     if not floats or not others:
@@ -235,14 +238,14 @@ def are_told_apart(several: Sequence[pl.Series]) -> bool:
 
 @contextmanager
 def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[None]:
-    """Raise errors of a query as errors of the user's expressions in it; without any they come through as they are."""
+    """Raise errors of a query as errors of the user's expressions in it; without expressions, unchanged."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
         expressions = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
         if not expressions:
             raise
-        msg = f"An expression does not fit the data ({'; '.join(expressions)}): {error}"
+        msg = f"An expression failed on the data ({'; '.join(expressions)}): {error}"
         raise ColumnError(msg) from error
 
 
@@ -261,7 +264,7 @@ def telling(step: str) -> Generator[None]:
 
 
 def _keeps_rows(expr: pl.Expr) -> bool:
-    """Check whether an expression gives one value for each row, as far as can be said without the data."""
+    """Check whether an expression gives one value for each row, as far as can be determined without the data."""
     try:
         return expr.meta.is_length_preserving()
     except pl.exceptions.PolarsError:

@@ -22,9 +22,9 @@ _IN_WORDS = {"majority": "the largest group", "overall": "all rows", "rest": "al
 _REFERENCES = (*_IN_WORDS, "range")
 REFERENCES_IN_WORDS = (
     ", ".join(f"{reference!r} ({words})" for reference, words in _IN_WORDS.items())
-    + " or 'range' (the largest less the smallest value)"
+    + " or 'range' (the largest minus the smallest value)"
 )
-"""The references that are no groups, for messages."""
+"""References other than groups, for messages."""
 _PRIVILEGED = ("privileged",)
 """The privileged side, as the group that the other side is compared with."""
 
@@ -37,7 +37,7 @@ class Contrast(Aggregate):
     signed: bool | None = None
 
     is_relative: ClassVar[bool]
-    """Whether values are divided by each other: limits are those of logarithms, negative values mean nothing."""
+    """Whether values are divided by each other: limits are on the log scale, and negative values are undefined."""
     is_quotient: ClassVar[bool] = False
     """Whether the value itself is one over the other."""
     range_words: ClassVar[str]
@@ -50,7 +50,7 @@ class Contrast(Aggregate):
         if isinstance(group, list):
             object.__setattr__(self, "to", tuple(cast("list[object]", group)))  # what is equal must hash equal
         elif not is_value(group) or callable(group):
-            msg = f"{self.kind}: `to=` names a group by its value, not by a {type(group).__name__}."
+            msg = f"{self.kind}: `to=` takes the value of a group, not a {type(group).__name__}."
             raise AggregateError(msg)
         if not (self.signed is None or isinstance(self.signed, bool)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             raise ArgumentError.unknown("signed", self.signed, [True, False])
@@ -185,7 +185,10 @@ class Contrast(Aggregate):
 
     def _no_sign(self) -> str:
         way_out = f'`aggregate={self.kind}(to="<a group>", signed=True)`'
-        return f"{self!r}: a range has no sign; compare two sides, `privileged(…)`, or name a reference, {way_out}."
+        return (
+            f"{self!r}: a range has no sign; compare two sides with `privileged(…)`, or give a reference with "
+            f"{way_out}."
+        )
 
     def __repr__(self) -> str:
         # unsigned is the default, but not between two sides
@@ -318,11 +321,11 @@ def difference(to: object = None, *, signed: bool | None = None, across: Across 
     Args:
         to: The reference: `"range"` (largest minus smallest), `"overall"` (all groups together),
             `"rest"` (all other groups together), `"majority"` (the largest group), or a group: its value, a tuple of
-            values for several columns, or its text in results. Against a reference the farthest group counts. Left
-            out: the range for columns, the privileged side for `privileged(…)`.
-        signed: Group minus reference with its sign; True against the privileged side unless said otherwise.
-        across: Several metrics, or labels, give the `"worst"` or the `"mean"` of their differences. Signed differences
-            that cancel have a mean of 0.
+            values for several columns, or its text in results. Against a reference the group farthest from it counts.
+            By default the range for columns, and the privileged side for `privileged(…)`.
+        signed: Signed difference, group minus reference; by default True against the privileged side.
+        across: `"worst"` or `"mean"` difference of several metrics or labels. Signed differences that cancel have a
+            mean of 0.
 
     >>> difference(to="overall")
     difference(to='overall')

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _NEAR = 1e-8
-"""An `alpha` so close to 0 or 1 leaves no digits of a difference."""
+"""Differences lose all digits with an `alpha` this close to 0 or 1."""
 _LONGEST = 200
 
 
 def check_alpha(alpha: object) -> float:
-    """The parameter of a generalized entropy as a float, or an error; next to 0 and 1 their limits are meant."""
+    """The parameter of a generalized entropy as a checked float; values next to 0 and 1 stand for these limits."""
     try:
         number = math.nan if isinstance(alpha, bool) or not isinstance(alpha, Real) else float(alpha)
     except OverflowError:
@@ -43,9 +43,9 @@ def powered(benefit: pl.Expr, alpha: float) -> pl.Expr:
 
 
 def entropy_index(alpha: float, count: Number, total: Number, power: Number, without: Number) -> Number:
-    """Generalized entropy (Shorrocks, 1980) from sums: of ones, of benefits, `powered`, and of those without any.
+    """Generalized entropy (Shorrocks, 1980) from sums: of rows, benefits, `powered` benefits, and rows with benefit 0.
 
-    Null where the mean is 0, infinite where somebody has nothing and `alpha` is 0 or less.
+    Null where the mean is 0, infinite where a row has benefit 0 and `alpha` is 0 or less.
     """
     import numpy as np
 
@@ -67,9 +67,9 @@ def entropy_index(alpha: float, count: Number, total: Number, power: Number, wit
 def entropy_within(
     alpha: float, count: Number, total: Number, power: Number, without: Number, mean_of_all: Number
 ) -> Number:
-    """Contribution of a group to the inequality of all, per row: its index times (mean / mean of all)^alpha.
+    """Contribution of a group to the overall inequality, per row: its index times (mean / overall mean)^alpha.
 
-    Written so that a group in which nobody has anything adds nothing where that is the limit.
+    A group with no benefits contributes 0 where that is the limit.
     """
     import numpy as np
 

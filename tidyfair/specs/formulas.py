@@ -124,18 +124,18 @@ class Statistic:
     options: tuple[tuple[str, object], ...] = ()
     alias: str | None = None
     neighborhood: Neighborhood | None = None
-    """The rows that it compares a row with; such a quantity is computed before rows are counted."""
+    """The rows that a row is compared with; such a quantity is computed before rows are counted."""
     tail: float = 0.0
-    """Of a square: how many times its mean it may be of a row that is rare."""
+    """For squares: how many times the mean a rare row may be."""
 
     @property
     def name(self) -> str:
-        """The name by which formulas ask for its sum."""
+        """The parameter name by which formulas read its sum."""
         return self.alias or self.function.__name__
 
     @cached_property
     def column(self) -> str:
-        """The name of its sum among those of others; the same quantity with other options is another one."""
+        """The column of its sum; the same quantity with other options has another column."""
         suffix = f" #{self.fingerprint or id(self.function)}" if self.alias else ""
         if near := self.neighborhood:
             features = [fingerprint(feature.expr) or id(feature.source) for feature in near.features]
@@ -144,7 +144,7 @@ class Statistic:
 
     @cached_property
     def fingerprint(self) -> str | None:
-        """Digest that tells it from others of the same name, in every process; None if it holds a Python function."""
+        """Digest that identifies it, the same in every process; None if it calls a Python function."""
         return fingerprint(self.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score")))
 
     @cached_property
@@ -170,12 +170,12 @@ class Statistic:
         return Statistic, values
 
     def with_options(self, options: Mapping[str, object]) -> Statistic:
-        """The same statistic with the options that it has set to those of a formula."""
+        """The same statistic, with its options set to those of a formula."""
         return replace(self, options=tuple((name, options.get(name, value)) for name, value in self.options))
 
 
 def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], ...], alias: str | None) -> Statistic:
-    """A statistic by the name that it has in its module, with its options."""
+    """A statistic with its options, looked up by its name in its module."""
     return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
 
 
@@ -184,8 +184,8 @@ def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool =
 
     The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
-    labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. A `tail` is
-    for squares: how many times the mean of a group that of a rare row may be, which intervals of few rows allow for.
+    labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. `tail`
+    applies to squares: how many times the mean of a group a rare row may be, which intervals of few rows allow for.
     """
     if function is None:
         return partial(statistic, cumulative=cumulative, tail=tail)
@@ -197,14 +197,14 @@ def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool =
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """How far a value varies by chance."""
+    """Sampling variation of a value."""
 
     of_unit: Number
     """What the value loses when a unit, a row or a cluster, is left out: their squares add up to the variance."""
     freedom: float
     """The degrees of freedom of the variance; infinite for that of a model."""
     of_model: float | None = None
-    """The standard error by the information of a fit, which counts instead."""
+    """The standard error from the information of a fit, used instead."""
 
     @property
     def error(self) -> float:
@@ -227,11 +227,11 @@ class Formula:
     undefined: str = Status.ZERO_DENOMINATOR
     """The reason if it has no value."""
     average: str | None = None
-    """The one average over labels that it is, or the one it is unless asked otherwise."""
+    """The only average over labels that it has, or its default average."""
     probabilities: bool = False
     """Whether scores must be probabilities."""
     counts: Counts = "instances"
-    """Rows that its denominator counts, if it is no rate."""
+    """Rows that its denominator counts, if it is not a rate."""
     given: Given | None = None
     """Whether it reads how one side is spread over the labels, in all rows or those of each label of the other."""
     ordered_with: tuple[str, str] | None = None
@@ -243,13 +243,13 @@ class Formula:
     min_share: float = 0.0
     """The smallest share of the rows of such a group."""
     error_of_bins: Callable[..., ExprRate] | None = None
-    """Of a formula over distinct scores: its largest error if they are bins in which scores differ."""
+    """For formulas over distinct scores: the largest error if scores are counted in bins."""
     deviations: tuple[Callable[..., Expr], ...] = ()
-    """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
+    """For formulas over distinct scores: the variance, and the effective numbers with and without the event."""
     influence: Callable[..., Influence] | None = None
-    """Of a formula that reads rows: how far its value varies, from the rows of a group as arrays, and their units."""
+    """For formulas that read rows: the sampling variation, from the rows of a group as arrays, and their units."""
     in_order_unless: str | None = None
-    """The option without which it reads the rows of a group in the order in which they stand."""
+    """The option without which it reads the rows of a group in their given order."""
     squared_correlation: bool = False
     """Whether it is the square of a correlation, whose interval is that of the correlation."""
     ignores_truth: bool = False
@@ -300,20 +300,20 @@ class Formula:
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """The names of its parameters but for the options: statistics and other metrics."""
+        """The names of its parameters except the options: statistics and other metrics."""
         options = dict(self.options)
         return tuple(name for name in inspect.signature(self.function).parameters if name not in options)
 
     @cached_property
     def statistics(self) -> frozenset[str]:
-        """The names of every statistic it needs, those of its parts included."""
+        """The names of all statistics it needs, including those of its parts."""
         others = {*dict(self.parts), *dict(self.terms)}
         own = frozenset(name for name in self.needs if name not in others)
         return own.union(*(part.statistics for _, part in self.parts))
 
     @cached_property
     def all_terms(self) -> frozenset[Statistic]:
-        """The quantities it needs the sum of, those of its parts included."""
+        """The quantities it needs the sum of, including those of its parts."""
         return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
 
     @cached_property
@@ -346,18 +346,18 @@ class Formula:
 
     @property
     def reads_label_order(self) -> bool:
-        """Whether the order of all labels matters to it, with its options."""
+        """Whether its value, with its options, depends on the order of all labels."""
         return self.ordered_with in self.options
 
     @property
     def reads_row_order(self) -> bool:
-        """Whether the order of rows matters to it."""
+        """Whether its value depends on the order of rows."""
         own = self.in_order_unless is not None and dict(self.options)[self.in_order_unless] is None
         return own or any(part.reads_row_order for _, part in self.parts)
 
     @property
     def compares(self) -> bool:
-        """Whether it reads other groups beside its own."""
+        """Whether it reads other groups besides its own."""
         return self.against is not None or bool(self.beyond)
 
     @property
@@ -397,8 +397,8 @@ class Formula:
     def on_sums(self, sums: Sums, whose: str = "") -> tuple[Number, Number | None]:
         """The value, nan or infinite where it is undefined, and the denominator of a rate; from sums by their name.
 
-        Metrics that it is made of may be among the sums, as they are when a user gives plain numbers. `whose` is the
-        prefix of the groups that it is evaluated for, if these are not the groups themselves.
+        Metrics that it is built from may be among the sums, as when a user gives plain numbers. `whose` is the prefix
+        of the groups that it is evaluated for, if these are not the groups themselves.
         """
         import numpy as np
 
@@ -413,14 +413,14 @@ class Formula:
                     return np.asarray(result, dtype=np.float64), None
                 case pl.Expr():
                     msg = (
-                        f"{name_of(self.function)}() returns a polars expression; a formula over sums is arithmetic on "
-                        "numpy arrays, as `np.where(tp > 0, tp / fn, np.nan)`."
+                        f"{name_of(self.function)}() returns a polars expression; a formula over sums uses arithmetic "
+                        "on numpy arrays, such as `np.where(tp > 0, tp / fn, np.nan)`."
                     )
                     raise ArgumentError(msg)
                 case _:
                     msg = (
                         f"{name_of(self.function)}() must return a number for each group, or numerator and "
-                        f"denominator, as arithmetic of its parameters, not {result!r}."
+                        f"denominator, computed from its parameters, not {result!r}."
                     )
                     raise ArgumentError(msg)
 
@@ -436,7 +436,7 @@ class Formula:
         return _read_only(sums[prefix + dict(self.terms)[name].column])
 
     def effective(self, sums: Sums, squares: Sums) -> Number | None:
-        """Effective number of rows of a weighted rate, by linearisation; None of other formulas."""
+        """Effective number of rows of a weighted rate, by linearisation; None for other formulas."""
         import numpy as np
 
         value, weight = self.on_sums(sums)
@@ -451,7 +451,7 @@ class Formula:
             return np.where(inside, spread / variance, weight**2 / squares_of_weight)
 
     def even(self, sums: Sums, squares: Sums) -> Number | None:
-        """Effective number of rows of a rate if its weights tell nothing of its hits (Kish, 1965); None of others."""
+        """Effective number of rows of a rate whose weights are unrelated to its hits (Kish, 1965); None for others."""
         import numpy as np
 
         weight, squares_of_weight = self.on_sums(sums)[1], self.on_sums(squares)[1]
@@ -477,15 +477,18 @@ class Formula:
         return None if np.isnan(denominator).any() else denominator
 
     def try_out(self, **known: float) -> tuple[Number, Number | None]:
-        """The value and the denominator on made-up sums of three groups and two labels, to learn their kind."""
+        """The value and the denominator on made-up sums of three groups and two labels, to determine their kind."""
         value, denominator = self.on_sums(self._made_up(known))
         shape = self._tried_shape
         expected = shape[:-1] if self.over_levels else shape
         if value.shape != expected or (denominator is not None and denominator.shape != expected):
-            way_out = "leave each group and label a value of its own"
+            way_out = "return one value for each group and label"
             if self.over_levels:
                 way_out = "sum over the labels, which are the last axis: `tp.sum(axis=-1)`"
-            msg = f"{name_of(self.function)}() makes arrays of {value.shape} of arrays of {shape}; {way_out}."
+            msg = (
+                f"{name_of(self.function)}() turns arrays of shape {shape} into arrays of shape {value.shape}; "
+                f"{way_out}."
+            )
             raise ArgumentError(msg)
         return value, denominator
 
@@ -494,7 +497,7 @@ class Formula:
         return (_TRIED_GROUPS, 1) if self.kind == "numeric" else (_TRIED_GROUPS, 2)
 
     def _made_up(self, known: Mapping[str, float]) -> dict[str, Number]:
-        """Sums of a few groups that differ from each other, but for those that are known."""
+        """Made-up sums of a few groups, all different; known sums are kept."""
         import numpy as np
 
         shape = self._tried_shape
@@ -504,7 +507,7 @@ class Formula:
 
     @cached_property
     def all_sums(self) -> tuple[str, ...]:
-        """The names of all sums that it reads, those of its parts included."""
+        """The names of all sums that it reads, including those of its parts."""
         of_terms = {name: term.column for name, term in self.terms}
         parts = dict(self.parts)
         names: list[str] = []
@@ -570,7 +573,7 @@ class Formula:
                 raise ArgumentError(msg)
 
     def check(self) -> None:
-        """Refuse a function that is no formula, or options that it cannot use."""
+        """Refuse a function that is not a formula, or options that it cannot use."""
         if self.input == "sums":
             self.try_out()
         elif self.input == "rows":
@@ -578,23 +581,23 @@ class Formula:
 
     @cached_property
     def column(self) -> str:
-        """Column of its values beside the sums of a group, if it is computed from rows."""
+        """Column of its values next to the sums of a group, if it is computed from rows."""
         return f"{name_of(self.function)}({_text_of(self.options)}) {self.min_n} {self.min_share} {id(self.function)}"
 
     @cached_property
     def over_rows(self) -> Expr:
-        """The value over the rows of a group; NaN is undefined, and cheaper to turn into null later."""
+        """The value over the rows of a group; NaN means undefined, and is cheaper to turn into null later."""
         return self.express()[0].cast(pl.Float64)
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
-        """The value on plain numbers, named after statistics or parts; null where it is undefined."""
+        """The value on plain numbers, given by the names of statistics or parts; null where it is undefined."""
         given = {name: _as_floats(name, value) for name, value in numbers.items()}
         self._check_given(given)
         value = self._of_rows(given) if self.input == "rows" else self._of_numbers(given)
         return None if value is None or math.isnan(value) else value
 
     def _check_given(self, given: Mapping[str, object]) -> None:
-        """Refuse numbers that lack some statistic that the formula reads."""
+        """Refuse numbers without a statistic that the formula reads."""
         parts = dict(self.parts)
         missing = [name for name in self.needs if name not in given and name not in parts and name != "rank"]
         for name, part in parts.items():
@@ -617,7 +620,7 @@ class Formula:
             msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
             raise ArgumentError(msg)
         if lengths and not self.over_levels and lengths != {(1,)}:
-            msg = f"{name_of(self.function)} takes one number for each statistic: it is worked out label by label."
+            msg = f"{name_of(self.function)} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         (shape,) = lengths or {()}
         sums = {name: np.broadcast_to(value, shape) for name, value in sums.items()}
@@ -637,20 +640,20 @@ class Formula:
             raise ArgumentError(msg) from error
         values = frame.select(self.express(given=frame.columns)[0]).to_series()
         if len(values) != 1:
-            msg = f"{name_of(self.function)} takes one number for each statistic: it is worked out label by label."
+            msg = f"{name_of(self.function)} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         return values.item()
 
 
 def _read_only(values: Number) -> Number:
-    """The same numbers, which a formula cannot change for others by `tp += 1`."""
+    """A read-only view, so that a formula such as `tp += 1` cannot change the numbers of others."""
     view = values.view()
     view.flags.writeable = False
     return view
 
 
 def _as_floats(name: str, value: object) -> float | list[float]:
-    """A number, or several, of a statistic; nan where there is none."""
+    """One or several numbers of a statistic as floats; nan where missing."""
     several = is_list(value) and not isinstance(value, Mapping)
     numbers: list[Any] = list(cast("Iterable[Any]", value)) if several else [value]
     if not all(number is None or isinstance(number, Real | Decimal) for number in numbers):
@@ -684,9 +687,9 @@ def _parts_of(
         elif name not in rows:
             vocabulary = [word for word in (*SUMS[kind], *terms, *rows) if word not in _OF_ORDER]
             msg = (
-                f"{name_of(function)}(): the parameter {name!r} is no statistic, and its module knows no metric "
-                f"of that name; import it there.{nearest(name, [*vocabulary, *known])} "
-                f"Statistics: {listed(vocabulary, shown=30)}."
+                f"{name_of(function)}(): the parameter {name!r} is neither a statistic nor a metric in its module; "
+                f"import the metric there.{nearest(name, [*vocabulary, *known])} Statistics: "
+                f"{listed(vocabulary, shown=30)}."
             )
             raise ArgumentError(msg)
     return parts
@@ -701,33 +704,33 @@ def _input_of(function: object, kind: Kind, needs: Sequence[str], parts: Mapping
         else:
             inputs.append(parts[name].input if name in parts else "sums")
     if len(set(inputs)) > 1:
-        msg = f"{name_of(function)}(): a formula is over sums or over rows, not both: {listed(needs)}."
+        msg = f"{name_of(function)}(): a formula reads sums or rows, not both: {listed(needs)}."
         raise ArgumentError(msg)
     return inputs[0] if inputs else "sums"
 
 
 def _check_counts(function: object, needs: Sequence[str], parts: Mapping[str, Formula], *, given: object) -> None:
-    """Refuse the `count` of each label beside others, or in a formula without `given=`."""
+    """Refuse the `count` of each label together with other statistics, or in a formula without `given=`."""
     bases = set(map(unprefixed, needs))
     of_labels = any(part.given is not None for part in parts.values())
     misread = bases != {"count"} if given else "count" in bases
     if of_labels or misread:
         msg = (
-            f"{name_of(function)}(): the `count` of each label is read by formulas with `given=`, which read "
-            "nothing else, and are no part of others."
+            f"{name_of(function)}(): `count` can only be read by a formula with `given=`, which reads nothing else "
+            "and is not part of another formula."
         )
         raise ArgumentError(msg)
 
 
 def _check_prefixes(function: object, needs: Mapping[str, Formula | None]) -> None:
-    """Refuse prefixes of statistics that are no sums, which do not exist of other groups."""
+    """Refuse prefixes of statistics that are not sums, which other groups do not have."""
     for name, part in needs.items():
         if name == unprefixed(name):
             continue
         statistics = {unprefixed(name)} if part is None else part.statistics
         is_of_rows = part is not None and part.input != "sums"
         if is_of_rows or not _OF_ORDER.isdisjoint(statistics):
-            msg = f"{name_of(function)}(): {name!r} is no sum over rows, so there is none of other groups."
+            msg = f"{name_of(function)}(): {name!r} is not available: only sums over rows can be read for other groups."
             raise ArgumentError(msg)
 
 
@@ -737,7 +740,7 @@ def name_of(function: object) -> str:
 
 
 def _frozen(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
-    """Options that can be compared and hashed: lists and mappings as tuples."""
+    """Options in hashable form: lists and mappings as tuples."""
 
     def freeze(value: object) -> object:
         if isinstance(value, Mapping):
@@ -761,7 +764,7 @@ def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
 
 
 def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:
-    """Some sums of one label against the rest and, beside them on a last axis, the same seen from the rest."""
+    """Sums of one label against the rest and, on a new last axis, of the rest against the label."""
     import numpy as np
 
     both_sides: dict[str, Number] = {}

@@ -1,4 +1,4 @@
-"""Sensitive features: columns whose values are the groups, or conditions that pool rows into two sides."""
+"""Sensitive features: columns whose values define groups, or conditions that pool rows into two sides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS_FOR_UNKNOWN = (
     "not specified", "not stated", "null", "prefer not to answer", "prefer not to disclose", "prefer not to say",
     "refused", "unavailable", "undisclosed", "unknown", "unspecified",
 )  # fmt: skip
-"""Texts that mean that a group is unknown, in small letters, unless other values are named."""
+"""Default texts of unknown groups, in lower case."""
 Treatment: TypeAlias = Literal["group", "apart", "drop"]
 """Ways to treat rows whose group is unknown."""
 
@@ -39,14 +39,14 @@ _Condition = tuple[tuple[str, tuple[object, ...]], ...]
 
 @dataclass(frozen=True)
 class Privileged:
-    """A `by` of two sides: rows that meet one of the conditions, and the others; made by `privileged`."""
+    """A `by` with two sides, rows that meet one of the conditions and all others; made by `privileged`."""
 
     conditions: tuple[_Condition, ...]
     unprivileged: tuple[_Condition, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that the conditions read, each once."""
+        """The distinct columns that the conditions read."""
         names: dict[str, None] = {}
         for condition in (*self.conditions, *self.unprivileged):
             names |= dict.fromkeys(name for name, _ in condition)
@@ -67,16 +67,16 @@ class Privileged:
             if value not in present and _is_impossible(value, present, declared):
                 raise ArgumentError(self._never(name, value, declared or present))
         if (self._meets(self.conditions, keys) & self._meets(self.unprivileged, keys)).any():
-            msg = f"{self}: some rows are on both sides; make the conditions exclude each other."
+            msg = f"{self}: some rows are on both sides; make the conditions mutually exclusive."
             raise ArgumentError(msg)
 
     def unseen(self, keys: pl.DataFrame) -> list[str]:
-        """The values, over all keys of the data, that may be slips: they neither occur nor are declared by a dtype."""
+        """The values that may be misspelt: over all keys of the data they neither occur nor are declared by a dtype."""
         if keys.is_empty():
             return []
         keys = self._named(keys)
-        way_out = " If it is right, make the column an Enum of all its values"
-        way_out += "." if self.unprivileged else ", or name the others: `unprivileged=`."
+        way_out = " If the value is correct, make the column an Enum of all its values"
+        way_out += "." if self.unprivileged else ", or specify the other side with `unprivileged=`."
         messages: list[str] = []
         for name, value in self._unseen((*self.conditions, *self.unprivileged), keys):
             present = keys[name].unique().drop_nulls().to_list()
@@ -91,21 +91,21 @@ class Privileged:
             return unseen
         present = self.side(keys).unique().to_list()
         lacking = [side for side in ("privileged", "unprivileged") if side not in present]
-        return [f"{self}: nobody is {side}, because {self._reason(side)}." for side in lacking]
+        return [f"{self}: no rows are {side}, because {self._reason(side)}." for side in lacking]
 
     def _reason(self, side: str) -> str:
         """The reason why a side has no rows, although every value occurs or is declared."""
         conditions = self.conditions if side == "privileged" else self.unprivileged
         if not conditions:
-            return "there is nobody else"
+            return "all rows are on the other side"
         several = sum(map(len, conditions)) > 1
         return "its values never occur together" if several else "its values never occur"
 
     def side(self, keys: pl.DataFrame) -> pl.Series:
         """The side of each row of keys, which are those of `columns` in order, under any name.
 
-        Rows with a null in a condition column, or on neither side, are `neither`. Where a value of the privileged never
-        occurs, it may be a slip, and it is not known who everybody else is.
+        Rows with a null in a condition column, or on neither side, are `neither`. A privileged value that never occurs
+        may be misspelt, and the other side is then unknown.
         """
         keys = self._named(keys)
         privileged = self._meets(self.conditions, keys)
@@ -157,7 +157,7 @@ class Privileged:
 
 
 def _is_impossible(value: object, present: list[Any], declared: list[Any]) -> bool:
-    """Check whether a value that does not occur cannot be one of the column: by its levels, its kind or its letters."""
+    """Check whether a missing value cannot belong to the column, by its levels, its type or upper and lower case."""
     if declared:
         return value not in declared
     is_of_other_kind = bool(present) and kind_of(value) not in map(kind_of, present)
@@ -174,16 +174,16 @@ def privileged(
     Args:
         conditions: Mappings `{column: value}` (or a list of values), or lists of these; a row is privileged when all
             conditions of one of them hold.
-        unprivileged: The same for the other side; everybody else where it is left out.
+        unprivileged: The same for the other side; by default all other rows.
         values: One condition written as keywords.
 
     Rows with a null in a condition column, or on neither side, are left out and counted as the group `neither`.
-    A column that is not there is an error when the metric is called, as are a value that cannot occur (it is no level
-    of the column's dtype, of another kind than its values, or in other letters) and rows on both sides. A side without
-    rows makes the comparison null, with a warning. So does a value of the privileged that does not occur where the
-    dtype does not declare it, because it may be a slip, and everybody else is then nobody who is known: make the column
-    an Enum of all its values, or name the other side, `unprivileged=`. Gates, tests, searches and reports refuse both.
-    It may also be the outer grouping of a call, `group_by=privileged(…)`, whose column is `side`.
+    When the metric is called, a missing column is an error, as are a value that cannot occur (not a level of the
+    column's dtype, of another type than its values, or different from one only by upper and lower case) and rows on
+    both sides. A side without rows makes the comparison null, with a warning. So does a privileged value that does not
+    occur and that the dtype does not declare: it may be misspelt, and the other side is then unknown. Make the column
+    an Enum of all its values, or specify the other side with `unprivileged=`. Gates, tests, searches and reports refuse
+    both. It may also be the outer grouping of a call, `group_by=privileged(…)`, whose column is `side`.
 
     >>> privileged(sex="male", race=["white", "asian"])
     privileged(sex=male & race=asian|white)
@@ -198,7 +198,7 @@ def privileged(
         raise ArgumentError(msg)
     others = [] if unprivileged is None else _listed(unprivileged)
     if unprivileged is not None and not others:
-        msg = "privileged(): `unprivileged=` needs a condition; leave it out for everybody else."
+        msg = "privileged(): `unprivileged=` needs a condition; leave it out to compare with all other rows."
         raise ArgumentError(msg)
     return Privileged(tuple(map(_condition, chosen)), tuple(map(_condition, others)))
 
@@ -222,11 +222,11 @@ def _condition(mapping: Mapping[str, object]) -> _Condition:
     condition = tuple((name, admitted(value)) for name, value in mapping.items())
     for name, values in condition:
         if not isinstance(name, str) or not values or not all(map(is_value, values)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = f"A condition names a column and the values that it admits, not {in_short(name)}: {values!r}."
+            msg = f"A condition maps a column to its values, not {in_short(name)} to {values!r}."
             raise ArgumentError(msg)
         for part in (name, *values):
             if isinstance(part, str) and not is_unicode(part):
-                msg = f"A condition cannot hold {part!r}, in which there is half a character."
+                msg = f"A condition cannot contain {part!r}, which has a lone surrogate."
                 raise ArgumentError(msg)
     return condition
 
@@ -241,16 +241,16 @@ def _text_of(condition: _Condition) -> str:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The values that mean that a group is unknown, which is never compared; beside these, null always does."""
+    """The values of unknown groups, which are never compared; null is always one of them."""
 
     values: tuple[object, ...] | None = None
-    """None for the usual words, `WORDS_FOR_UNKNOWN`."""
+    """None for the default, `WORDS_FOR_UNKNOWN`."""
     is_listed: bool = True
     """Whether values of unknown groups are shown."""
 
     @classmethod
     def of(cls, treatment: object, values: object, name: str) -> Unknown | None:
-        """Read the options of a factory; None where unknown groups are groups like all others."""
+        """Read the options of a factory; None if unknown groups are treated like all others."""
         if treatment not in ("group", "apart", "drop"):
             raise ArgumentError.unknown("unknown", treatment, ["group", "apart", "drop"])
         if values is not None and not is_list(values):
@@ -262,13 +262,13 @@ class Unknown:
             raise ArgumentError(msg)
         if treatment == "group":
             if values is not None:
-                msg = f'{name}: `unknown_values` says which groups are unknown; say what they are, `unknown="apart"`.'
+                msg = f'{name}: `unknown_values` needs `unknown=`, such as `unknown="apart"`.'
                 raise ArgumentError(msg)
             return None
         return cls(listed_values, treatment == "apart")
 
     def mask(self, keys: pl.DataFrame) -> pl.Series:
-        """The rows of keys of which any is unknown."""
+        """The rows with any unknown key."""
         unknown = pl.Series([False]).new_from_index(0, len(keys))
         for key in keys:
             unknown |= key.is_null() | key.is_in(self._of(key))
@@ -294,7 +294,7 @@ class By:
     columns: tuple[Column, ...]
     sides: Privileged | None = None
     unknown: Unknown | None = None
-    """The groups that are unknown and not compared; None where all are groups like any other."""
+    """The unknown groups, which are not compared; None if all groups are compared."""
 
     @classmethod
     def of(cls, features: tuple[object, ...], name: str, unknown: Unknown | None = None) -> By:
@@ -305,18 +305,21 @@ class By:
         for feature in features:
             if isinstance(feature, Privileged):
                 if len(features) > 1:
-                    msg = f"{name}: privileged(…) stands alone; add the other columns as conditions of it."
+                    msg = (
+                        f"{name}: privileged(…) cannot be combined with columns; add them as conditions to "
+                        "privileged(…)."
+                    )
                     raise ArgumentError(msg)
                 if unknown is not None:
                     msg = (
-                        f"{name}: `unknown` goes with columns; privileged(…) leaves out rows that are null in a "
-                        "condition, and those on neither side."
+                        f"{name}: `unknown` cannot be combined with privileged(…), which already leaves out rows with "
+                        "a null in a condition or on neither side."
                     )
                     raise ArgumentError(msg)
                 return cls(feature.columns, feature)
         columns = tuple(Column.of(feature, "by") for feature in features)
         if len({column.name for column in columns}) < len(columns):
-            msg = f"{name}: two columns of the same name."
+            msg = f"{name}: two columns have the same name; remove or rename one."
             raise ArgumentError(msg)
         return cls(columns, unknown=unknown)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 ALL_LABELS = "multiclass"
-"""Estimator of metrics that have a form of their own for many labels."""
+"""Estimator of metrics with a genuine multi-class form."""
 
 
 class MetricSpec(Protocol):
@@ -35,7 +35,7 @@ class MetricSpec(Protocol):
 
     @property
     def formulas(self) -> tuple[tuple[str, Formula], ...]:
-        """Its formulas by the names of their metrics; those that are subtracted come last."""
+        """Its formulas, keyed by metric name; subtracted ones come last."""
         ...
 
     def range_of(self, name: str) -> tuple[float, float]:
@@ -54,12 +54,12 @@ class MetricSpec(Protocol):
 
     @property
     def by(self) -> By | None:
-        """The features whose groups are compared; None if none are."""
+        """The features whose groups are compared, or None."""
         ...
 
     @property
     def aggregate(self) -> Aggregate | None:
-        """The function of the values of groups; None if groups are not compared."""
+        """The reduction of the values of groups; None if groups are not compared."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class MetricSpec(Protocol):
 
     @property
     def label_by_label(self) -> bool:
-        """Whether more than two labels are compared one against the rest unless asked otherwise."""
+        """Whether more than two labels are by default compared one against the rest."""
         ...
 
     @property
@@ -84,7 +84,7 @@ class MetricSpec(Protocol):
 
     @property
     def constant_averages(self) -> tuple[str, ...]:
-        """The averages over labels that are the same whatever the data."""
+        """The averages over labels that do not depend on the data."""
         ...
 
 
@@ -117,7 +117,7 @@ def estimator_of(spec: MetricSpec, formula: Formula, requested: str | None, *, o
     if formula.average not in (None, HAND_TILL):
         return formula.average  # it is an average of its own
     if requested == "micro" and formula.input != "sums":
-        msg = f'{spec.name} is no sum over labels, so it has no micro average: take "macro".'
+        msg = f'{spec.name} is not a sum over labels, so it has no micro average; use estimator="macro".'
         raise ArgumentError(msg)
     if requested in AVERAGES:
         return requested

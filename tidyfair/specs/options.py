@@ -61,17 +61,17 @@ class CountOptions(TypedDict, total=False):
 
 
 class DesignOptions(TypedDict, total=False):
-    """The option of calls whose intervals know designs of surveys."""
+    """The option of calls whose intervals support survey designs."""
 
     design: Design | None
 
 
 class SurveyCountOptions(CountOptions, DesignOptions, total=False):
-    """The options of counting rows, of a survey too."""
+    """The options of counting rows, with survey designs."""
 
 
 class ReadOptions(TypedDict, total=False):
-    """The options of reading what was counted."""
+    """The options of computing from counts."""
 
     pos_label: object
     labels: Sequence[object] | None
@@ -85,7 +85,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 class ComputeOptions(ReadOptions, total=False):
-    """The options of reading what was counted, and of showing it."""
+    """The options of computing from counts, and of presentation."""
 
     explain: bool
 
@@ -95,7 +95,7 @@ class CallOptions(CountOptions, ComputeOptions, total=False):
 
 
 class SurveyCallOptions(CallOptions, DesignOptions, total=False):
-    """The options of a call, on a survey too."""
+    """The options of a call, with survey designs."""
 
 
 class GroupReadOptions(ReadOptions, total=False):
@@ -111,7 +111,7 @@ class GroupCallOptions(SurveyCallOptions, total=False):
 
 
 class GroupOptions(TypedDict, total=False):
-    """The options that say which groups are compared, which are given with the feature."""
+    """The options that select the groups to compare, given with the feature."""
 
     min_n: int
     min_share: float
@@ -127,7 +127,7 @@ OptionsOf: TypeAlias = (
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The arguments of a call but its data: checked once, then handed on from step to step."""
+    """The arguments of a call except its data: checked once, then passed from step to step."""
 
     truth: ColumnLike | None = None
     estimate: ColumnLike | None = None
@@ -163,13 +163,15 @@ class Options:
             flag(name, getattr(self, name))
         one_of("on_undefined", self.on_undefined, ON_UNDEFINED)
         if isinstance(self.interval, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = '`interval` names a method, and "auto" takes the best one: `interval="auto"`; leave it out for none.'
+            msg = (
+                '`interval` is the name of a method: write `interval="auto"` for the recommended one, or leave it out.'
+            )
             raise ArgumentError(msg)
         if self.interval is not None:
             one_of("interval", self.interval, INTERVALS)
         self._check_design()
         if self.simultaneous and self.interval is None:
-            msg = '`simultaneous` is about intervals: give `interval="auto"` beside it.'
+            msg = '`simultaneous` needs intervals: add `interval="auto"`.'
             raise ArgumentError(msg)
         proper_share("conf_level", self.conf_level)
         object.__setattr__(self, "times", how_often(self.times))
@@ -179,16 +181,16 @@ class Options:
             object.__setattr__(self, "group_by", tuple(self.group_by))
 
     def _check_design(self) -> None:
-        """Refuse what is no design, and options beside a design that say the same."""
+        """Refuse an invalid design, and options that conflict with a design."""
         if self.design is None:
             return
         if not isinstance(self.design, ReplicateWeights | SurveyDesign):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             way_out = '`survey_design(weights="w", strata="region", clusters="psu")` or `replicate_weights(…)`'
-            msg = f"`design` is made by {way_out}; it is no {in_short(self.design)}."
+            msg = f"`design` must be made by {way_out}, not {in_short(self.design)}."
             raise ArgumentError(msg)
         for name, same in _IN_DESIGN.items():
             if getattr(self, name) is not None:
-                msg = f"`design` and `{name}` are not given together: {same}."
+                msg = f"`design` and `{name}` cannot be combined: {same}."
                 raise ArgumentError(msg)
         if self.interval not in _OF_DESIGN:
             msg = f'`interval={self.interval!r}` knows no `design`: take `interval="auto"`.'
@@ -206,13 +208,13 @@ class Options:
 _OF_DESIGN = (None, "auto", "analytic")
 """The intervals that follow a design."""
 _IN_DESIGN = {
-    "case_weights": "the weights of a survey belong to its design, `weights=`",
+    "case_weights": "give the weights of a survey as `weights=` of its design",
     "frequency_weights": "a survey has a row for each person",
-    "cluster": "the clusters of a survey belong to its design, `clusters=`",
-    "parts": "the design says what varies",
+    "cluster": "give the clusters of a survey as `clusters=` of its design",
+    "parts": "the design determines the variance",
     "score_bins": "bins of scores keep no strata, clusters or replicates",
 }
-"""The options that are not given beside a design, and why."""
+"""The options that cannot be combined with a design, and the reasons."""
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
 _OF_GROUPS = {"min_n": 0, "min_share": 0.0, "unknown": "group", "unknown_values": None}
 
@@ -241,9 +243,9 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
 
 
 def refuse_unknown_keywords(function: Function) -> Function:
-    """Have a function refuse a keyword that it does not have by the one to write, in place of Python's `TypeError`.
+    """Make a function refuse an unknown keyword and name the right one, instead of Python's `TypeError`.
 
-    A function that hands keywords on to a call refuses those only that another library has for one of the call.
+    A function that passes keywords on to a call refuses only keywords of other libraries that the call has a name for.
     """
     parameters = inspect.signature(function).parameters.values()
     variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
@@ -270,12 +272,12 @@ def refuse_unknown_keywords(function: Function) -> Function:
 
 
 def _too_many(own: str, positional: Sequence[str], known: Sequence[str]) -> str:
-    """The message for more arguments without a keyword than a function has."""
+    """The message for too many positional arguments."""
     first = ", ".join(f"`{name}`" for name in positional if name != "self")
     others = [f"`{name}=`" for name in known if name not in positional]
     others[_SHOWN:] = ["…"] if len(others) > _SHOWN else []
-    msg = f"{own}() takes {first} without keywords, and by keyword {', '.join(others)}."
-    return msg if "data" in known else f"{msg} Data are given to what it returns: `{own}(…)(data, …)`."
+    msg = f"{own}() takes {first} by position, and by keyword {', '.join(others)}."
+    return msg if "data" in known else f"{msg} Pass the data to the object that it returns: `{own}(…)(data, …)`."
 
 
 def _annotations(options: type[Any]) -> dict[str, str]:
@@ -287,5 +289,5 @@ def refuse(who: str, options: Iterable[str], reasons: Mapping[str, str]) -> None
     """Refuse options that a call of the metrics takes, but not a test, a gate or a comparison of them."""
     for name in options:
         if name in reasons:
-            msg = f"{who} takes no `{name}`{reasons[name]}."
+            msg = f"{who} does not accept `{name}`{reasons[name]}."
             raise ArgumentError(msg)

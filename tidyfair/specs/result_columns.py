@@ -1,4 +1,4 @@
-"""The names of the columns of results, which keys of the data cannot have."""
+"""The column names of results, which are reserved."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ RESERVED = frozenset({
 
 
 def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
-    """Refuse keys that results would show under the name of a column of their own."""
+    """Refuse keys whose names are reserved for columns of results."""
     for column in columns:
         if column.name in RESERVED:
-            msg = f"`{role}`: results have a column {column.name!r} of their own; rename yours first."
+            msg = f"`{role}`: {column.name!r} is a reserved column of results; rename your column."
             raise ColumnError(msg)
 
 
 def key_columns(results: pl.DataFrame) -> list[str]:
-    """The columns of results that name outer groups, which come before all others."""
+    """The columns of outer groups in results, which come before all others."""
     return list(takewhile(lambda name: name not in RESERVED, results.columns))

@@ -19,14 +19,14 @@ Merge: TypeAlias = "np.ufunc"
 Booleans: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 NO_ROW = -1
-"""In place of the index of a row, where there is none."""
+"""Stands for a missing row index."""
 TIE = 1e-12
-"""Values closer than this, relative to their size, are equal: float sums do not agree to the last bit."""
+"""Relative tolerance for equality: float sums do not agree to the last bit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Runs of consecutive rows, by the row at which each begins and the number of all rows."""
+    """Runs of consecutive rows, stored as the first row of each run and the total number of rows."""
 
     starts: Integers
     length: int
@@ -141,7 +141,7 @@ class Segments:
 
 
 def taken(values: Array, rows: Integers, missing: object) -> Array:
-    """The values of rows, and another one where there is `NO_ROW`."""
+    """The values of rows, with another value for `NO_ROW`."""
     import numpy as np
 
     if not len(values):

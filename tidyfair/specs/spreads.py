@@ -88,7 +88,7 @@ class GroupMaximum(Extreme):
 
 
 class FarthestPair(GroupMaximum):
-    """The largest of values that pairs of groups share: it is carried by both groups of the pair."""
+    """The largest of values defined on pairs of groups, carried by both groups of the pair."""
 
     def reduce(self, groups: GroupValues) -> Reduced:
         segments, estimate = groups.segments, groups.estimate
@@ -99,7 +99,7 @@ class FarthestPair(GroupMaximum):
 
 @dataclass(frozen=True, repr=False)
 class Spread(Aggregate):
-    """One number of all groups, which count the same or as much as their rows weigh: their mean or their spread."""
+    """The mean or the spread of all groups, weighted equally or by their rows."""
 
     weighted: bool = False
     words: ClassVar[str]
@@ -123,7 +123,7 @@ class Spread(Aggregate):
         return 1.0
 
     def in_words(self, of: str) -> str:
-        weighting = ", groups counting as much as their rows weigh" if self.weighted else ""
+        weighting = ", groups weighted by rows" if self.weighted else ""
         return f"{self.words} {of}{weighting}"
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
@@ -237,12 +237,12 @@ class MeanAbsoluteDeviation(Spread):
 
 @dataclass(frozen=True, repr=False)
 class GeneralizedEntropy(Aggregate):
-    """Inequality between the values of groups, each as often as its rows weigh."""
+    """Inequality between the values of groups, weighted by their rows."""
 
     kind = "generalized_entropy"
     alpha: float = 2
     fixed: bool = False
-    """Whether the user chose this `alpha`, so that a factory may not set another one."""
+    """Whether the user chose this `alpha`, so that a factory must not replace it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -314,7 +314,7 @@ def group_maximum(*, across: Across = "worst") -> Aggregate:
 
 
 def group_mean(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
-    """The mean of the groups' values, each group counting the same or, `weighted`, as much as its rows weigh.
+    """The mean of the groups' values; groups count equally or, if `weighted`, by the weight of their rows.
 
     It keeps the direction of the metric.
 
@@ -325,7 +325,7 @@ def group_mean(*, across: Across = "worst", weighted: bool = False) -> Aggregate
 
 
 def standard_deviation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
-    """Standard deviation of the groups' values, each counting the same (divided by their number) or `weighted`.
+    """Standard deviation of the groups' values (divided by their number), equal weights or `weighted` by rows.
 
     >>> standard_deviation()
     standard_deviation()
@@ -352,12 +352,12 @@ def mean_absolute_deviation(*, across: Across = "worst", weighted: bool = False)
 
 
 def generalized_entropy(alpha: float | None = None, *, across: Across = "worst") -> Aggregate:
-    """Inequality between the groups' values, each as often as its rows weigh: 0 when all are equal, unbounded.
+    """Inequality between the groups' values, weighted by rows: 0 when all are equal, no upper bound.
 
     Args:
         alpha: 1 is Theil's index, 0 the mean logarithmic deviation, 2 half the squared coefficient of variation; the
-            larger it is, the more the largest values count. 2, unless the factory is called with another one.
-        across: Several metrics, or labels, give the `"worst"` or the `"mean"` of theirs.
+            larger it is, the more the largest values count. The default is 2, unless the factory sets another.
+        across: `"worst"` or `"mean"` index of several metrics or labels.
 
     Null where the mean is 0; infinite where a group has 0 and `alpha` is 0 or less. Refused for metrics that can be
     negative. Shorrocks (1980), The class of additively decomposable inequality measures.

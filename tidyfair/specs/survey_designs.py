@@ -58,7 +58,7 @@ class SurveyDesign:
 
 @dataclass(frozen=True)
 class ReplicateWeights:
-    """Weights with replicates of them, whose values show how far a value varies; made by `replicate_weights`."""
+    """Weights with replicates, from which variances are estimated; made by `replicate_weights`."""
 
     interval_method: ClassVar[str] = "survey_replicates"
     keys: ClassVar[tuple[Column, ...]] = ()
@@ -90,19 +90,19 @@ def survey_design(
     as if PSUs had been drawn with replacement. Groups are domains: PSUs without a row of a group count too.
 
     Args:
-        weights: Column of the sampling weights; left out, all rows weigh the same.
+        weights: Column of the sampling weights; by default all rows have equal weight.
         strata: Column of the strata, or a list of columns whose combinations are the strata.
-        clusters: Column of the PSUs, the units that were drawn first; left out, rows were drawn one by one.
-        fpc: Column of the finite population, the same in all rows of a stratum: how many PSUs the stratum has in the
-            population, or, where no number is above 1, the share of them that is in the sample.
-        nested: True where clusters are numbered anew in each stratum, so that equal numbers in two strata are two
-            clusters; else such clusters are an error.
-        lonely: Strata with a single PSU, which does not show how far PSUs vary: `"error"`; `"adjust"`, to take its
-            distance from the mean of all PSUs; or `"certainty"`, to add no variance, for PSUs that were sure to be in
-            the sample.
+        clusters: Column of the PSUs, the units sampled at the first stage; by default single rows.
+        fpc: Column of the finite population correction, the same in all rows of a stratum: the number of PSUs of the
+            stratum in the population or, if no value is above 1, the sampled share of them.
+        nested: True if clusters are numbered anew in each stratum, so equal numbers in two strata are different
+            clusters; otherwise such clusters are an error.
+        lonely: Treatment of strata with a single PSU, whose variance cannot be estimated: `"error"`; `"adjust"`, to use
+            its distance from the mean of all PSUs; or `"certainty"`, to add no variance, for PSUs that were included
+            with certainty.
 
     Raises:
-        ArgumentError: For a design without any column, or columns that have two roles.
+        ArgumentError: If no column is given, or a column has two roles.
 
     >>> import polars as pl
     >>> from tidyfair import selection_rate
@@ -130,7 +130,7 @@ def survey_design(
         raise ArgumentError(msg)
     _refuse_repeated("survey_design()", given)
     if design.nested and not (design.strata and design.clusters):
-        msg = "survey_design(): `nested` is about clusters within strata; give `strata=` and `clusters=`."
+        msg = "survey_design(): `nested` needs clusters within strata; give `strata=` and `clusters=`."
         raise ArgumentError(msg)
     return design
 
@@ -146,11 +146,11 @@ def replicate_weights(
     centre: Centre = "estimate",
     degrees_of_freedom: float | None = None,
 ) -> ReplicateWeights:
-    """Describe weights that come with replicates, as `design=` of a call with `interval="auto"`.
+    """Describe replicate weights, as `design=` of a call with `interval="auto"`.
 
     A value is computed with each of the replicate weights, in the same pass over the rows. Its variance is the sum of
-    the squared distances of these from the value itself, times `scale` and `rscales`. So many are the defaults, of R
-    replicates:
+    the squared distances of these from the value itself, times `scale` and `rscales`. The defaults for R
+    replicates are:
 
     | `method` | `scale` |
     |---|---|
@@ -164,20 +164,23 @@ def replicate_weights(
         weights: Column of the full-sample weights.
         replicates: Columns of the replicate weights, such as `[f"PWGTP{i}" for i in range(1, 81)]`. They may be
             negative, as some of the American Community Survey are.
-        method: How the replicates were made, which says what `scale` is.
+        method: The method by which replicates were made, which determines `scale`.
         fay: Fay's coefficient, from 0 to less than 1, for `method="fay"`.
-        scale: The factor of all squares, where it is another than the default.
+        scale: The factor of all squares, if it differs from the default.
         rscales: A factor for each replicate, such as (n - 1) / n of its stratum for a stratified jackknife (JKn).
-        centre: `"estimate"`, distances are from the value itself, or `"mean"`, from the mean of the replicates, as R's
-            `survey` takes them by default, which is smaller.
-        degrees_of_freedom: Of Student's t; left out, one less than there are replicates. Of a stratified jackknife and
-            of half-samples it is PSUs less strata.
+        centre: `"estimate"` for distances from the value itself, or `"mean"` from the mean of the replicates, the
+            default of R's `survey`, which gives smaller variances.
+        degrees_of_freedom: Degrees of freedom of Student's t, by default the number of replicates minus 1. For a
+            stratified jackknife and half-samples, use the number of PSUs minus the number of strata.
 
     Raises:
-        ArgumentError: For fewer than two replicates, and scales that are none.
+        ArgumentError: If there are fewer than two replicates, or a scale is invalid.
     """
     if not are_columns(replicates):
-        msg = f'replicate_weights(): `replicates` is a list of columns, `["r1", "r2"]`, not {in_short(replicates)}.'
+        msg = (
+            'replicate_weights(): `replicates` must be a list of columns, such as `["r1", "r2"]`, not '
+            f"{in_short(replicates)}."
+        )
         raise ArgumentError(msg)
     columns = tuple(Column.of(column, "replicates") for column in replicates)
     count = len(columns)
@@ -212,7 +215,7 @@ def _refuse_repeated(function: str, columns: Sequence[Column]) -> None:
     """Refuse columns that are named twice."""
     repeated = [column.name for column in dict.fromkeys(columns) if columns.count(column) > 1]
     if repeated:
-        msg = f"{function} names {listed(repeated)} twice; each column of a design has one role."
+        msg = f"{function} has {listed(repeated)} twice; each column of a design can have only one role."
         raise ColumnError(msg)
 
 
@@ -220,7 +223,7 @@ def _fay(method: Method, fay: object) -> float:
     """Fay's coefficient, 0 for other methods."""
     if method == "fay":
         if fay is None:
-            msg = 'replicate_weights(): `method="fay"` needs Fay\'s coefficient, as `fay=0.5`.'
+            msg = 'replicate_weights(): `method="fay"` needs Fay\'s coefficient, such as `fay=0.5`.'
             raise ArgumentError(msg)
         coefficient = number("fay", fay, 0, 1)
         if coefficient == 1:
@@ -238,14 +241,17 @@ def _rscales(rscales: object, count: int) -> tuple[float, ...]:
     if rscales is None:
         return (1.0,) * count
     if not is_list(rscales):
-        msg = f"replicate_weights(): `rscales` is a list of numbers, one for each replicate, not {in_short(rscales)}."
+        msg = (
+            "replicate_weights(): `rscales` must be a list of numbers, one for each replicate, not "
+            f"{in_short(rscales)}."
+        )
         raise ArgumentError(msg)
     factors = tuple(number("rscales", factor, 0) for factor in cast("Sequence[object]", rscales))
     if len(factors) != count:
         msg = f"replicate_weights(): `rscales` has {len(factors)} factors for {count} replicates; give one for each."
         raise ArgumentError(msg)
     if not math.fsum(factors):
-        msg = "replicate_weights(): all `rscales` are 0, so that there is no variance."
+        msg = "replicate_weights(): all `rscales` are 0, so the variance would be 0."
         raise ArgumentError(msg)
     return factors
 

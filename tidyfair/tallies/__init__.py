@@ -1,1 +1,1 @@
-"""From rows to cells: a user's frame comes in at `source`, and a tally of counts and sums goes out."""
+"""Counting of rows: `source` opens a user's frame, and a tally holds its counts and sums."""

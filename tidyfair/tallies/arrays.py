@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 ARRAY = "array of "
-"""Prefix of the columns of arrays, which no name of a feature has."""
+"""Prefix of the columns of arrays, which no feature name has."""
 
 
 def frame_of_arrays(
     roles: Mapping[str, object], by: object, group_by: object, ignore_index: object, compared: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Arrays, by what they are to a call, as a frame, and the arguments that name its columns.
+    """Convert the arrays of a call to a frame, and return the arguments that name its columns.
 
-    Rows whose truth is `ignore_index` are left out. Features that are `compared` need an array each.
+    Rows whose truth is `ignore_index` are left out. Each of the `compared` features needs an array.
     """
     names, arrays = _named(roles)
     features, outer = _by_name("by", by), _by_name("group_by", group_by)
@@ -63,27 +63,24 @@ def _by_name(role: str, features: object) -> dict[str, object]:
     if features is None:
         return {}
     if not isinstance(features, Mapping):
-        msg = f'`{role}` gives arrays their names, as `{role}={{"sex": …}}`.'
+        msg = f'`{role}` maps names to arrays, such as `{role}={{"sex": …}}`.'
         raise ArgumentError(msg)
     return dict(cast("Mapping[str, object]", features))
 
 
 def _check_features(compared: Sequence[str], given: Sequence[str]) -> None:
-    """Refuse a comparison of groups without the arrays that have them."""
+    """Refuse a comparison of groups whose arrays are missing."""
     missing = [name for name in compared if name not in given]
     if missing:
         way_out = ", ".join(f"{json.dumps(name, ensure_ascii=False)}: …" for name in compared)
-        msg = (
-            f"`by`: groups of {listed(missing)} are compared, but there is no such array: give `by={{{way_out}}}`."
-            f"{nearest(missing[0], given)}"
-        )
+        msg = f"`by`: the array of {listed(missing)} is missing; add `by={{{way_out}}}`.{nearest(missing[0], given)}"
         raise ColumnError(msg)
 
 
 def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame:
-    """The rows whose truth is another value."""
+    """The rows whose truth is not `ignore_index`."""
     if truth is None:
-        msg = "`ignore_index` is a value of the truth, and there is no truth."
+        msg = "`ignore_index` is a value of the truth, but no truth was given."
         raise ArgumentError(msg)
     value = plain(value)
     kind = frame.schema[truth]

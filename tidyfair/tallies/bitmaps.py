@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _MOST_COMBINATIONS = 32
-"""Beyond so many a table is faster."""
+"""With more combinations a table is faster."""
 _SLICE = 2**21
 """Rows that are crossed at once, whose bitmaps fit the cache of a processor."""
 _FEW_COMPARISONS = 4
-"""More of them repay making a wide column narrow first."""
+"""With more combinations it pays to narrow wide columns first."""
 
 
 def can_cross(packing: Packing) -> bool:
-    """Check whether bitmaps are the fastest way to count: combinations are few, and no value is missing."""
+    """Check whether bitmaps count fastest: few combinations and no missing values."""
     return packing.size <= _MOST_COMBINATIONS and not any(levels.nulls for _, levels in packing.by)
 
 

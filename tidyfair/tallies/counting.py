@@ -59,12 +59,12 @@ _Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
 _SAMPLE = 1_000
 _MOST_REPEATED, _MOST_COUNTED = 5 * 10**7, 2**62
 _EXACT = 2.0**53
-"""Below this each whole number has a float of its own."""
+"""Floats represent all whole numbers below this exactly."""
 _SMALLEST, _LARGEST = 1e-100, 1e100
-"""Squares of what lies between can be weighed and summed."""
-_NO_ORDER = "Some metric, such as mase, reads rows in their order, which rows of another engine do not have."
+"""Squares of numbers between these limits can be weighted and summed."""
+_NO_ORDER = "Some metrics, such as mase, depend on the order of rows, which another engine does not keep."
 _BLOCKS = 400
-"""Parts of the rows; a standard error from so many is known to 4 %."""
+"""Number of random parts of the rows, enough to estimate a standard error to 4 %."""
 
 
 def count(
@@ -83,9 +83,9 @@ def count(
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score.
 
-    With `blocks`, a seed, rows are put into random parts that are one more key. With `frequencies` each row stands
-    for so many equal rows. With a `design` in which rows are drawn one by one their number is one more key, where
-    counts do not show how much sums vary.
+    With `blocks`, a seed, rows are assigned to random parts, which are an additional key. With `frequencies` each row
+    stands for that many equal rows. With a `design` in which rows are drawn one by one their number is one more key,
+    where counts do not show how much sums vary.
     """
     declared = source.levels_of_numbers({TRUTH: truth, ESTIMATE: estimate})
     empty = Tally(
@@ -112,7 +112,7 @@ class _Order:
 
     @cached_property
     def wanted(self) -> _Wanted:
-        """The columns that are counted or summed."""
+        """The columns to count or sum."""
         tally, needs = self.tally, self.tally.needs
         wanted: _Wanted = {}
         for index, key in enumerate(tally.keys):
@@ -162,19 +162,19 @@ class _Order:
 
     @property
     def numbers_rows(self) -> bool:
-        """True where the number of a row is one more key, because rows were drawn one by one and are summed."""
+        """True if the row number is an additional key, because single rows were sampled and are summed."""
         tally = self.tally
         has_sums = tally.needs.numbers or tally.needs.scores
         return tally.design is not None and tally.design.samples_rows and has_sums
 
     @property
     def read_scores(self) -> Scores | None:
-        """The scores that are read other than by a cut."""
+        """The scores that are read other than by a threshold."""
         return self.tally.scores if self.tally.needs.scores else None
 
     @property
     def bins(self) -> int | None:
-        """Number of bins that scores are counted in, or None."""
+        """Number of bins of the scores, or None."""
         return self.tally.scores.bins if self.tally.scores else None
 
     @property
@@ -248,7 +248,7 @@ def _here(source: Source, order: _Order) -> Tally:
 
 
 def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyFrame:
-    """Add the labels that a cut makes of scores."""
+    """Add the labels that a threshold derives from scores."""
     tally, cut = order.tally, order.tally.cut
     if cut is None:
         return frame
@@ -289,7 +289,7 @@ def _bins(
 
 
 def _elsewhere(source: Source, order: _Order) -> Tally:
-    """Count by another engine or, if sums are not enough, count its distinct rows.
+    """Count with another engine or, if sums are not enough, count its distinct rows.
 
     Columns are checked as those of any frame are, on a polars frame without rows.
     """
@@ -329,7 +329,7 @@ def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozens
 
 
 def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
-    """A tally of other rows than those that it has kept, with the same columns but for their keys."""
+    """A tally of other rows than the kept ones, with the same columns except the keys."""
     scores = tally.scores if tally.needs.scores else None
     cells = _cells(rows.lazy(), {}, tally.needs, scores, _made_by(tally.cut), len(rows))
     cells = _arranged(cells.drop("least", "known", strict=False), keys)
@@ -337,7 +337,7 @@ def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
 
 
 def _made_by(cut: Cut | None) -> dict[str, Levels]:
-    """The levels of the estimates that a list of thresholds makes."""
+    """The levels of the estimates at a list of thresholds."""
     return {ESTIMATE: cut.codes} if cut is not None and cut.codes is not None else {}
 
 
@@ -496,7 +496,7 @@ def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.La
 
 
 def _exact(frame: pl.LazyFrame, wanted: _Wanted) -> frozenset[str]:
-    """The columns of scores and numbers that are integers or decimals, which floats may not hold exactly."""
+    """The integer or decimal columns of scores and numbers, which floats may not represent exactly."""
     schema = frame.collect_schema()
     exact: set[str] = set()
     for name in _names_of_numbers(wanted):
@@ -511,7 +511,7 @@ def _names_of_numbers(wanted: _Wanted) -> list[str]:
 
 
 def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> None:
-    """Refuse numbers that floats cannot hold, tell from others, or square."""
+    """Refuse numbers that floats cannot represent exactly or square."""
     sizes: dict[str, float] = {}
     for name, (role, column) in wanted.items():
         ends = list(ends_of(name))
@@ -527,8 +527,8 @@ def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) 
     if 0 < largest < _SMALLEST:
         role, column = wanted[max(sizes, key=sizes.__getitem__)]
         msg = (
-            f"`{role}`: no number of the column {column.name!r} is larger than {largest:.2g}, and squares of such "
-            "numbers are zero; multiply truth and estimate by one number."
+            f"`{role}`: all numbers in the column {column.name!r} are {largest:.2g} or smaller, so their squares are "
+            "rounded to zero; multiply truth and estimate by the same factor."
         )
         raise ColumnError(msg)
 
@@ -540,20 +540,23 @@ def _check_size(size: float, role: str, column: Column, *, is_exact: bool) -> No
         msg = f"{subject} infinite values; metrics need finite numbers."
         raise ColumnError(msg)
     if size > _LARGEST:
-        msg = f"{subject} numbers as large as {size:.2g}, whose squares cannot be summed; divide all by one number."
+        msg = (
+            f"{subject} numbers as large as {size:.2g}, whose squares cannot be summed; divide all numbers by the "
+            "same factor."
+        )
         raise ColumnError(msg)
     if is_exact and size >= _EXACT:
         changed = "it" if role == "probs" else "truth and estimate"
         msg = (
-            f"{subject} numbers as large as {size:.2g}, and floats do not tell whole numbers of 2**53 or more from "
-            f"each other; subtract one number from all of {changed}, or cast the column to Float64 if its last digits "
-            "do not matter."
+            f"{subject} numbers as large as {size:.2g}, but floats are not exact for whole numbers from 2**53 on; "
+            f"subtract the same number from all of {changed}, or cast the column to Float64 if its last digits do not "
+            "matter."
         )
         raise ColumnError(msg)
 
 
 def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
-    """Refuse scores beyond the ends of bins, and drop the extremes of scores in bins."""
+    """Refuse scores outside the bins, and drop the extremes of binned scores."""
     if scores is None or scores.bins is None:
         return cells
     extremes: list[str] = []
@@ -563,8 +566,8 @@ def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
         low, high = cells.select(pl.col(least).min(), pl.col(most).max()).row(0)
         if low is not None and (low < 0 or high > 1):
             msg = (
-                f"`score_bins` are bins between 0 and 1, but {column.name!r} holds values from {low:g} to {high:g}; "
-                "bring them there in the same order, as `sigmoid(…)` does."
+                f"`score_bins` needs scores between 0 and 1, but {column.name!r} holds values from {low:g} to "
+                f"{high:g}; rescale them, for example with `sigmoid(…)`."
             )
             raise ColumnError(msg)
     # the extremes of a cell of one row are its score
@@ -591,7 +594,7 @@ def _known_labels(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> dic
 
 
 def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: EngineType) -> None:
-    """Refuse scores that are on another scale than the thresholds, before they are cut."""
+    """Refuse scores on another scale than the thresholds, before the thresholds are applied."""
     if cut.is_of_probabilities and scores is not None:
         score = pl.col("s0")
         low, high = frame.select(score.min().alias("low"), score.max().alias("high")).collect(engine=engine).row(0)
@@ -606,7 +609,7 @@ def _weighable(
     if weights is not None:
         dtype = frame.collect_schema()[WEIGHT]
         if not (dtype.is_numeric() or dtype == pl.Boolean):
-            msg = f"`{tally.role_of_weights}`: the column {weights.name!r} is {dtype}; weights are numbers."
+            msg = f"`{tally.role_of_weights}`: the column {weights.name!r} is {dtype}; weights must be numbers."
             raise WeightError(msg)
         is_whole = dtype.is_integer() or dtype == pl.Boolean
         number = pl.Int64 if is_whole else pl.Float64
@@ -630,7 +633,7 @@ def _with_replicates(frame: pl.LazyFrame, order: _Order) -> pl.LazyFrame:
     names = weight_columns(len(order.replicates))
     for name, column in zip(names, order.replicates, strict=True):
         if not schema[name].is_numeric():
-            msg = f"`{ROLE}`: the replicate {column.name!r} is {schema[name]}; weights are numbers."
+            msg = f"`{ROLE}`: the replicate {column.name!r} is {schema[name]}; weights must be numbers."
             raise WeightError(msg)
     return frame.with_columns(pl.col(names).cast(pl.Float64)) if names else frame
 
@@ -660,8 +663,8 @@ def _check_weights(cells: pl.DataFrame, weights: Column, role: str) -> None:
     for fault, is_present in faults.items():
         if is_present:
             msg = (
-                f"`{role}`: some values of {weights.name!r} are {fault}; "
-                "weights are finite numbers of zero or more: fill or filter these rows first."
+                f"`{role}`: some values of {weights.name!r} are {fault}; weights must be finite and not negative. "
+                "Fill or filter these rows first."
             )
             raise WeightError(msg)
     check_total(cells, weights)

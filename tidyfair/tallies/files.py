@@ -1,7 +1,7 @@
 """Files: rows that are read, and results that are written whole or not at all.
 
-In csv files an apostrophe is put before texts, and names of columns, that a spreadsheet would take for a formula. Other
-files keep them as they are, and no file changes numbers.
+In csv files an apostrophe precedes texts and column names that a spreadsheet would read as a formula. Other file
+formats keep them unchanged, and numbers are never changed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _READERS = {
     ".jsonl": _scan_ndjson,
 }
 _FILE = "\0file"
-"""The internal column of the file that a row is from."""
+"""The internal column of the file of a row."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows whose partition column is null."""
 PAGES = {"html": ".html", "markdown": ".md", "json": ".json"}
@@ -62,14 +62,14 @@ _NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
 
 
 def scan(path: Path) -> pl.LazyFrame:
-    """The rows of a file, of a folder, or of all files that a pattern with `*`, `?` or `[…]` names.
+    """The rows of a file, of a folder, or of all files that match a pattern with `*`, `?` or `[…]`.
 
     Folders named `column=value` add that column, as Hive, Spark and polars write them.
     """
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
-        msg = f"The name {str(path)!r} is not UTF-8, and cannot be read; rename the file."
+        msg = f"The file name {str(path)!r} is not valid UTF-8; rename the file."
         raise ArgumentError(msg) from error
     # a pattern such as `data/**` names folders and the files in them
     unique: dict[Path, None] = {}
@@ -92,7 +92,7 @@ def _files_in(folder: Path) -> list[Path]:
         if not is_mark and file.is_file() and _extension(file) in _READERS:
             files.append(file)
     if not files:
-        msg = f"The folder {str(folder)!r} holds no file that can be read: {listed(_READERS)}."
+        msg = f"The folder {str(folder)!r} has no readable files; supported extensions: {listed(_READERS)}."
         raise ArgumentError(msg)
     return files
 
@@ -111,13 +111,16 @@ def _kind_of(files: Sequence[Path]) -> str:
             setting = "kind of file"
             raise ArgumentError.unknown(setting, kind, _READERS)
     if len(kinds) > 1:
-        msg = f"Files of several kinds cannot be read as one: {listed(kinds)}. Name those of one kind by a pattern."
+        msg = (
+            f"Files of different types cannot be read together: {listed(kinds)}. Select files of one type with a "
+            "pattern."
+        )
         raise ArgumentError(msg)
     return kinds[0]
 
 
 def _partitions(files: Sequence[Path]) -> pl.DataFrame:
-    """The values of partition columns, as the folders of files name them: a row for each file; empty without any."""
+    """The values of partition columns from the names of folders, a row for each file; empty without any."""
     rows: list[dict[str, str | None]] = []
     for file in files:
         values: dict[str, str | None] = {}
@@ -139,7 +142,7 @@ def _partitions(files: Sequence[Path]) -> pl.DataFrame:
 
 
 def _as_read(texts: pl.Series) -> pl.Series:
-    """The values of a partition column as whole numbers, numbers or dates, where all of them are."""
+    """The values of a partition column as whole numbers, numbers or dates, if all of them are."""
     if texts.str.contains("^-?0[0-9]").any():
         return texts  # codes such as 007
     for values in (
@@ -154,7 +157,7 @@ def _as_read(texts: pl.Series) -> pl.Series:
 
 @telling("opened the file")
 def _with_partitions(rows: pl.LazyFrame, partitions: pl.DataFrame) -> pl.LazyFrame:
-    """The rows with their partition columns; a column that files hold themselves is theirs."""
+    """The rows with their partition columns; columns stored in the files take precedence."""
     present = rows.collect_schema()
     files = partitions[_FILE]
     added: list[pl.Expr] = []
@@ -179,7 +182,7 @@ def _matching(file: Path) -> list[Path]:
 
 
 def check_outputs(outputs: Mapping[str, Path], data: Path | None, *, summary: Path | None = None) -> None:
-    """Refuse files whose folder is missing, which hold the data, come twice, or have the wrong extension.
+    """Refuse output files that are in a missing folder, hold the data, occur twice, or have the wrong extension.
 
     A `summary` that others add to may have any extension.
     """
@@ -189,21 +192,21 @@ def check_outputs(outputs: Mapping[str, Path], data: Path | None, *, summary: Pa
         if extension is None:
             _writer(file)
         elif file.suffix != extension and not (flag == "markdown" and summary is not None and _is_same(file, summary)):
-            msg = f"`{flag}` is written to a file whose name ends in {extension}, and {str(file)!r} does not."
+            msg = f"`{flag}` needs a file name that ends in {extension}, not {str(file)!r}."
             raise ArgumentError(msg)
         if not file.parent.is_dir():
-            msg = f"{file} cannot be written: there is no folder {str(file.parent)!r}."
+            msg = f"{file} cannot be written: the folder {str(file.parent)!r} does not exist."
             raise ArgumentError(msg)
         for source in sources:
             _check_source(file, source)
     for one, other in itertools.combinations(outputs.items(), 2):
         if _is_same(one[1], other[1]):
-            msg = f"`{one[0]}` and `{other[0]}` both name {str(one[1])!r}: write them to files of their own."
+            msg = f"`{one[0]}` and `{other[0]}` are both {str(one[1])!r}; give different files."
             raise ArgumentError(msg)
 
 
 def _check_source(output: Path, source: Path) -> None:
-    """Refuse to write over a file of the data, by whatever name, or into a folder of them."""
+    """Refuse to overwrite a file of the data, under any name, or to write into its folder."""
     if source.is_dir() and output.resolve().is_relative_to(source.resolve()):
         msg = f"{output} is in the folder of the data, {str(source)!r}; write it to another folder."
         raise ArgumentError(msg)
@@ -214,7 +217,7 @@ def _check_source(output: Path, source: Path) -> None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Check whether two names are of one file, which may have several: links are names too."""
+    """Check whether two names, links included, refer to the same file."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return one.resolve() == other.resolve()
@@ -226,7 +229,7 @@ def write(table: pl.DataFrame, file: Path) -> None:
 
 
 def save(write_to: Callable[[Path], object], file: Path) -> None:
-    """Write another file beside it first, so that there is never half a file."""
+    """Write a temporary file next to it first, so that the file is never incomplete."""
     if file.exists() and not file.is_file():
         # a device or a pipe, which a file must not replace
         write_to(file)
@@ -254,7 +257,7 @@ def _writer(file: Path) -> Callable[[pl.DataFrame, Path], object]:
 
 
 def _without_formulas(table: pl.DataFrame) -> pl.DataFrame:
-    """A table for a csv file, where no text is a formula; numbers are as they are."""
+    """A table for a csv file, in which texts cannot be read as formulas; numbers are unchanged."""
     lists = pl.col(pl.List(pl.String))
     texts = (selectors.string(include_categorical=True) | selectors.enum()).cast(pl.String)
     plain = table.with_columns(lists.list.eval(_as_text(pl.element())).list.join(";"), _as_text(texts))

@@ -1,4 +1,4 @@
-"""Processes that are forks: in one of a process that polars has run in, polars waits for ever for threads it lacks."""
+"""Forked processes: a fork of a process that has run polars lacks the threads of polars, which then waits forever."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ _TASKS = Path("/proc/self/task")
 _NAMED = "polars"
 _A_MOMENT = 0.01
 _CHECKED: set[int] = set()
-"""The processes that were seen to have the threads: even the first one may be a fork of one that used polars alone."""
+"""Processes known to have the threads; even the first may be a fork of a process that used polars alone."""
 
 
 def check_threads() -> None:
     """Refuse to work in a fork that lacks the threads of polars, which would hang.
 
-    Only Linux shows threads; elsewhere processes are not forked unless one asks for it, and nothing is checked.
+    Only Linux lists threads; other systems do not fork by default, so nothing is checked there.
     """
     process = os.getpid()
     if process in _CHECKED:
         return
     if _TASKS.exists() and not _polars_has_threads():
         msg = (
-            "This process is a fork of one in which polars had run, so that it lacks the threads of polars, and would "
-            'wait for them for ever. Start processes by `multiprocessing.get_context("spawn")` (or "forkserver"), or '
-            "fork before polars has run."
+            "This process was forked after polars had run, so it lacks the threads of polars and would hang. Start "
+            'processes with `multiprocessing.get_context("spawn")` (or "forkserver"), or fork before polars has run.'
         )
         raise ForkError(msg)
     _CHECKED.add(process)

@@ -1,4 +1,4 @@
-"""Keys as one small integer, which makes a pass over the data fast."""
+"""Encoding of keys as one small integer, which makes a pass over the data fast."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _MOST_KEPT = 2**12
 """Tables of keys of so many rows are kept for the next frame of the same kind."""
 _MOST_CODES = 2**32
 _NONE = pl.QueryOptFlags.none()
-"""There is nothing to optimise in a query that selects."""
+"""A plain selection needs no optimiser."""
 _BLOCK, _SLICE = 2**16, 2**18
 _LARGEST_FLOAT = 2**10
-"""Differences of such whole numbers are exact in floats of any width."""
+"""Differences of whole numbers below this are exact in floats of any width."""
 _WIDTHS: dict[int, type[pl.DataType]] = {8: pl.UInt8, 16: pl.UInt16, 32: pl.UInt32}
 
 
 class Levels(NamedTuple):
-    """The values that a column can hold: so many in physical order, beginning with the least, and perhaps null."""
+    """The possible values of a column: a number of them in physical order from the smallest on, and perhaps null."""
 
     dtype: pl.DataType
     least: int
@@ -57,7 +57,7 @@ class Levels(NamedTuple):
         return values.extend(pl.Series([None], dtype=self.dtype)) if self.nulls else values
 
     def _integers(self, steps: pl.Series, dtype: Any) -> pl.Series:
-        """The integers at some steps from the least."""
+        """The integers at given offsets from the smallest."""
         # integers of fixed width go round, so that a range wider than half of them comes out right
         return steps.cast(dtype, wrap_numerical=True) + pl.Series([self.least], dtype=dtype)
 
@@ -67,7 +67,7 @@ class Levels(NamedTuple):
         return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical | pl.Int128 | pl.UInt128)
 
     def offsets(self, values: Any) -> Any:
-        """Distances of the numbers of an array from the least value."""
+        """Offsets of the numbers of an array from the smallest value."""
         import numpy as np
 
         if self.dtype.is_float():
@@ -76,7 +76,7 @@ class Levels(NamedTuple):
         return values.astype(np.uint64) - np.uint64(self.least % 2**64)
 
     def offset(self, name: str) -> tuple[pl.Expr, int]:
-        """Distance of a row's value from the least, null being last, and the bits of this integer."""
+        """Offset of a row's value from the smallest, with null last, and the bits of this integer."""
         bits = _bits(self.size)
         width = _WIDTHS[bits]
         if self.dtype.is_float():
@@ -90,20 +90,20 @@ class Levels(NamedTuple):
 
 
 def _bits(size: int) -> int:
-    """The bits of the smallest integer that has so many values."""
+    """The bits of the smallest integer type with that many values."""
     return next(bits for bits in _WIDTHS if size <= 2**bits)
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Keys whose possible values are all known, as one integer."""
+    """Keys with known possible values, encoded as one integer."""
 
     by: tuple[tuple[str, Levels], ...]
     """The name and the values of each key."""
 
     @classmethod
     def of(cls, by: Collection[str], levels: Mapping[str, Levels | None]) -> Packing | None:
-        """The packing of some columns, if the possible values of all are known."""
+        """The packing of some columns, if all their possible values are known."""
         known: list[tuple[str, Levels]] = []
         for name in by:
             of_column = levels.get(name)
@@ -124,7 +124,7 @@ class Packing:
         return sorted(self.by, key=lambda key: key[1].size)
 
     def code(self) -> pl.Expr:
-        """The integer of a row, of as few bits as it needs."""
+        """The integer of a row, with as few bits as possible."""
         code, stride, bits = pl.lit(0, pl.UInt8), 1, 8
         for name, levels in self.narrow_first:
             offset, own_bits = levels.offset(name)
@@ -156,7 +156,7 @@ class Packing:
         return codes
 
     def keys(self, codes: Any) -> list[pl.Series]:
-        """The values of the keys that codes stand for, one column for each key."""
+        """The keys of codes, one column for each key."""
         import numpy as np
 
         columns: dict[str, pl.Series] = {}
@@ -178,12 +178,12 @@ class Packing:
 
     @cached_property
     def kept(self) -> _Kept:
-        """Values that are computed once for many frames of one kind."""
+        """Values computed once for many frames of one kind."""
         return _kept(self)
 
 
 class _Kept:
-    """Values that packed frames of one kind share, so that many small ones stay cheap."""
+    """Cached values that packed frames of one kind share, so that many small frames stay cheap."""
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
@@ -208,7 +208,7 @@ class _Kept:
         return pl.DataFrame(self._packing.keys(np.arange(self._packing.size)))
 
     def rows(self, codes: Any) -> pl.DataFrame:
-        """The keys of some codes; those of the last call are kept, because the same ones often come again."""
+        """The keys of some codes; those of the last call are cached, because they often repeat."""
         last, keys = self._last
         if (content := codes.tobytes()) != last:
             keys = self._keys[pl.Series(codes)]
@@ -220,7 +220,7 @@ _kept = lru_cache(maxsize=64)(_Kept)
 
 
 def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
-    """All values a dtype can hold, where they are few."""
+    """All values of a dtype, if they are few."""
     if isinstance(dtype, pl.Enum):
         return Levels(dtype, 0, len(dtype.categories))
     if dtype == pl.Boolean:
@@ -233,7 +233,7 @@ def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
 
 
 def may_have_levels(dtype: pl.DataType) -> bool:
-    """Check whether a look at a column may give its possible values."""
+    """Check whether the possible values of a column may follow from its contents."""
     return dtype.is_integer() or dtype.is_float() or isinstance(dtype, pl.Enum | pl.Categorical) or dtype == pl.Boolean
 
 
@@ -253,7 +253,7 @@ def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
 
 
 def _ends(values: pl.Series) -> tuple[Any, Any]:
-    """The smallest and the largest of some values, None where all are missing."""
+    """The smallest and the largest of some values; None if all are missing."""
     if len(values) <= _SLICE:
         return values.min(), values.max()
     # both are looked for while a slice is in the cache
@@ -264,7 +264,7 @@ def _ends(values: pl.Series) -> tuple[Any, Any]:
 
 
 def _levels_of_floats(column: pl.Series, dtype: pl.DataType) -> Levels | None:
-    """The values between the least and the most of whole numbers; none if some number is not whole, or is missing."""
+    """The values between the smallest and the largest whole number; None if some number is not whole, or missing."""
     if column.null_count() or not len(column):
         return None
     least, most = math.inf, -math.inf
@@ -280,19 +280,19 @@ def _levels_of_floats(column: pl.Series, dtype: pl.DataType) -> Levels | None:
 
 
 def whole_levels(dtype: pl.DataType, least: Any, most: Any, *, nulls: bool = True) -> Levels | None:
-    """The whole numbers from the least to the most, as floats; none if they are not small."""
+    """The whole numbers from the smallest to the largest, as floats; None if they are not small."""
     if least is None or not (dtype.is_float() and least >= -_LARGEST_FLOAT and most <= _LARGEST_FLOAT):
         return None
     return _between(dtype, int(least), int(most), nulls=nulls)
 
 
 def _has_ends(dtype: pl.DataType) -> bool:
-    """Check whether the smallest and the largest value give the others."""
+    """Check whether the smallest and the largest value determine the others."""
     return dtype.is_integer() or isinstance(dtype, pl.Categorical)
 
 
 def levels_by_ends(frame: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> dict[str, Levels]:
-    """The values between the least and the most of whole numbers and categories, where they are few, by one query."""
+    """The values between the smallest and the largest whole number or category, if they are few, by one query."""
     names = [name for name in names if _has_ends(schema[name])]
     if not names:
         return {}
@@ -307,7 +307,7 @@ def levels_by_ends(frame: pl.LazyFrame, schema: pl.Schema, names: Iterable[str])
 
 
 def _between(dtype: pl.DataType, least: int | None, most: int | None, *, nulls: bool = True) -> Levels | None:
-    """The values from the least to the most, where they are few; there are neither where all are missing."""
+    """The values from the smallest to the largest, if they are few; `least` and `most` are None if all are missing."""
     if least is None or most is None:
         return Levels(dtype, 0, 0)
     return Levels(dtype, least, most - least + 1, nulls) if most - least < _MOST_LEVELS else None

@@ -1,7 +1,7 @@
-"""Sums beside the counts of rows, and their merging.
+"""Sums that accompany the counts of rows, and their merging.
 
-Numbers are summed about a centre, so that means of a billion lose nothing. Each cell carries its centre; sums about
-different centres are moved to a common one before they are added.
+Numbers are summed about a centre, so that means as large as a billion lose no digits. Each cell stores its centre; sums
+about different centres are moved to a common one before they are added.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ REST, UP_TO = "~", "<"
 _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
 _CENTRES = ("truth_centre", "estimate_centre")
 _OF_REPLICATE = " of replicate "
-"""Before the number of a replicate, at the end of the names of sums with its weights."""
+"""Suffix, before the number of the replicate, of the names of sums with its weights."""
 KNOWN_REPLICATES = "known replicates"
 """The rows of a cell that have all replicate weights."""
 _LEAST, _MOST = "least ", "most "
 _HARDLY = 1e-12
-"""Share of its weight that an incomplete cell keeps where a centre is chosen."""
+"""Weight of an incomplete cell, as a share of its own, when a centre is chosen."""
 _LOST = 1e4
-"""A mean so many times farther from the centre than the spread is wide (squared) costs digits that matter."""
+"""Largest squared distance of a mean from the centre, in variances, without a relevant loss of digits."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Quantities that a call reads beside counts of labels."""
+    """Quantities that a call reads besides counts of labels."""
 
     terms: frozenset[Statistic] = frozenset()
     """Quantities of rows to be summed."""
@@ -61,34 +61,34 @@ class Needs:
     moments: bool = False
     """Whether means and variation of truth and estimate are needed."""
     rows: bool = False
-    """Whether some metrics can only be had from the rows themselves."""
+    """Whether some metrics need the rows themselves."""
     order: bool = False
-    """Whether some metrics read rows in their order."""
+    """Whether some metrics depend on the order of rows."""
 
     # read for every batch
     @cached_property
     def anything(self) -> bool:
-        """True where labels alone are not enough."""
+        """True if counts of labels are not enough."""
         return self.numbers or self.scores or self.rows or bool(self.compared)
 
     @cached_property
     def compared(self) -> tuple[Statistic, ...]:
-        """The quantities for which a row is compared with others."""
+        """The quantities that compare a row with others."""
         return _sorted(term for term in self.terms if term.neighborhood)
 
     @property
     def flags(self) -> list[str]:
-        """Names of the needs that are true."""
+        """Names of the quantities that are needed."""
         return [need.name for need in fields(self) if getattr(self, need.name) is True]
 
     def covers(self, other: Needs) -> bool:
-        """Check whether a count for these needs is enough for others."""
+        """Check whether a count with these quantities also serves others."""
         has_all = set(self.flags) >= set(other.flags) and self.terms >= other.terms
         return has_all and self.numbers == other.numbers
 
 
 def _sorted(terms: Iterable[Statistic]) -> tuple[Statistic, ...]:
-    """Quantities in the order of their names, which does not change between processes as that of sets does."""
+    """Quantities sorted by name, an order that does not vary between processes as that of sets does."""
     return tuple(sorted(terms, key=lambda term: term.column))
 
 
@@ -109,7 +109,7 @@ def extremes(names: Collection[str]) -> list[tuple[str, str]]:
 
 
 def score_columns(count: int) -> list[str]:
-    """The names of so many columns of scores."""
+    """The internal names of a number of columns of scores."""
     return [f"s{index}" for index in range(count)]
 
 
@@ -127,7 +127,7 @@ def scores_by_name(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
 def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> list[Quantity]:
     """Quantities summed over the rows of a cell, weighted by the column `measure`; and extremes, to find infinities.
 
-    They are expressions of polars or, through its `api`, of narwhals.
+    They are polars expressions or, with `api`, narwhals expressions.
     """
     values: dict[str, Any] = {}
     for term in needs.compared:
@@ -152,7 +152,7 @@ def _totals(values: Mapping[str, Any], *, weighted: bool, api: Any) -> list[Quan
 
 
 def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> dict[str, Any]:
-    """Quantities of scores by name, as if the truth were the event, and as if it were not."""
+    """Quantities of scores by name, for rows with the event and without it."""
     single = scores_by_name(scores, sides=sides, api=api)
     cumulative = single | _cumulative_scores(scores, api)
     values: dict[str, Any] = {}
@@ -210,7 +210,7 @@ def summed(of_rows: Iterable[Quantity]) -> list[pl.Expr]:
 
 
 def of_replicate(name: str, number: int) -> str:
-    """The name of a sum with the weights of a replicate, which have numbers from 0."""
+    """The name of a sum with the weights of a replicate, numbered from 0."""
     return f"{name}{_OF_REPLICATE}{number}"
 
 
@@ -220,7 +220,7 @@ def is_of_replicate(name: str) -> bool:
 
 
 def weight_columns(count: int) -> list[str]:
-    """The names of so many columns of replicate weights."""
+    """The internal names of a number of columns of replicate weights."""
     return [f"v{index}" for index in range(count)]
 
 
@@ -236,7 +236,7 @@ def weights_of_replicates(count: int, *, api: Any = pl) -> list[Quantity]:
 
 
 def replicated(values: Sequence[Quantity], count: int, *, api: Any = pl) -> list[Quantity]:
-    """The sums of values of rows, which are not weighted yet, with the weights of replicates."""
+    """The sums of unweighted values of rows, weighted with each replicate."""
     sums: list[Quantity] = []
     for number, column in enumerate(weight_columns(count)):
         for name, reduction, value in values:
@@ -246,12 +246,12 @@ def replicated(values: Sequence[Quantity], count: int, *, api: Any = pl) -> list
 
 
 def _weight(cells: pl.DataFrame) -> pl.Expr:
-    """The weight of the rows of a cell, or their number where they have no weights."""
+    """The weight of the rows of a cell; without weights their number."""
     return pl.col("w") if "w" in cells.columns else pl.col("n")
 
 
 def digits_lost(cells: pl.DataFrame) -> bool:
-    """Check whether some cell is so far from the centre that its spread has lost too many digits."""
+    """Check whether any cell is so far from the centre that its variance loses too many digits."""
     weight = _weight(cells)
 
     def is_far(shift: str, square: str) -> pl.Expr:
@@ -301,7 +301,7 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> dict[str, Any]:
-    """Moments about centres that are lower by the distances `truth` and `estimate`, of columns or arrays."""
+    """Moments about centres lowered by `truth` and `estimate`, for columns or arrays."""
     shift, other = sums["truth_shift"], sums["estimate_shift"]
     return {
         "truth_shift": shift + weight * truth,
@@ -362,7 +362,7 @@ def _reduction(name: str) -> Callable[[pl.Expr], pl.Expr]:
 
 
 def running(name: str) -> pl.Expr:
-    """Merge the values of all rows but this one; columns must be `centred`."""
+    """Merge the values of all rows except this one; columns must be `centred`."""
     column = pl.col(name)
     if is_centre(name):
         return column

@@ -20,10 +20,10 @@ __all__: list[str] = []
 _TIE = 1e-12
 """Distances closer than this, relative to their size, are equal."""
 _FARTHEST = 1e100
-"""Squares of distances beyond this, or below its inverse, leave what floats can tell."""
+"""Squares of distances beyond this, or below its inverse, exceed the range of floats."""
 _MOST_NUMBERS = 2**22
 _ROW = "\0row"
-"""Column of row numbers, under a name that no column of ours has."""
+"""Column of row numbers, under a name that no internal column has."""
 
 
 def other_labels(
@@ -31,8 +31,8 @@ def other_labels(
 ) -> pl.Series:
     """For each row the share of its nearest neighbours, itself among them, that have another label.
 
-    Neighbours are sought among the rows with a label that have equal keys `together`; those equally far away share the
-    rest of the number that is sought. Null without a label, NaN where there are not so many rows.
+    Neighbours are rows with a label and equal keys `together`; rows at equal distance share the remaining places. Null
+    without a label, NaN where there are too few rows.
     """
     import numpy as np
 
@@ -46,7 +46,7 @@ def other_labels(
 
 
 def _shares(rows: pl.DataFrame, n_neighbors: int) -> Floats:
-    """The shares in one pool of rows, worked out once for rows that have everything in common."""
+    """The shares in one pool of rows, computed once for identical rows."""
     import numpy as np
 
     *features, label = rows.columns
@@ -58,7 +58,7 @@ def _shares(rows: pl.DataFrame, n_neighbors: int) -> Floats:
     points = rows[first_rows].select(pl.col(features).cast(pl.Float64)).to_numpy()
     points, width = points - points.min(axis=0), float(np.ptp(points, axis=0).max())
     if not width < _FARTHEST:
-        msg = f"`features`: values are {width:g} apart, which is too far for distances; filter or scale them first."
+        msg = f"`features`: values differ by {width:g}, too much to compute distances; filter or rescale them first."
         raise ColumnError(msg)
     points = points / width if 0 < width < 1 / _FARTHEST else points
     counts = np.zeros((len(points), int(code.max()) + 1))
@@ -74,7 +74,7 @@ def _of_points(points: Floats, counts: Floats, n_neighbors: int) -> Floats:
         # its trees are several times as fast as those of scikit-learn, and exact, unlike brute force
         from scipy.spatial import KDTree  # pyright: ignore[reportMissingTypeStubs] - it has none
     except ModuleNotFoundError as error:
-        msg = f"Neighbours are found by scipy: pip install 'tidyfair[stats]' ({error})."
+        msg = f"Nearest neighbours need scipy: pip install 'tidyfair[stats]' ({error})."
         raise ArgumentError(msg) from error
     tree: Any = KDTree(points)
     shares = np.empty_like(counts)

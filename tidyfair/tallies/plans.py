@@ -1,4 +1,4 @@
-"""Plan of the passes: one by all features together, or one for each of several features with many values."""
+"""Plan of the passes over the data: one by all features together, or one each for features with many values."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__: list[str] = []
 
 _SAMPLE = 20_000
 _MANY = 0.5
-"""Hardly fewer cells than rows: counting by all features together saves nothing, and takes the memory of the rows."""
+"""With nearly as many cells as rows, counting by all features together saves nothing and takes as much memory."""
 
 
 def counted_together(source: Source, bys: Sequence[By | None]) -> list[list[By | None]]:
-    """Assign features to passes over the rows, from a look at some of these.
+    """Assign features to passes over the rows, based on a sample of rows.
 
-    Features that are among those of another are counted with these.
+    Sets of features that are part of a larger set are counted with it.
     """
     columns: dict[By | None, frozenset[Column]] = {}
     for by in bys:
@@ -45,7 +45,7 @@ def counted_together(source: Source, bys: Sequence[By | None]) -> list[list[By |
 
 
 def _largest(columns: Mapping[By | None, frozenset[Column]]) -> list[By]:
-    """The features that are not among those of another."""
+    """The sets of features that are not part of a larger set."""
     largest: list[By] = []
     for by, own in columns.items():
         is_part = any(own < other for other in columns.values())
@@ -70,7 +70,7 @@ def _are_many(source: Source, columns: Sequence[Column]) -> bool:
 
 
 def _levels(dtype: pl.DataType) -> float:
-    """Largest possible number of values of a dtype; infinity where it sets no limit."""
+    """Largest possible number of values of a dtype; infinity if unlimited."""
     if isinstance(dtype, pl.Enum):
         return len(dtype.categories) + 1
     return 3 if dtype == pl.Boolean else math.inf

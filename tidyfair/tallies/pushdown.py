@@ -1,6 +1,6 @@
-"""Counting where the rows are: a database, a cluster or files make one aggregation, and only its cells travel.
+"""Counting in the engine of the data: a database, a cluster or a file scan aggregates, and only cells are transferred.
 
-A call that needs more than sums gets the distinct rows with their frequencies, which are then counted as any frame is.
+A call that needs more than sums gets the distinct rows with their frequencies, which are then counted like any frame.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def pushed_down(
         needs: Quantities to be summed.
         cut: The rule that makes labels of scores.
         scores: Number of columns of scores that are read other than by a cut.
-        declared: Names of columns that hold labels, even if they look like other numbers.
+        declared: Names of columns declared as labels, even if they look like measurements.
     """
     import narwhals.stable.v2 as nw
 
@@ -182,7 +182,7 @@ def _counts(cut: Cut | None, *, weighted: bool) -> list[Quantity]:
 
 
 def _of_cut(cells: pl.DataFrame, cut: Cut, column: Column) -> pl.DataFrame:
-    """Check that the scores of a cut are on the scale of its thresholds, and give its labels their dtype."""
+    """Check that scores are on the scale of the thresholds, and set the dtype of the labels."""
     if cut.is_of_probabilities:
         low, high = cells.select(pl.col(_LOWEST).min(), pl.col(_HIGHEST).max()).row(0)
         cut.check_scores(low, high, column.name)
@@ -216,7 +216,10 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
     """The distinct rows of the wanted columns, as a polars frame, and the column of their frequencies."""
     for role, column in wanted.values():
         if not isinstance(column.source, str) and not _is_row_by_row(column.source):
-            msg = f"`{role}`: {column.source} may read other rows too, which do not come here; make it a column first."
+            msg = (
+                f"`{role}`: {column.source} may depend on other rows, which are not transferred; make it a column "
+                "first."
+            )
             raise ColumnError(msg)
     roots = roots_of(wanted)
     often = _OFTEN
@@ -275,7 +278,7 @@ def _without_nan(frame: Any, floats: Sequence[str]) -> Any:
 
 
 def _is_whole(dtype: Any) -> bool:
-    """Check whether 64 bits hold all whole numbers of a dtype."""
+    """Check whether a dtype holds whole numbers of at most 64 bits."""
     import narwhals.stable.v2 as nw
 
     too_wide = (nw.UInt64, nw.Int128, nw.UInt128)
@@ -298,7 +301,7 @@ def _is_score(name: str) -> bool:
 def _weighed(
     frame: Any, by: Sequence[str], wanted: Sequence[Quantity], weights: tuple[str, Column] | None
 ) -> pl.DataFrame:  # fmt: skip
-    """Aggregate, and refuse whole weights that add up to more than the engine can hold."""
+    """Aggregate, and refuse whole weights whose sum overflows."""
     import narwhals.stable.v2 as nw
 
     try:
@@ -370,7 +373,7 @@ def _dtypes_of_sums(cells: pl.DataFrame, wanted: Sequence[Quantity], schema: Any
 
 
 def _exceeds(numbers: pl.Series, limit: float) -> bool:
-    """Check whether some number is as large as a limit, or larger."""
+    """Check whether any number reaches a limit."""
     return bool((numbers.cast(pl.Float64).abs() >= limit).any())
 
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _HARDLY_ANY_ROWS, _FEW_ROWS, _MANY_ROWS = 2**13, 50_000, 2**20
-"""Below these rows repay no query, no start of an engine, and no parts."""
+"""Fewer rows are not worth a query, the start of an engine, or splitting into parts."""
 _LARGEST_CODE = 2**16
 _SMALLEST_LIMIT, _LARGEST_TABLE = 2**18, 2**24
-"""A table of the first size is worth its cost for any number of rows, one of up to the second for as many rows."""
+"""A table up to the first size is always worth its cost; up to the second size, if there are as many rows."""
 _LARGEST_TABLE_OF_BINS = 2**26
 _SMALL_TABLE = 2**8
 """Its square fits the cache of a processor and 16 bits, so that rows can be counted in pairs."""
@@ -40,7 +40,7 @@ _BATCH, _BLOCK = 2**18, 2**16
 
 
 def engine_for(rows: int | None) -> EngineType:
-    """The engine for so many rows: small frames do not repay the start of polars' own choice, or of the user's."""
+    """The engine for a number of rows: small frames are not worth the start of a parallel engine or the user's own."""
     return "in-memory" if rows is not None and rows < _FEW_ROWS else "auto"
 
 
@@ -88,7 +88,7 @@ def grouped(
 
 
 def _largest_table(rows: int | None) -> int:
-    """Largest size of a table, which must not cost more than the rows."""
+    """Largest useful size of a table for a number of rows."""
     if rows is None:
         return _SMALLEST_LIMIT
     return min(max(_SMALLEST_LIMIT, rows), _LARGEST_TABLE)
@@ -109,7 +109,7 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
 
 
 def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: str) -> pl.DataFrame:
-    """Count hardly any rows by each combination of keys, without a query where no key needs one."""
+    """Count very few rows by each combination of keys, without a query if no key needs one."""
     import numpy as np
 
     table = np.bincount(packing.codes(columns), minlength=packing.size)
@@ -152,7 +152,7 @@ def _codes(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> Iterable[
 
 
 def _gives_batches() -> bool:
-    """Check whether queries run in the default engines, not in one that the user has set, such as a GPU."""
+    """Check whether queries run in the default engines, not in one chosen by the user, such as a GPU."""
     is_default = pl.Config.state().get("POLARS_ENGINE_AFFINITY") in {None, "auto", "streaming"}
     return is_default and get_engine_affinity_override() is None
 

@@ -1,4 +1,4 @@
-"""Work on slices of rows that fit the cache of a processor, in threads: numpy and polars release the interpreter."""
+"""Work on cache-sized slices of rows, in threads: numpy and polars release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 MOST_PARTED = 2**8
-"""Beyond so many codes, copying the rows of one from each slice is slow."""
+"""With more codes, copying the rows of one code from each slice is slow."""
 _SLICE = 2**17
 
 _Item = TypeVar("_Item")
@@ -35,21 +35,21 @@ def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
 
 
 def over_slices(work: Callable[[slice], _Result], rows: int, size: int) -> list[_Result]:
-    """Results of work on slices of `size` rows, in their order; of no rows there is one slice."""
+    """Results of work on slices of `size` rows, in order; without rows there is one empty slice."""
     slices = [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)]
     return side_by_side(work, slices)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parted:
-    """Values of rows by code: in each slice of the rows those of a code stand together."""
+    """Values of rows sorted by code within each slice of rows."""
 
     parts: list[tuple[Array, Array]]
-    """The values of each slice, and the offsets at which those of a code begin and end `(codes + 1,)`."""
+    """The values of each slice, and the offsets at which each code begins and ends `(codes + 1,)`."""
 
     @classmethod
     def of(cls, codes: Array, count: int, values: Callable[[slice], Array]) -> Parted:
-        """The values of rows, which are asked for slice by slice; rows whose code is below 0 are left out.
+        """Sort the values of rows, read slice by slice; rows whose code is below 0 are left out.
 
         There are at most `MOST_PARTED` codes, which are small integers, so that sorting them takes one pass.
         """
@@ -66,13 +66,13 @@ class Parted:
 
     @cached_property
     def ends(self) -> Array:
-        """Offsets at which those of a code begin and end if all slices are together `(codes + 1,)`."""
+        """Offsets at which each code begins and ends if all slices are joined `(codes + 1,)`."""
         import numpy as np
 
         return np.sum([ends for _, ends in self.parts], axis=0)
 
     def together(self, codes: Sequence[int]) -> Array:
-        """The values of some codes, those of one after those of another."""
+        """The values of some codes, one code after the other."""
         import numpy as np
 
         values: list[Array] = []

@@ -1,4 +1,4 @@
-"""The door: frames of any kind are opened here, give out checked columns and get results in their own kind."""
+"""Opens frames of any kind, selects checked columns, and returns results in the caller's kind."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
 
 WEIGHT = "weight"
 FREQUENCY = "frequency"
-"""Number of equal rows that a row stands for."""
+"""Number of equal rows that a row represents."""
 SQUARED = "weight squared"
-"""The sum of squared weights, of rows that are counted together."""
+"""The sum of squared weights of rows that are counted together."""
 _EAGER = ("pandas", "pyarrow")
 _LARGEST = 2**127 - 1
 _TOO_WIDE = "decimal256"
@@ -40,7 +40,7 @@ _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 
 @dataclass(frozen=True)
 class Source:
-    """An opened frame with its engine, its outer groups and the kind of its results."""
+    """An opened frame, with its engine, its outer groups and the kind of its results."""
 
     frame: pl.DataFrame | pl.LazyFrame | Any
     """A polars frame, or a narwhals frame of another kind."""
@@ -63,13 +63,13 @@ class Source:
 
     @property
     def group_by(self) -> list[Any]:
-        """The outer groups as a user would write them."""
+        """The outer groups, as a user writes them."""
         sources = [column.source for column in self.outer]
         return [*sources, self.sides] if self.sides else sources
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, where it is known without reading them."""
+        """The number of rows, if known without reading them."""
         if self.is_elsewhere or isinstance(self.frame, pl.LazyFrame):
             return None
         return len(self.frame)
@@ -109,7 +109,7 @@ class Source:
         return levels
 
     def levels_of_numbers(self, columns: Mapping[str, Column | None]) -> dict[str, list[Any]]:
-        """The levels of columns of numbers, which no dtype of polars carries, by the names of `columns`."""
+        """The declared levels of numeric columns, which polars dtypes cannot store, keyed by the names of `columns`."""
         if self.kind not in (*_EAGER, "dask"):
             return {}
         present = self.columns
@@ -149,7 +149,7 @@ class Source:
         return replace(self, frame=frame.with_columns(*casts)) if casts else self
 
     def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
-        """The wanted columns and nothing else, under internal names: `{name: (role, column)}`.
+        """Only the wanted columns, under internal names: `{name: (role, column)}`.
 
         NaN becomes null, except in weights, where it is an error later on.
         """
@@ -202,7 +202,7 @@ class Source:
         return self.select(wanted).collect()
 
     def some_rows(self, wanted: Mapping[str, tuple[str, Column]], count: int) -> pl.DataFrame:
-        """A sample of the wanted columns: rows at equal steps of a frame in memory, the first rows of another."""
+        """A sample of the wanted columns: equally spaced rows of a frame in memory, the first rows of any other."""
         frame: Any = self.frame
         if self.is_elsewhere or isinstance(frame, pl.LazyFrame):
             frame = frame.head(count)
@@ -233,7 +233,7 @@ class Source:
         return replace(self, frame=pl.DataFrame(schema=dtypes), kind="polars")
 
     def _looked_up(self, root: str) -> Any:
-        """The dtype of a column that narwhals does not know, by asking for none of its rows."""
+        """The dtype of a column unknown to narwhals, from a query for zero rows."""
         try:
             return self.named({root: root}).head(0).collect("polars").to_native().dtypes[0]
         except Exception:  # noqa: BLE001 - what cannot come here is no plain value, whatever the engine says
@@ -246,14 +246,14 @@ class Source:
         return frame.collect() if isinstance(frame, pl.LazyFrame) else frame
 
     def restore(self, result: pl.DataFrame) -> Any:
-        """A result in the caller's kind; lazy input is answered with a polars frame."""
+        """A result in the caller's kind; a polars frame for lazy input."""
         frame: Any = result
         if self.kind == "pandas":
             return frame.to_pandas()
         return frame.to_arrow() if self.kind == "pyarrow" else frame
 
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
-        """The frame in polars: as it is if it is one, else its needed columns."""
+        """The frame in polars: unchanged if it is a polars frame, else its needed columns."""
         if isinstance(self.frame, pl.DataFrame | pl.LazyFrame):
             return self.frame
         named = [name for name in self.columns if name in needed]
@@ -261,22 +261,22 @@ class Source:
             try:
                 return collected(self.named(dict(zip(named, named, strict=True))))
             except pl.exceptions.PolarsError as error:
-                msg = f"What is in {listed(named)} could not be read as plain columns: {error}."
+                msg = f"The columns {listed(named)} could not be read as plain columns: {error}."
                 raise ColumnError(msg) from error
         try:
             return self._across(named)
         except ColumnError:
             raise
         except ModuleNotFoundError as error:
-            msg = f"pandas text columns need pyarrow to cross over: pip install 'tidyfair[pandas]' ({error})."
+            msg = f"pandas text columns need pyarrow: pip install 'tidyfair[pandas]' ({error})."
             raise ColumnError(msg) from error
         except Exception as error:
             blamed = [name for name in named if not self._comes_across(name)] or named
-            msg = f"What is in {listed(blamed)} could not be read as plain columns: {error}."
+            msg = f"The columns {listed(blamed)} could not be read as plain columns: {error}."
             raise ColumnError(msg) from error
 
     def _comes_across(self, name: str) -> bool:
-        """Check whether a column alone can be read."""
+        """Check whether a single column can be read."""
         try:
             self._across([name])
         except Exception:  # noqa: BLE001 - the engine says why where all are read
@@ -312,19 +312,19 @@ class Source:
 def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
     if not (dtype.is_numeric() or dtype.is_temporal() or isinstance(dtype, _PLAIN)):
-        msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it needs one plain value a row."
+        msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it must hold one plain value per row."
         raise ColumnError(msg)
 
 
 def _check_width(name: str, dtype: object) -> None:
-    """Refuse numbers with more digits than polars has, over which it would panic."""
+    """Refuse numbers with more digits than polars supports, which would crash it."""
     if _TOO_WIDE in str(dtype):
-        msg = f"{name!r} is {dtype}, which has more digits than polars can hold; cast it to decimal128 or float first."
+        msg = f"{name!r} is {dtype}, which has more digits than polars supports; cast it to decimal128 or float first."
         raise ColumnError(msg)
 
 
 def _named(frame: Any, names: list[str]) -> pl.DataFrame:
-    """The frame in polars; names are set at the end, because an empty one would be replaced on the way."""
+    """The frame in polars; names are set last, because conversion would replace an empty one."""
     import narwhals.stable.v2 as nw
 
     if "" not in names:
@@ -335,7 +335,7 @@ def _named(frame: Any, names: list[str]) -> pl.DataFrame:
 
 
 def _are_numbers(levels: list[Any]) -> bool:
-    """Check whether levels are all numbers of one kind, or all truth values."""
+    """Check whether levels are all numbers of one kind, or all Booleans."""
     types: set[object] = set(map(type, levels))
     return len(types) == 1 and types <= {bool, int, float}
 
@@ -346,7 +346,7 @@ def _is_text(levels: list[Any]) -> bool:
 
 
 def _as_series(name: str, levels: list[Any]) -> pl.Series:
-    """Levels as a column: numbers as they are, others as an Enum."""
+    """Levels as a column: numbers unchanged, others as an Enum."""
     if _are_numbers(levels):
         return pl.Series(name, levels)
     texts = list(map(str, levels))
@@ -354,7 +354,7 @@ def _as_series(name: str, levels: list[Any]) -> pl.Series:
 
 
 def _dictionary(column: Any) -> list[Any]:
-    """The levels of an ordered dictionary of Arrow, of which each chunk may hold some; empty for other columns."""
+    """The levels of an ordered Arrow dictionary, collected from all chunks; empty for other columns."""
     pandas_dtype = getattr(column, "dtype", None)
     dtype: Any = getattr(pandas_dtype, "pyarrow_dtype", None) or getattr(column, "type", None)
     if not getattr(dtype, "ordered", False):
@@ -390,8 +390,8 @@ def whole_frequencies(values: pl.Series, column: Column, most: float, often: pl.
     if not are_counts or rows.sum() > most:
         why = f"add up to more than {most:g} rows" if are_counts else "are not all whole numbers of 0 or more"
         msg = (
-            f"`frequency_weights`: the values of {column.name!r} {why}; they say how many equal rows a row stands for. "
-            "Other weights are `case_weights=`."
+            f"`frequency_weights`: the values of {column.name!r} {why}; each is the number of equal rows that a row "
+            "stands for. For other weights use `case_weights=`."
         )
         raise WeightError(msg)
     return whole if often is None else whole * often
@@ -407,7 +407,7 @@ def open_frame(
 ) -> Source:
     """Open a frame of any supported kind, grouped or not."""
     if data is None:
-        msg = "The data come first, as in `accuracy(data, …)`; options of a metric are fixed by `metric_tweak`."
+        msg = "The first argument is the data, as in `accuracy(data, …)`; set options of a metric with `metric_tweak`."
         raise ArgumentError(msg)
     frame, keys = _ungrouped(data)
     outer, sides = _outer(_keys_of(keys, group_by))
@@ -426,7 +426,7 @@ def _keys_of(grouped: list[Any] | None, group_by: object) -> list[Any]:
     """The keys of the outer groups, given on the frame or by the argument."""
     if grouped is not None:
         if group_by is not None:
-            msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
+            msg = "The data are already grouped; give the grouping once, on the frame or as `group_by=`."
             raise ArgumentError(msg)
         return grouped
     if group_by is None:
@@ -435,7 +435,7 @@ def _keys_of(grouped: list[Any] | None, group_by: object) -> list[Any]:
 
 
 def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
-    """The columns among the keys, and the conditions; names come once."""
+    """The columns among the keys, and the conditions; names must be unique."""
     sides: list[Privileged] = []
     outer: list[Column] = []
     for key in keys:
@@ -448,31 +448,31 @@ def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
     if twice:
         own = ""
         if SIDE in twice:
-            own = f"; privileged(…) makes a column {SIDE!r}, so rename yours or give one condition"
+            own = f"; privileged(…) adds a column {SIDE!r}, so rename yours or give one condition only"
         msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
         raise ColumnError(msg)
     return tuple(outer), sides
 
 
 def _no_frame(data: object, error: Exception) -> ArgumentError | ColumnError:
-    """The error for data that are no frame, with the call to write instead."""
+    """The error for data that are not a frame, with the call to write instead."""
     module, kind = type(data).__module__.partition(".")[0], type(data).__name__
     is_frame = hasattr(data, "columns")
     if module in _EAGER and is_frame:
         return ColumnError(f"The {module} frame cannot be read: {error}")
     full_name = kind if module == "builtins" else f"{module}.{kind}"
     if hasattr(data, "table"):
-        way_out = ', which has many tables: name one of them, `(con, "table")` or `con.table("table")`.'
+        way_out = ', which has many tables; select one with `(con, "table")` or `con.table("table")`.'
     elif isinstance(data, str | PathLike):
-        way_out = ": read the file first, as `pl.scan_parquet(path)` or `pl.scan_csv(path)` does."
+        way_out = "; read the file first, with `pl.scan_parquet(path)` or `pl.scan_csv(path)`."
     elif isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
-        way_out = ": make it a frame first, `pl.DataFrame(data)`."
+        way_out = "; make it a frame first, with `pl.DataFrame(data)`."
     elif not is_frame and (isinstance(data, Sequence) or hasattr(data, "__array__")):
-        way_out = ", no frame: arrays are given to `.arrays(…)`, as in `accuracy.arrays(truth, estimate)`."
+        way_out = ", not a frame; pass arrays to `.arrays(…)`, as in `accuracy.arrays(truth, estimate)`."
     else:
         way_out = (
-            "; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped), pyarrow tables, and "
-            "what narwhals opens of DuckDB, Spark, Dask and Ibis. Turn it into one of these first."
+            "; tidyfair reads polars frames (eager, lazy, grouped), pandas frames (also grouped), pyarrow tables, "
+            "and frames of DuckDB, Spark, Dask and Ibis supported by narwhals. Convert it to one of these first."
         )
     return ArgumentError(f"`data` is a {full_name}{way_out}")
 
@@ -509,23 +509,23 @@ def _ungrouped_pandas(grouped: Any) -> tuple[object, list[Any]]:
     is_selection = grouped._selection is not None  # noqa: SLF001 - there is no public way to ask
     are_names = isinstance(keys, list) and _is_text(cast("list[Any]", keys))
     if type(grouped).__name__ != "DataFrameGroupBy" or not are_names or is_selection:
-        raise ArgumentError(_regroup("a pandas groupby on anything but the names of columns"))
+        raise ArgumentError(_regroup("a pandas groupby on anything but column names"))
     return grouped.obj, cast("list[Any]", keys)
 
 
 def _named_table(pair: tuple[Any, ...]) -> object:
-    """The table that a connection has under a name."""
+    """The named table of a connection."""
     if not any(hasattr(item, "table") or isinstance(item, str) for item in pair):
         return pair  # something else, such as an array
     if len(pair) != 2 or not hasattr(pair[0], "table") or not isinstance(pair[1], str):
-        msg = "A pair is a connection, of DuckDB, Spark or Ibis, and the name of a table."
+        msg = "A pair must be a connection (DuckDB, Spark or Ibis) and the name of a table."
         raise ArgumentError(msg)
     connection, name = pair
     return connection.table(name)
 
 
 def _regroup(grouping: str) -> str:
-    """The message about a grouping that cannot be read."""
+    """The message for a grouping that cannot be read."""
     return f'{grouping} cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
 
 
@@ -535,14 +535,14 @@ def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
     for name, values in arrays.items():
         columns.append(_from_array(text("by", name), values))
     if not columns:
-        msg = 'There are no arrays: give the truth, the estimate or the scores, and the groups, as `by={"sex": …}`.'
+        msg = 'No arrays were given; pass the truth, the estimate or the scores, and groups as `by={"sex": …}`.'
         raise ColumnError(msg)
     for column in columns:
         if column.dtype.is_nested() or column.dtype == pl.Object:
-            msg = f"`{column.name}` is no array of plain values, one for each row, but {column.dtype}."
+            msg = f"`{column.name}` must be an array of one plain value per row, not {column.dtype}."
             raise ColumnError(msg)
         if len(column) != len(columns[0]):
-            msg = f"`{column.name}` has {len(column)} values, and `{columns[0].name}` {len(columns[0])}."
+            msg = f"`{column.name}` has {len(column)} values, but `{columns[0].name}` has {len(columns[0])}."
             raise ColumnError(msg)
     return pl.DataFrame(columns)
 
@@ -552,7 +552,7 @@ def _from_array(name: str, values: Any) -> pl.Series:
     if isinstance(values, pl.Series):
         return values.alias(name)
     if isinstance(values, str | bytes | Real | Mapping | AbstractSet):
-        msg = f"`{name}` is no array of plain values, one for each row, but {values!r}."
+        msg = f"`{name}` must be an array of one plain value per row, not {values!r}."
         raise ColumnError(msg)
     kind = type(values).__module__.partition(".")[0]
     try:
@@ -572,7 +572,7 @@ def _from_array(name: str, values: Any) -> pl.Series:
     except ColumnError:
         raise
     except Exception as error:
-        msg = f"`{name}` is no array of plain values: {error}"
+        msg = f"`{name}` cannot be read as an array of plain values: {error}"
         raise ColumnError(msg) from error
 
 
@@ -583,22 +583,25 @@ def _from_numpy(name: str, values: Any) -> pl.Series:
     array = np.asarray(values) if hasattr(values, "__array__") else np.from_dlpack(values)
     if array.ndim != 1:
         several = ", as `probs={label: array}`" if name.endswith("probs") else ""
-        msg = f"`{name}` is no array of plain values, one for each row{several}, but has {array.ndim} dimensions."
+        msg = f"`{name}` must be an array of one plain value per row{several}, but has {array.ndim} dimensions."
         raise ColumnError(msg)
     return _from_list(name, array.tolist()) if array.dtype == object else pl.Series(name, array)
 
 
 def _from_list(name: str, values: list[Any]) -> pl.Series:
-    """The values of a list as a column, whose whole numbers are exact."""
+    """The values of a list as a column, with exact whole numbers."""
     column = _of_one_kind(name, values)
     if column.dtype.is_float() and (column.abs() >= EXACT).any() and any(map(_is_rounded, values)):
-        msg = f"`{name}` holds floats, and whole numbers that floats cannot tell apart; bring them to one kind."
+        msg = (
+            f"`{name}` holds floats together with whole numbers that floats cannot represent exactly; convert all "
+            "values to one type."
+        )
         raise ColumnError(msg)
     return column
 
 
 def _is_rounded(value: object) -> bool:
-    """Check whether a value is a whole number that is another one as a float."""
+    """Check whether a value is a whole number that a float cannot represent exactly."""
     return isinstance(value, Integral) and int(float(value)) != int(value)
 
 
@@ -618,18 +621,18 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
         return pl.Series(name, floats, dtype=pl.Float64)
     types = sorted({type(value).__name__ for value in present})
     if len(types) > 1:
-        msg = f"`{name}` holds values of several kinds: {', '.join(types)}; bring them to one."
+        msg = f"`{name}` holds values of several types: {', '.join(types)}; convert them to one type."
         raise ColumnError(msg)
     return pl.Series(name, with_nulls)
 
 
 def _is_whole_number(value: object) -> bool:
-    """Check whether a value is an integer, but no truth value."""
+    """Check whether a value is an integer and not a Boolean."""
     return not isinstance(value, bool) and isinstance(value, Integral)
 
 
 def _unwrapped(value: Any) -> Any:
-    """A number of numpy as one of Python."""
+    """Convert a numpy scalar to a Python number."""
     return value.item() if hasattr(value, "item") else value
 
 

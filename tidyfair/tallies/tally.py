@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["Tally"]
 
 HIDDEN = "hidden"
-"""Sum of the suppressed cells of a group, so that nothing is computed from the rest."""
+"""Sum of the suppressed cells of a group, so that nothing is computed from the remaining cells."""
 BLOCK = "\0block"
 """Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
 ROW = "\0row"
-"""Key of the number of a row, for designs in which rows are drawn one by one."""
+"""Key of the row number, for designs that sample single rows."""
 THRESHOLD = "\0threshold"
 """The column of the value of a list of cuts, among the keys."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
@@ -68,22 +68,22 @@ def columns_of(keys: Sequence[Key]) -> list[Column]:
 
 @dataclass(frozen=True)
 class Scores:
-    """The columns of scores: one, or one for each label."""
+    """The columns of scores: one, or one per label."""
 
     columns: tuple[Column, ...]
     labels: tuple[Any, ...] | None = None
     """The labels that a mapping gave them."""
     several: bool = False
     bins: int | None = None
-    """Number of bins that they are counted in for metrics of their order, in place of keeping them."""
+    """Number of bins of scores that replace the rows for ranking metrics."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts of rows by keys and labels, and sums beside them: all that metrics need of the data.
+    """Counts of rows by keys and labels with accompanying sums: everything that metrics need from the data.
 
     `cells` has one row per combination that occurs: the keys as `k0`, `k1`, …, then `truth` and `estimate` (null where
-    missing or not given; where they are numbers, only whether they are there), `n` rows and, with case weights, their
+    missing or not given; for numbers, only whether they are present), `n` rows and, with case weights, their
     sum `w` and the sum of their squares `w2`, and the sums that probability and regression metrics need. `rows` are
     kept for metrics that depend on their order, or counts of rows by bins of their scores. Tallies of two halves of the
     data add up to the tally of the whole.
@@ -101,9 +101,9 @@ class Tally:
     sides: Privileged | None = None
     """Conditions whose two sides are outer groups too."""
     declared: Mapping[str, list[Any]] = field(default_factory=dict[str, "list[Any]"])
-    """The levels, in their order, of columns of labels that are numbers, which no dtype carries."""
+    """The ordered levels of numeric columns of labels, which dtypes cannot store."""
     design: Design | None = None
-    """The design of the survey that the rows are of."""
+    """The survey design of the rows."""
 
     @property
     def role_of_weights(self) -> str:
@@ -123,7 +123,7 @@ class Tally:
 
     @property
     def clusters(self) -> tuple[Key, ...]:
-        """The keys of rows that belong together, and so are drawn together."""
+        """The keys of clusters, whose rows are resampled together."""
         return tuple(key for key in self.keys if key.role == "cluster")
 
     @property
@@ -153,7 +153,7 @@ class Tally:
         names: list[str] = []
         for column in columns:
             if column not in name_of_column:
-                msg = f"The tally was not counted by {column.name!r}; count again with what is to be computed."
+                msg = f"The tally was not counted by {column.name!r}; count again with the metrics to be computed."
                 raise ColumnError(msg)
             names.append(name_of_column[column])
         return names
@@ -169,7 +169,7 @@ class Tally:
         return self.names(self.outer_columns)
 
     def on_sides(self) -> Tally:
-        """The tally in which the side of a row is one more outer key."""
+        """The tally with the side of a row as an additional outer key."""
         sides = self.sides
         if sides is None:
             return self
@@ -187,7 +187,7 @@ class Tally:
         return replace(self, cells=with_side(self.cells), keys=keys, rows=rows, sides=None)
 
     def at_each_cut(self) -> Tally:
-        """The tally in which a list of thresholds is one more key, and the estimate is whether the score reaches it."""
+        """The tally with the threshold as an additional key; the estimate states whether the score reaches it."""
         if self.cut is None or not self.cut.several or any(key.role == "threshold" for key in self.keys):
             return self
         by = [*key_names(self.keys), TRUTH]
@@ -208,7 +208,7 @@ class Tally:
         return replace(self, cells=cells, keys=keys, needs=Needs(), rows=None)
 
     def _hidden_at_each_cut(self, by: list[str]) -> list[pl.DataFrame]:
-        """The cells of which a part was suppressed: nothing is known of them at any cut."""
+        """The partly suppressed cells, which are unknown at every threshold."""
         if HIDDEN not in self.cells.columns or self.cut is None:
             return []
         hidden = self.cells.filter(pl.col(HIDDEN) > 0).group_by(by).agg(pl.col(HIDDEN).sum())
@@ -235,7 +235,7 @@ class Tally:
         return self.cut.remarks(table, weighed=weighed)
 
     def __radd__(self, other: object) -> Tally:
-        """Add to the 0 that `sum()` begins with."""
+        """Add to the 0 that `sum()` starts with."""
         return self if other == 0 else NotImplemented
 
     def __add__(self, other: Tally) -> Tally:
@@ -244,7 +244,7 @@ class Tally:
 
     @cached_property
     def kinds(self) -> pl.Schema:
-        """The dtypes of its columns, kept because they are slow to get where there are many levels."""
+        """The dtypes of its columns, cached because they are slow to compute for many levels."""
         return self.cells.schema
 
     @property
@@ -254,7 +254,7 @@ class Tally:
 
     @property
     def definition(self) -> tuple[object, ...]:
-        """The settings of the count; only tallies that agree in them add up."""
+        """The settings of the count; only tallies with the same settings add up."""
         return (
             self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides,
             self.design,
@@ -270,7 +270,7 @@ class Tally:
         return names
 
     def check_fits(self, other: Tally) -> None:
-        """Refuse another tally that does not add up with this one."""
+        """Refuse another tally that cannot be added to this one."""
         if other.definition != self.definition:
             msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
             raise ArgumentError(msg)
@@ -278,23 +278,23 @@ class Tally:
         if self.cut is not None and self.cut.option != "threshold":
             reason = f"`{self.cut.option}` ranks all rows together"
         elif self.needs.compared:
-            reason = "Neighbours are sought among all rows"
+            reason = "Nearest neighbours are searched among all rows"
         elif self.needs.order:
-            reason = "Some metric, such as mase, reads rows in their order"
+            reason = "Some metrics, such as mase, depend on the order of rows"
         elif any(key.column.name == ROW for key in self.keys):
             reason = "Rows of a design without clusters are numbered"
         if reason is not None:
-            msg = f"{reason}, so tallies of parts do not add up; count them at once."
+            msg = f"{reason}, so tallies of parts cannot be added; count all rows at once."
             raise ArgumentError(msg)
         self.check_kinds(other)
 
     def check_kinds(self, other: Tally) -> None:
-        """Refuse another tally whose keys or labels are of other kinds."""
+        """Refuse another tally whose keys or labels are of another kind."""
         for name, shown in self.names_of_labels.items():
             own_kind, other_kind = self.kinds[name], other.kinds[name]
             if not alike(own_kind, other_kind):
                 msg = (
-                    f"The column {shown!r} is {own_kind} in one part and {other_kind} in another; cast it to one kind."
+                    f"The column {shown!r} is {own_kind} in one part and {other_kind} in another; cast it to one type."
                 )
                 raise ArgumentError(msg)
             if name not in self.declared or name not in other.declared:
@@ -302,11 +302,11 @@ class Tally:
             own_levels, other_levels = self.declared[name], other.declared[name]
             if own_levels != other_levels:
                 ends = f"{listed(own_levels)} in one part and {listed(other_levels)} in another"
-                msg = f"The levels of the column {shown!r} are {ends}; declare them alike."
+                msg = f"The levels of the column {shown!r} are {ends}; declare the same levels."
                 raise ArgumentError(msg)
 
     def check_contents(self, like: Tally) -> None:
-        """Refuse cells, as read from a file, that no count can give; `like` is a tally of the kind that was counted."""
+        """Refuse cells read from a file that no count can produce; `like` is a tally of the expected kind."""
         like.check_kinds(self)
         self._check_columns(self.cells, like.cells.schema)
         if self.rows is not None and like.rows is not None:
@@ -317,7 +317,7 @@ class Tally:
                 msg = f"some values of the column {least!r} are above those of {most!r}, or missing."
                 raise ArgumentError(msg)
         if self.cells[self.counted_by].is_duplicated().any():
-            msg = "some combination of keys and labels comes twice."
+            msg = "a combination of keys and labels occurs twice."
             raise ArgumentError(msg)
         check_totals(self)
 
@@ -342,10 +342,10 @@ class Tally:
                 msg = f"the column {name!r} is {kind}, not {accepted[0]}."
                 raise ArgumentError(msg)
             if (is_count or is_measure) and (column.null_count() or not (column.is_finite() & (column >= 0)).all()):
-                msg = f"some values of the column {name!r} are no counts or weights of zero or more."
+                msg = f"some counts or weights in the column {name!r} are negative or missing."
                 raise ArgumentError(msg)
             if name in LABELS and name not in self.declared and kind.is_float() and (column != column.round()).any():
-                msg = f"some labels in the column {name!r} are numbers that are not whole."
+                msg = f"some labels in the column {name!r} are fractional numbers."
                 raise ArgumentError(msg)
 
 
@@ -365,7 +365,7 @@ def _group_in_words(names: Sequence[str], row: Sequence[object]) -> str:
 
 
 def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -> pl.DataFrame:
-    """The sums below and above each threshold, from cells whose estimate is the number of thresholds reached."""
+    """The sums below and above each threshold, from cells whose estimate counts the thresholds reached."""
     import numpy as np
 
     distinct = cells.select(by).unique(maintain_order=True)
@@ -398,7 +398,7 @@ def alike(one: pl.DataType, other: pl.DataType) -> bool:
 
 
 def _kind_of(dtype: pl.DataType) -> object:
-    """The kind of the values of a dtype; only values of one kind can be the same."""
+    """The kind of the values of a dtype; only values of the same kind can be equal."""
     if dtype.is_numeric() or dtype == pl.Boolean:
         return "number"
     return "text" if isinstance(dtype, pl.String | pl.Categorical | pl.Enum) else dtype
@@ -407,12 +407,12 @@ def _kind_of(dtype: pl.DataType) -> object:
 def check_tally(value: object) -> None:
     """Refuse anything but a tally."""
     if not isinstance(value, Tally):
-        msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
+        msg = "`compute` needs the result of `tally`; to count and compute in one step, call the metric itself."
         raise ArgumentError(msg)
 
 
 def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
-    """Merge tallies of parts of the data by key, never by position, into that of the whole.
+    """Merge tallies of parts of the data by key, never by position, into a tally of the whole.
 
     `checked` tallies are known to fit.
     """
@@ -451,7 +451,7 @@ def _merged_cells(tallies: Sequence[Tally]) -> pl.DataFrame:
 
 
 def _with_hidden(cells: pl.DataFrame) -> pl.DataFrame:
-    """Cells that say how much of them is suppressed, which is nothing where none of them is."""
+    """Cells with their suppressed amounts, which are 0 where nothing is suppressed."""
     if HIDDEN in cells.columns:
         return cells
     return cells.with_columns(pl.lit(0, pl.Int64).alias(HIDDEN))
@@ -472,14 +472,14 @@ def _merged_rows(tallies: Sequence[Tally]) -> pl.DataFrame | None:
 def check_totals(tally: Tally) -> None:
     """Refuse more rows, or more weight, than 64 bits can count."""
     if tally.cells["n"].cast(pl.Float64).sum() >= _MOST_WHOLE:
-        msg = "The tally counts more rows than a number of 64 bits can say."
+        msg = "The tally counts more rows than 64 bits can hold."
         raise ArgumentError(msg)
     if tally.weights is not None:
         check_total(tally.cells, tally.weights)
 
 
 def check_total(cells: pl.DataFrame, weights: Column) -> None:
-    """Refuse weights whose sums 64 bits cannot hold, or floats where formulas multiply four of them."""
+    """Refuse weights whose sums overflow 64 bits, or overflow floats in formulas that multiply four of them."""
     rows, total, squares = cells.select(pl.col("n", "w", "w2").cast(pl.Float64).sum()).row(0)
     # no sum of so many weights is larger, by the inequality of Cauchy and Schwarz
     wraps = cells.schema["w"].is_integer() and math.sqrt(rows * squares) >= _MOST_WHOLE

@@ -1,4 +1,4 @@
-"""Decisions made of scores: one or many thresholds, the same for all or by group, and the best-scored k or share."""
+"""Decisions from scores: thresholds, one or many, for all rows or by group, and selection of the best-scored rows."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _MOST_CUTS = 2**15
 _BUCKETS = 2**12
 _MOST_ROWS = 2.0**62
 _SLACK = 1e-9
-"""A share of rows this close to a whole number of them is that number."""
+"""Tolerance for a share of rows to count as a whole number of rows."""
 _ROUNDED = 1e-6
-"""A probability may be that far outside of 0 to 1, as sums of 32-bit numbers are."""
+"""Tolerance for probabilities outside 0 to 1, for sums of 32-bit numbers."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The rule that makes labels of scores: at or above a cut is selected."""
+    """The rule that turns scores into labels: scores at or above the threshold are selected."""
 
     option: Literal["threshold", "top_k", "top_fraction"]
     values: tuple[float, ...] = ()
     several: bool = False
-    """Whether each value gets rows of its own in the results."""
+    """Whether results have separate rows for each value."""
     by: tuple[Column, ...] = ()
     groups: tuple[tuple[tuple[object, ...], float], ...] = ()
     """The threshold of each group of `by`, in place of `values`."""
@@ -58,14 +58,14 @@ class Cut:
         if not rules:
             return None
         if len(rules) > 1:
-            msg = f"`{'` and `'.join(rules)}` are different ways to make labels of scores; give one of them."
+            msg = f"`{'` and `'.join(rules)}` are alternatives; give only one of them."
             raise ArgumentError(msg)
         ((rule, value),) = rules.items()
         if "estimate" in roles:
-            msg = f"`estimate` and `{rule}` both say what is predicted: give the labels or the scores, not both."
+            msg = f"`estimate` and `{rule}` are alternatives: give predicted labels, or scores with `{rule}`."
             raise ArgumentError(msg)
         if "probs" not in roles:
-            msg = f"`{rule}` needs the column of scores: `probs=`."
+            msg = f"`{rule}` needs a column of scores; add `probs=`."
             raise ArgumentError(msg)
         if rule == "threshold" and isinstance(value, Mapping):
             return _by_group(cast("Mapping[Any, Any]", value))
@@ -75,7 +75,7 @@ class Cut:
 
     @property
     def is_of_probabilities(self) -> bool:
-        """True where its thresholds lie between 0 and 1, and not only at these ends, as those of probabilities do."""
+        """True if its thresholds lie between 0 and 1, and not only at these ends, like thresholds of probabilities."""
         if self.option != "threshold":
             return False
         values = [value for _, value in self.groups] or self.values
@@ -83,19 +83,19 @@ class Cut:
         return within and not {0.0, 1.0}.issuperset(values)
 
     def check_scores(self, low: float | None, high: float | None, column: str, role: str = "probs") -> None:
-        """Refuse scores that are no probabilities, such as logits, where its thresholds are those of probabilities."""
+        """Refuse scores that are not probabilities, such as logits, if its thresholds are for probabilities."""
         if low is None or high is None or -_ROUNDED <= low <= high <= 1 + _ROUNDED:
             return
         msg = (
-            f"`{role}`: {column!r} holds values from {low:g} to {high:g}, but {self!r} lies between 0 and 1, as for "
-            "probabilities. Make these of logits by `probs=sigmoid(…)`, or bring the threshold to the scale of the "
-            'scores; if it is meant as it is, make the labels: `(pl.col("score") >= 0.5).alias("selected")`.'
+            f"`{role}`: {column!r} holds values from {low:g} to {high:g}, but {self!r} is a threshold for "
+            "probabilities. Convert logits with `probs=sigmoid(…)`, or give a threshold on the scale of the scores. "
+            'If the threshold is right, make the labels yourself: `(pl.col("score") >= 0.5).alias("selected")`.'
         )
         raise ColumnError(msg)
 
     @property
     def ascending(self) -> list[int]:
-        """Rank of each value among the cuts in ascending order of score: many selected come first."""
+        """Rank of each value by ascending score threshold: those that select many rows come first."""
         sign = 1 if self.option == "threshold" else -1
         order = sorted(range(len(self.values)), key=lambda index: sign * self.values[index])
         ranks = [0] * len(order)
@@ -105,11 +105,11 @@ class Cut:
 
     @property
     def codes(self) -> Levels | None:
-        """All estimates that a list makes: the number of cuts at or below the score."""
+        """All possible estimates of a list: the number of thresholds at or below the score."""
         return Levels(pl.UInt16(), 0, len(self.values) + 1) if self.several else None
 
     def decide(self, frame: pl.LazyFrame, outer: list[str], groups: list[str], names: Sequence[str]) -> pl.LazyFrame:
-        """Add an `estimate` made of the scores; `outer` and `groups` are columns of the frame."""
+        """Add an `estimate` from the scores; `outer` and `groups` are columns of the frame."""
         score = pl.col(SCORE)
         if self.groups:
             return self._by_groups(frame, groups, names)
@@ -134,7 +134,10 @@ class Cut:
                 shown = key[0] if len(key) == 1 else key
                 without.append(shown)
         if without:
-            msg = f"`threshold`: there is none for {listed(without)} of {':'.join(names)}; every group needs one."
+            msg = (
+                f"`threshold`: the groups {listed(without)} of {':'.join(names)} have no threshold; every group needs "
+                "one."
+            )
             raise ArgumentError(msg)
         cuts = present.with_columns(pl.Series(_CUT, thresholds, dtype=pl.Float64))
         with_cuts = frame.join(cuts.lazy(), on=groups, how="left", nulls_equal=True)
@@ -158,7 +161,7 @@ class Cut:
         return with_cuts.with_columns(decided).drop(list(cuts))
 
     def _lowest_selected(self, value: float, *, weighted: bool) -> pl.Expr:
-        """The score of the last row that is selected; infinity if there is none."""
+        """The lowest selected score; infinity if no row is selected."""
         scored_rows = pl.col(SCORE).count()
         if weighted:
             size = _rows_within_weight(value)
@@ -173,11 +176,11 @@ class Cut:
         return last.cast(pl.Float64).fill_null(math.inf)
 
     def remarks(self, table: pl.DataFrame, *, weighed: bool) -> list[str]:
-        """Sentences on outer groups where the number of selected rows, or their weight, is not the requested one.
+        """Sentences on outer groups where the number or weight of selected rows differs from the request.
 
         `table` has one row for each outer group and value: `group` (its text), `value`, `selected` and `all`.
         """
-        tie = "rows tie at the cut, and equal scores are decided alike, so"
+        tie = "rows are tied at the threshold and equal scores get the same decision, so"
         remarks: list[str] = []
         for group, value, selected, every in table.select("group", "value", "selected", "all").rows():
             request = f"{self.option}={value:g}{group} asks for"
@@ -189,7 +192,7 @@ class Cut:
             if selected > wanted:
                 remarks.append(f"{request} {wanted} rows: {tie} {selected} are selected")
             elif selected < wanted:
-                remarks.append(f"{request} {wanted} rows: there are only {selected} rows with a score")
+                remarks.append(f"{request} {wanted} rows, but only {selected} rows have a score")
         return remarks
 
     def __repr__(self) -> str:
@@ -199,7 +202,7 @@ class Cut:
 
 
 def _rows_within_weight(share: float) -> pl.Expr:
-    """Number of the best-scored rows that together weigh at most a share of all."""
+    """Number of best-scored rows whose total weight is at most a share of all."""
     scored = pl.col(SCORE).is_not_null()
     # of equal scores the lightest first, so that the order of rows means nothing
     weight, score = pl.col(WEIGHT).filter(scored), pl.col(SCORE).filter(scored)
@@ -208,7 +211,7 @@ def _rows_within_weight(share: float) -> pl.Expr:
 
 
 def _is_number(value: Real) -> bool:
-    """Check whether a float can hold it, and it is not NaN."""
+    """Check whether it converts to a float other than NaN."""
     try:
         return not math.isnan(value)
     except OverflowError:
@@ -231,13 +234,13 @@ def _number(rule: str, value: object) -> float:
 
 
 def _several_numbers(rule: str, values: list[object]) -> tuple[float, ...]:
-    """Check a list of thresholds, numbers or shares, which lists none twice."""
+    """Check a list of distinct thresholds, numbers or shares."""
     numbers = tuple(_number(rule, value) for value in values)
     if len(numbers) > _MOST_CUTS:
-        msg = f"`{rule}` lists at most {_MOST_CUTS} values, not {len(numbers)}."
+        msg = f"`{rule}` accepts at most {_MOST_CUTS} values, not {len(numbers)}."
         raise ArgumentError(msg)
     if not numbers or len(set(numbers)) < len(numbers):
-        msg = f"`{rule}` lists each value once, not {listed(values)}."
+        msg = f"`{rule}` must not repeat a value: {listed(values)}."
         raise ArgumentError(msg)
     return numbers
 
@@ -246,7 +249,7 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
     """Read thresholds by group, `{columns: {group: threshold}}`."""
     shape = 'such as `threshold={"sex": {"female": 0.4, "male": 0.5}}`'
     if len(mapping) != 1 or not isinstance(next(iter(mapping.values())), Mapping):
-        msg = f"`threshold` by group names the column and the threshold of each of its groups, {shape}."
+        msg = f"`threshold` by group maps a column to the threshold of each group, {shape}."
         raise ArgumentError(msg)
     ((names, thresholds),) = mapping.items()
     columns = tuple(Column.of(name, "threshold") for name in _as_tuple(names))
@@ -256,7 +259,7 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
         groups.append((key, _number("threshold", threshold)))
     lengths = {len(key) for key, _ in groups}
     if lengths != {len(columns)}:
-        msg = f"`threshold` by group needs one value for each of {listed(names_of(columns))}, {shape}."
+        msg = f"`threshold` by group: each group needs one value for each of {listed(names_of(columns))}, {shape}."
         raise ArgumentError(msg)
     return Cut("threshold", by=columns, groups=tuple(groups))
 
@@ -267,15 +270,15 @@ def _as_tuple(value: object) -> tuple[object, ...]:
 
 
 def _nan_as_null(value: object) -> object:
-    """The key of a group as frames hold it, in which NaN is null."""
+    """The key of a group as in frames, where NaN is null."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
     """The number of ascending cuts at or below each score.
 
-    The range of the cuts is split into buckets so small that hardly any holds two cuts: then one look-up and one
-    comparison give the number, ten times faster than a search.
+    The range of the cuts is split into buckets so small that few hold two cuts: then one look-up and one comparison
+    give the number, ten times faster than a search.
     """
     import numpy as np
 
@@ -312,7 +315,7 @@ def sigmoid(column: ColumnLike) -> pl.Expr: ...
 @overload
 def sigmoid(column: object) -> Any: ...
 def sigmoid(column: Any) -> Any:
-    """Logits as probabilities, to be given as `probs=`: a column by its name or expression, or an array.
+    """Convert logits to probabilities for `probs=`: a column, given by name or expression, or an array.
 
     >>> pl.DataFrame({"logit": [0.0]}).select(sigmoid("logit")).item()
     0.5
