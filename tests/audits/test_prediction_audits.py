@@ -236,3 +236,12 @@ def test_audits_without_values_of_groups_have_no_applied_model_card() -> None:
     filed = tdf.audit("nyc_ll144", tdf.datasets.lending(100), estimate="approved", pos_label="yes", by="sex")
     with pytest.raises(tdf.ArgumentError, match=r'take `audit\("model_card", …\)\.chai'):
         filed.chai()
+
+
+@pytest.mark.parametrize("metric", [tdf.net_benefit, tdf.standardized_net_benefit], ids=repr)
+def test_net_benefit_refuses_thresholds_other_than_its_risk(metric: tdf.Metric) -> None:
+    seen = pl.DataFrame({"event": [1, 0, 1, 0], "risk": [0.9, 0.6, 0.4, 0.1]})
+    for threshold in (0.1, [0.5, 0.7]):
+        with pytest.raises(tdf.ArgumentError, match=r"needs that threshold and no other: write `metric_tweak"):
+            metric(seen, "event", probs="risk", threshold=threshold)
+    assert metric(seen, "event", probs="risk", threshold=0.5)[".estimate"].item() == 0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
+    from tidyfair.tallies.thresholds import Cut
 
 __all__: list[str] = []
 
@@ -118,12 +119,31 @@ class Evaluated:
         return ALL_LABELS if formula.over_levels and estimator not in ONE_LABEL else estimator
 
 
+def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
+    """Refuse thresholds that are not the risk `at` which a metric, such as net benefit, weighs errors."""
+    if cut.option != "threshold":
+        return
+    thresholds = {*cut.values, *(value for _, value in cut.groups)}
+    for spec in specs:
+        for name, formula in spec.formulas:
+            risk = dict(formula.options).get("at")
+            if formula.kind == "class" and risk is not None and thresholds != {risk}:
+                msg = (
+                    f"`threshold`: {name} weighs errors by the odds of the risk at={risk}, so it needs that threshold "
+                    f"and no other: write `metric_tweak({name}, …, at=…)` for each threshold, or take the table of "
+                    '`audit("clinical_tripod_ai", …, threshold=[…])`.'
+                )
+                raise ArgumentError(msg)
+
+
 def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> list[Evaluated]:
     """Evaluate every metric in every group; the number of queries does not depend on the number of groups.
 
     With a list of cuts, class metrics are evaluated at each of them, and the others once. If the event does not occur,
     all values are null.
     """
+    if tally.cut is not None:
+        _check_risk_thresholds(specs, tally.cut)
     labels = NUMBERS
     if not tally.needs.numbers:
         labels = labels_with_scores(

@@ -463,10 +463,23 @@ def assert_fair(
     if not unsure.is_empty():
         warn(
             f"assert_fair(): no disparity fails, but for {len(unsure)} of {len(verdicts)} there is not enough "
-            f"evidence that they are within their limit:\n{_table_of(unsure)}\nUse more rows or a wider limit; "
+            f"evidence that they are within their limit:\n{_table_of(unsure)}\n{_way_out(unsure)} "
             "`strict=True` makes this a failure.",
             EvidenceWarning,
         )
+
+
+def _way_out(unsure: pl.DataFrame) -> str:
+    """What leads to a verdict."""
+    groups: list[str] = []
+    for names in unsure[".groups_left_out"].to_list():
+        groups += names or []
+    if not groups:
+        return "Use more rows or a wider limit;"
+    return (
+        f"A disparity that leaves out groups cannot pass: {listed(dict.fromkeys(groups))}. Join these with others "
+        "(`lump_rare`), declare them unknown (`unknown_values=`), or lower `min_n=`;"
+    )
 
 
 def _table_of(failed: pl.DataFrame) -> str:

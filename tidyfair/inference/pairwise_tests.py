@@ -51,6 +51,7 @@ from tidyfair.intervals.proportions import (
 )
 from tidyfair.intervals.quantities import Shares
 from tidyfair.intervals.resampling import generator
+from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import metric_set
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
@@ -132,7 +133,9 @@ class _Comparison:
 
     def rows_of_values(self) -> Array:
         """The rows that values are of: of rates those that count."""
-        column = "counted_rows" if isinstance(self.family.quantities, Shares) else "n"
+        formulas = dict(self.evaluated.specs[self.family.spec].formulas)
+        is_rate = share_of(formulas[self.family.rows["name"][0]]) is not None
+        column = "counted_rows" if is_rate else "n"
         return self.family.rows[column].to_numpy()
 
     def p_values(self, test: str, *, mid_p: bool) -> Array:

@@ -191,6 +191,8 @@ def _others(clear: pl.DataFrame, differences: pl.DataFrame) -> str:
     verb = "is" if significant == 1 else "are"
     if significant == 0:
         return f" None of the other {others} disparities is significant."
+    if significant == others:
+        return f" All {others} other disparities are also significant."
     return f" {significant} of the other {others} disparities {verb} also significant."
 
 
@@ -254,9 +256,10 @@ def of_gate(gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str]) -> Ver
         elif row[".status"] not in {None, Status.OK}:
             numbers = f"no value, because {reason(row['.status'])}"
         side = sides.get((row[".metric"], by), "within")
-        rows.append(
-            Verdict(row[".verdict"], title, row[".metric"], f"{_capital(numbers)}; must be {side} {row['.limit']:g}.")
-        )
+        text = f"{_capital(numbers)}; must be {side} {row['.limit']:g}."
+        if row[".groups_left_out"] and row[".verdict"] == UNSURE:
+            text += " It cannot pass while groups are left out, which Exclusions lists."
+        rows.append(Verdict(row[".verdict"], title, row[".metric"], text))
     order = {FAIL: 0, UNSURE: 1, PASS: 2}
     rows.sort(key=lambda row: order[row.verdict])
     overall = rows[0].verdict

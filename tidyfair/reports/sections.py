@@ -441,7 +441,7 @@ def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
     missing = missing_of(tally)
     lacking = missing.filter(pl.col("missing") > 0)
     texts = [f"{number:,} without {name}" for name, _, number in lacking.rows()]
-    finding = f"{rows:,} rows; {', '.join(texts) if texts else 'none lacks a value'}."
+    finding = f"{rows:,} rows; {', '.join(texts) if texts else 'none lacks a truth or a prediction'}."
     blocks: list[Content] = []
     if tally.weights is not None:
         total, squares = float(tally.cells["w"].sum()), float(tally.cells["w2"].sum())
