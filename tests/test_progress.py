@@ -6,6 +6,7 @@ import io
 import itertools
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -62,7 +63,9 @@ def test_notebook_gets_one_line_that_is_empty_in_the_end(monkeypatch: pytest.Mon
 
     stream = io.StringIO()
     monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={"ipykernel": None}))
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))  # pyright: ignore[reportArgumentType]
+    displays: Any = SimpleNamespace(display=display)
+    monkeypatch.setitem(sys.modules, "IPython.display", displays)
+    monkeypatch.setattr("IPython.display", displays)
     assert list(in_progress(range(20), "shuffling")) == list(range(20))
     assert lines[0] == "shuffling: 20%, 10 s left (Ctrl-C stops)"
     assert lines[-1] == ""

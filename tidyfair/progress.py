@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -88,8 +88,8 @@ class _NotebookLine:
         """Write over the line."""
         shown = {"text/plain": text}
         if self.display is None:
-            from IPython.display import display  # noqa: PLC0415 - only in notebooks, which have it
+            import IPython.display  # noqa: PLC0415 - only in notebooks, which have it
 
-            self.display = display(shown, raw=True, display_id=True)
+            self.display = cast("Any", IPython.display).display(shown, raw=True, display_id=True)
         else:
             self.display.update(shown, raw=True)

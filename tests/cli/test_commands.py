@@ -317,7 +317,7 @@ def test_metrics_command_explains_every_metric(
 
 
 def test_metrics_command_knows_the_names_of_other_libraries() -> None:
-    assert explanation_of("r2_score").startswith("r2_score is rsq_trad here.\n\nrsq_trad: 1 less ")
+    assert explanation_of("r2_score").startswith("r2_score is rsq_trad here.\n\nrsq_trad: 1 minus ")
     assert explanation_of("f1_score_group_min").startswith('f1_score_group_min is f_meas.group_minimum("column") here.')
     with pytest.raises(tf.ArgumentError, match="There is no metric"):
         explanation_of("nothing_like_it")

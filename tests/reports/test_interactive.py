@@ -158,3 +158,18 @@ def test_report_has_scripts_only_when_asked() -> None:
     page = tdf.report(LOANS, **options, interactive=True).html()
     assert script_policy() in page
     assert "interactive=True" in page
+
+
+def test_thresholds_of_narrow_scores_are_among_them_and_have_that_of_the_report() -> None:
+    small = LOANS.with_columns(tiny=pl.col("score") / 500)
+    page = tdf.report(
+        small, "repaid", probs="tiny", threshold=0.001, by="sex", pos_label="yes", interactive=True
+    ).html()
+    data = json.loads(re.findall(r'class="explorer-data">(.*?)</script>', page, re.DOTALL)[0])
+    assert data["thresholds"][data["start"]] == 0.001
+    assert max(data["thresholds"]) < 0.003
+
+
+def test_explorer_says_when_the_report_is_about_other_decisions() -> None:
+    page = tdf.report(LOANS, "repaid", "approved", probs="score", by="sex", pos_label="yes", interactive=True).html()
+    assert "The rest of this report is about the decisions as they were made" in page

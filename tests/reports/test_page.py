@@ -610,3 +610,19 @@ def test_no_headline_rests_on_an_unknown_or_a_tiny_group(tmp_path: Path, capsys:
     compared = [line for line in shown.splitlines() if "demographic_parity" in line]
     assert compared
     assert not any("AIAN" in line or "null" in line for line in compared)
+
+
+def test_a_mean_of_differences_is_no_difference_of_one_rate() -> None:
+    text = tf.report(LOANS, **LABELS, by="race", metrics=tf.average_abs_odds_difference("race")).markdown()
+    assert "- **Average absolute odds difference by race:** " in text
+    assert "false positive rate" not in text.partition("## Disparities")[0]
+    crossed = tf.average_abs_odds_difference("sex", "race")
+    assert (
+        "Average absolute odds difference"
+        in tf.report(LOANS, **LABELS, by=[("sex", "race")], metrics=crossed, interval="bootstrap", times=50).markdown()
+    )
+
+
+def test_a_feature_that_is_named_twice_is_refused() -> None:
+    with pytest.raises(tf.ArgumentError, match=r"report\(\): `by` names 'sex' twice"):
+        tf.report(LOANS, **LABELS, by=["sex", "sex"])

@@ -103,7 +103,11 @@ MADE: dict[str, Callable[[], Any]] = {
     "sensitivity of verdicts": lambda: tf.inference.verdict_sensitivity(tf.demographic_parity("race"), below=0.1)(
         LOANS, **DECIDED
     ),
-    "decision curve": lambda: tf.threshold_curve(tf.net_benefit, [0.1, 0.3, 0.5])(LOANS, **SCORES, interval="analytic"),
+    "decision curve": lambda: (
+        tf.audit("clinical_tripod_ai", LOANS, **SCORES, by="sex", threshold=[0.1, 0.3, 0.5])
+        .tables["net_benefit"]
+        .filter(pl.col(".metric") == "net_benefit")
+    ),
 }
 
 
@@ -166,7 +170,9 @@ def test_axes_hold_all_values_and_limits_and_their_labels_have_room(name: str, w
             if "tooltip" not in layer["encoding"] or "axis" not in encoded or encoded["axis"] is None:
                 continue
             low, high = sorted(encoded["scale"]["domain"])
-            values = [row[column] for row in layer["rows"] for column in columns if column in row]
+            # of lines, intervals go up and down
+            drawn = ("x",) if encoded.get("field") == "x" else columns
+            values = [row[column] for row in layer["rows"] for column in drawn if column in row]
             assert all(low <= float(value) <= high for value in values if value not in {None, "inf"}), columns
             ticks = encoded["axis"]["values"]
             assert 2 <= len(ticks) <= 6
@@ -656,3 +662,11 @@ def test_one_file_serves_both_themes() -> None:
     assert f"#only-dark:target {{ --ink: {DARK['ink']};" in written
     assert LIGHT.keys() == DARK.keys()
     assert len(set(LIGHT.values())) == len(LIGHT)
+
+
+def test_curves_without_a_point_are_refused() -> None:
+    data = pl.DataFrame({"y": [0, 0], "p": [0.1, 0.2]})
+    with pytest.warns(tf.UndefinedWarning, match="one class only"):
+        nothing = tf.roc_curve(data, "y", probs="p", pos_label=1, labels=[0, 1])
+    with pytest.raises(tf.ArgumentError, match="has nothing to draw"):
+        tf.autoplot(nothing)

@@ -70,6 +70,9 @@ def metrics(options: Namespace) -> int:
     """The list of metrics, or what some of them are."""
     outputs = Outputs.of(options)
     if options.name:
+        if outputs:
+            msg = "`--output` and `--json` write the list of all metrics; leave them out, or NAME."
+            raise ArgumentError(msg)
         shown = [explanation_of(name) for name in options.name]
         print("\n\n".join(shown))
         return 0

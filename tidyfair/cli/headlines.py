@@ -72,6 +72,8 @@ def _largest_difference(by: str, parities: Sequence[GroupwiseMetric], results: p
     nearest_end = pl.max_horizontal(".lower", -pl.col(".upper"))
     clear = differences.filter((nearest_end > 0) & nearest_end.is_finite()).sort(nearest_end, descending=True)
     if clear.is_empty():
+        if not differences[".lower"].count():
+            return f"{by}: the differences have no confidence intervals, or there is only one group."
         return f"No clear difference between {by} groups."
     row = clear.row(0, named=True)
     low, high = sorted([abs(row[".lower"]), abs(row[".upper"])])

@@ -234,6 +234,9 @@ def in_grid(alt: Any, panels: Sequence[Any], columns: int, rows_apart: float) ->
 
 def columns_of(panels: int, width: float, least: float) -> int:
     """The number of panels side by side: as many as have room, and no fuller row than needed."""
+    if not panels:
+        msg = "autoplot() has nothing to draw: no value of the result is defined."
+        raise ArgumentError(msg)
     most = max(1, int((width + COLUMN_GAP) // (least + COLUMN_GAP)))
     rows = -(-panels // most)
     return -(-panels // rows)

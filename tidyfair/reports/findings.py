@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -126,6 +126,8 @@ def of_feature(
         return _no_difference(by, differences, of_differences, level)
     row = clear.row(0, named=True)
     metric = _rate_of(row, differences[row[".metric"]])
+    if metric is None or row[".group_min"] is None or row[".group_max"] is None:
+        return _of_several_rates(by, row, differences[row[".metric"]], level, _others(clear, of_differences))
     scale = Scale(of_percents(metric))
     name = in_prose(metric.name)
     plural = name.endswith("rate")
@@ -134,6 +136,17 @@ def of_feature(
     interval = scale.interval(*_ends(row), level)
     text = f"{_values(by, row, metric, groups, scale)}, {size}{interval}.{_others(clear, of_differences)}"
     return FeatureFinding(by, Finding(lead, text, is_clear=True), metric.name, row["nearest"])
+
+
+def _of_several_rates(
+    by: By, row: Mapping[str, Any], parity: GroupwiseMetric, level: float, others: str
+) -> FeatureFinding:
+    """The finding on a disparity that is no difference of two values, such as a mean of differences."""
+    scale = Scale(all(of_percents(metric) for metric in parity.metrics))
+    interval = scale.interval(*_ends(row), level)
+    text = f"{scale.difference(abs(row['.estimate']))}{interval}.{others}"
+    lead = f"{_capital(in_prose(parity.name))} by {feature_in_words(by)}:"
+    return FeatureFinding(by, Finding(lead, text, is_clear=row["nearest"] > 0), None, row["nearest"])
 
 
 def nearest_end() -> pl.Expr:
@@ -150,12 +163,12 @@ def _ends(row: Mapping[str, float | None]) -> tuple[float | None, float | None]:
     return low, high
 
 
-def _rate_of(row: Mapping[str, object], parity: GroupwiseMetric) -> Metric:
-    """The metric whose values make a disparity."""
+def _rate_of(row: Mapping[str, object], parity: GroupwiseMetric) -> Metric | None:
+    """The metric whose values make a disparity; None where it is made of several, as a mean is."""
     for metric in parity.metrics:
         if metric.name == row.get(".base_metric"):
             return metric
-    return parity.metrics[0]
+    return parity.metrics[0] if len(parity.metrics) == 1 else None
 
 
 def _values(by: By, row: Mapping[str, str], metric: Metric, groups: pl.DataFrame, scale: Scale) -> str:
@@ -206,12 +219,18 @@ def _no_difference(
         why = reason(results[".status"][0])
         return FeatureFinding(by, Finding(f"No comparison by {words}:", f"{why}.", is_clear=False), None, -1)
     row = defined.sort(pl.col(".estimate").abs(), descending=True).row(0, named=True)
-    metric = _rate_of(row, differences[row[".metric"]])
+    parity = differences[row[".metric"]]
+    metric = _rate_of(row, parity)
+    if metric is None:
+        return _of_several_rates(by, row | {"nearest": -1}, parity, level, "")
     scale = Scale(of_percents(metric))
     size = scale.difference(abs(row[".estimate"]))
     interval = scale.interval(*_ends(row), level)
     several = f" Of {len(results)} disparities, none is significant." if len(results) > 1 else ""
     lead = f"No clear difference by {words}:"
+    if interval and row[".lower"] is None:
+        # an interval without a lower end does not say whether there is a difference
+        lead = f"Difference by {words}:"
     if not interval:
         lead, several = f"Difference by {words}:", " It has no confidence interval."
     verb = "the largest difference is" if len(results) > 1 else "the difference is"
@@ -229,7 +248,7 @@ def _of_other_disparities(by: By, results: pl.DataFrame, level: float) -> Featur
     row = defined.row(0, named=True)
     interval = Scale(in_percent=False).interval(row[".lower"], row[".upper"], level)
     ends = ""
-    if row[".group_min"] is not None and row[".group_max"] is not None:
+    if None not in (row[".group_min"], row[".group_max"]) and row[".group_min"] != row[".group_max"]:
         low, high = group_in_words(by, row[".group_min"]), group_in_words(by, row[".group_max"])
         ends = f"; lowest for {low} and highest for {high}"
     text = f"{_text(row['.estimate'])}{interval}{ends}."

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -21,6 +21,7 @@ from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import Metric, metric_set
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.titles import title_of
+from tidyfair.reports.blocks import prose
 from tidyfair.reports.findings import feature_in_words, group_in_words
 from tidyfair.reports.sections import thresholds_of
 from tidyfair.specs.contrasts import difference
@@ -53,6 +54,8 @@ _MOST_GROUPS = 40
 class Explorer:
     """Values of groups, by feature, metric and threshold, with controls to look through them."""
 
+    note: str
+    """What is shown, and what is not."""
     data: dict[str, Any]
     """Names of features, groups and metrics, thresholds, and rows of places among these with values."""
 
@@ -61,7 +64,7 @@ class Explorer:
         # a closing tag in a name would end the script
         data = json.dumps(self.data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
         return (
-            "<h2>Explore the groups</h2>\n"
+            f"<h2>Explore the groups</h2>\n<p>{prose(self.note)}</p>\n"
             f'<div class="explorer" id="{name}">\n<form class="controls" aria-label="Choose what is shown"></form>\n'
             '<div class="charts" role="figure" aria-live="polite"></div>\n'
             "<noscript><p>This part needs JavaScript. It runs on your machine only.</p></noscript>\n</div>\n"
@@ -79,7 +82,8 @@ def scripts() -> tuple[str, str]:
     """The libraries that draw charts, and the script that ties controls to them."""
     import vl_convert  # noqa: PLC0415 - only where such reports are made
 
-    bundle: str = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue] - all of it, without a snippet
+    # all of it, without a snippet
+    bundle = str(cast("Any", vl_convert).javascript_bundle())
     return bundle.replace("</script", "<\\/script"), _text_of("explorer.js")
 
 
@@ -101,12 +105,18 @@ def explorer_of(
     """
     rates = [metric for metric in audit.groups if isinstance(metric, Metric) and _varies(metric)]
     has_scores = tally.scores is not None and not tally.scores.several
+    start = call.get("threshold")
+    note = f"Groups of fewer than {min_n} rows are not shown." if min_n else ""
     if has_scores:
-        groups = _at_thresholds(rates, audit.bys, thresholds_of(tally), data, call)
+        own = {float(start)} if isinstance(start, int | float) else set[float]()
+        groups = _at_thresholds(rates, audit.bys, sorted({*thresholds_of(tally), *own}), data, call)
+        note = f"Rows whose score is at or above the threshold are selected. {note}"
+        if not own:
+            note += " The rest of this report is about the decisions as they were made, not about one threshold."
     names = [rate.name for rate in rates]
     values = groups.filter(pl.col(".metric").is_in(names))
     bys = [first, *(by for by in audit.bys if by != first)]
-    made = explorer(values, bys, min_n=min_n, start=call.get("threshold"))
+    made = explorer(values, bys, min_n=min_n, start=start, note=note)
     return [] if made is None else [made]
 
 
@@ -131,7 +141,9 @@ def _at_thresholds(
     return open_frame(values).to_polars()
 
 
-def explorer(values: pl.DataFrame, bys: Sequence[By], *, min_n: int, start: object = None) -> Explorer | None:
+def explorer(
+    values: pl.DataFrame, bys: Sequence[By], *, min_n: int, start: object = None, note: str = ""
+) -> Explorer | None:
     """The explorer of values of groups, as `by_group` gives them; None where there is nothing to show.
 
     Args:
@@ -140,6 +152,7 @@ def explorer(values: pl.DataFrame, bys: Sequence[By], *, min_n: int, start: obje
         bys: The features.
         min_n: Groups of fewer rows are left out of the data too.
         start: The threshold that is shown first, if it is one number.
+        note: A paragraph above the controls.
     """
     shown = values.filter(pl.col(".by").is_null() | (pl.col(".n") >= min_n))
     if ".threshold" not in shown.columns:
@@ -154,6 +167,8 @@ def explorer(values: pl.DataFrame, bys: Sequence[By], *, min_n: int, start: obje
         of_feature = _largest(shown.filter(pl.col(".by") == by.text))
         if of_feature.is_empty():
             continue
+        if shown.filter(pl.col(".by") == by.text)[".group"].n_unique() > _MOST_GROUPS:
+            note += f" Of {feature_in_words(by)}, the {_MOST_GROUPS} largest groups are shown."
         texts = of_feature[_NAME].unique(maintain_order=True).to_list()
         both = pl.concat([of_all_rows, of_feature])
         rows += _rows(both, len(features), texts, metrics, thresholds)
@@ -169,7 +184,7 @@ def explorer(values: pl.DataFrame, bys: Sequence[By], *, min_n: int, start: obje
         "start": _nearest(thresholds, start),
         "rows": rows,
     }
-    return Explorer(data)
+    return Explorer(note.strip(), data)
 
 
 def _nearest(thresholds: list[float], start: object) -> int:

@@ -200,7 +200,9 @@ def report(
     chosen = None if metrics is None else metric_set(metrics)
     judges = _limited(gate, compared)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
-    audit = UsualMetrics.of(by if isinstance(by, list) else [by], kind, metrics=chosen, groups=compared)
+    given = by if isinstance(by, list) else [by]
+    _check_repeated(given)
+    audit = UsualMetrics.of(given, kind, metrics=chosen, groups=compared)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
@@ -316,6 +318,15 @@ def _by_step(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     if "cluster" not in counting:
         counting["parts"] = reading.get("seed", 0)
     return reading, counting
+
+
+def _check_repeated(features: list[Feature]) -> None:
+    """Refuse a feature that is named twice."""
+    named = [feature for feature in features if isinstance(feature, str)]
+    for name in named:
+        if named.count(name) > 1:
+            msg = f"report(): `by` names {name!r} twice."
+            raise ArgumentError(msg)
 
 
 def _check_tally(tally: Tally) -> None:

@@ -576,13 +576,17 @@ def _fit(bins: pl.DataFrame, names: list[str]) -> str:
     return f"Scores are farthest from the events for {group}: the mean score is {score}, the rate of events {rate}."
 
 
+_NARROW = 0.2
+"""The range of scores below which thresholds are taken from it, and not from 0 to 1."""
+
+
 def thresholds_of(tally: Tally) -> list[float]:
-    """A hundred steps over the scores, which are probabilities unless they are beyond."""
+    """A hundred steps from 0 to 1, or over the scores where they lie beyond, or close together."""
     low, high = 0.0, 1.0
     least, most = ends_of("s0")
     if {least, most} <= set(tally.cells.columns):
         ends = tally.cells.select(pl.col(least).min(), pl.col(most).max()).row(0)
-        if None not in ends and (ends[0] < low or ends[1] > high):
+        if None not in ends and (ends[0] < low or ends[1] > high or 0 < ends[1] - ends[0] < _NARROW):
             low, high = ends
     return [low + (high - low) * step / 100 for step in range(101)]
 
