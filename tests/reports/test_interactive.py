@@ -41,7 +41,8 @@ def values(data: pl.DataFrame = LOANS, *features: str, thresholds: list[float] |
 
 def made(frame: pl.DataFrame, **options: Any) -> Explorer:
     bys = [By.of((name,), "test") for name in frame[".by"].drop_nulls().unique(maintain_order=True)]
-    result = explorer(frame, bys, **{"min_n": 30} | options)
+    given: dict[str, Any] = {"min_n": 30, **options}
+    result = explorer(frame, bys, **given)
     assert result is not None
     return result
 
