@@ -316,6 +316,17 @@ def test_metrics_command_explains_every_metric(
     assert "There is no metric 'recal'. Did you mean 'recall'?" in capsys.readouterr().err
 
 
+def test_report_command_makes_interactive_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, html = tmp_path / "loans.parquet", tmp_path / "page.html"
+    lending(300).write_parquet(file)
+    call = ["--truth", "repaid", "--estimate", "approved", "--pos-label", "yes", "--by", "sex"]
+    facts = ["--model", "Trees 2", "--dataset", "loans", "--date", "2026-11-23"]
+    assert main(["report", str(file), *call, *facts, "--interactive", "--html", str(html)]) == 0
+    assert "page.html is written" in capsys.readouterr().err
+    page = html.read_text("utf-8")
+    assert all(fact in page for fact in ("Trees 2", "loans", "2026-11-23", "Explore the groups"))
+
+
 def test_metrics_command_knows_the_names_of_other_libraries() -> None:
     assert explanation_of("r2_score").startswith("r2_score is rsq_trad here.\n\nrsq_trad: 1 minus ")
     assert explanation_of("f1_score_group_min").startswith('f1_score_group_min is f_meas.group_minimum("column") here.')

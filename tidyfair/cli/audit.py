@@ -268,8 +268,10 @@ def _write_pages(pages: Sequence[str], outputs: Outputs, options: Namespace, aud
     inputs = audited.inputs
     settings: dict[str, Any] = {"by": inputs.features, "metrics": audited.metrics.results, "gate": audited.gate}
     settings |= {name: getattr(options, name) for name in ("min_n", "min_share", "unknown", "unknown_values")}
-    if options.title is not None:
-        settings["title"] = options.title
+    settings["interactive"] = options.interactive
+    for name in ("title", "model", "dataset", "date"):
+        if getattr(options, name) is not None:
+            settings[name] = getattr(options, name)
     call: dict[str, Any] = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
     page = report(inputs.data, **call, **settings)
     page = replace(page, parts=(*page.parts[:-1], how_to_repeat(options.line)))

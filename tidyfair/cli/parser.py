@@ -180,7 +180,7 @@ def _add_audit(command: argparse.ArgumentParser) -> None:
             "json": "results, groups and verdicts",
         },
     )
-    command.set_defaults(title=None)
+    command.set_defaults(title=None, model=None, dataset=None, date=None, interactive=False)
 
 
 def _add_report(command: argparse.ArgumentParser) -> None:
@@ -192,6 +192,11 @@ def _add_report(command: argparse.ArgumentParser) -> None:
     _add_verdicts(command, "'equalized_odds(race) > 0.1' or 'accuracy < 0.7'")
     output = _group(command, "output")
     output.add_argument("--title", metavar="TEXT", help="the title of the page")
+    output.add_argument("--model", metavar="TEXT", help="the model that was audited, as the page names it")
+    output.add_argument("--dataset", metavar="TEXT", help="the data that it was audited on, as the page names them")
+    output.add_argument("--date", metavar="TEXT", help="the date of the audit, as the page shows it")
+    interactive = "add controls for the feature, metric, reference and threshold to the HTML page"
+    output.add_argument("--interactive", action="store_true", help=interactive)
     _add_files(
         command,
         {
