@@ -189,9 +189,7 @@ def report(
     compared = Groups.read("report", min_n, min_share, unknown, unknown_values)
     string("title", title)
     flag("interactive", interactive)
-    for name, text in (("model", model), ("dataset", dataset), ("date", date)):
-        if text is not None:
-            string(name, text)
+    _check_facts({"model": model, "dataset": dataset, "date": date})
     need_packages()
     source = open_frame(data, options.get("group_by"))
     if source.group_by:
@@ -213,10 +211,14 @@ def report(
         audit, tally, reading, judges, tests=_UNTESTED.isdisjoint(options), chosen=chosen is not None
     )
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
-    own = {"by": by, "metrics": metrics, "gate": gate, "unknown": None if unknown == "apart" else unknown}
-    own |= {"min_n": None if min_n == LEAST_ROWS else min_n, "min_share": min_share or None}
-    own |= {"unknown_values": unknown_values and list(unknown_values)}
-    own |= {"interactive": interactive or None, "model": model, "dataset": dataset, "date": date}
+    own: dict[str, Any] = {
+        "by": by, "metrics": metrics, "gate": gate, "unknown": unknown, "min_n": min_n, "min_share": min_share,
+        "unknown_values": unknown_values and list(unknown_values), "interactive": interactive, "model": model,
+        "dataset": dataset, "date": date,
+    }  # fmt: skip
+    for name, default in _DEFAULTS.items():
+        if own[name] == default:
+            del own[name]
     values = GroupValues(computed.groups, computed.worst, min_n)
     level = reading.get("conf_level", 0.95)
     findings = [of_feature(one, audit.parities, computed.results, computed.groups, level) for one in audit.bys]
@@ -320,6 +322,13 @@ def _by_step(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     return reading, counting
 
 
+def _check_facts(facts: Mapping[str, object]) -> None:
+    """Refuse facts about an audit that are not texts."""
+    for name, text in facts.items():
+        if text is not None:
+            string(name, text)
+
+
 def _check_repeated(features: list[Feature]) -> None:
     """Refuse a feature that is named twice."""
     named = [feature for feature in features if isinstance(feature, str)]
@@ -411,5 +420,7 @@ def _is_error_rate(metric: Metric) -> bool:
     return share_of(metric.definition) is not None and metric.definition.reads == frozenset({"truth", "estimate"})
 
 
+_DEFAULTS: dict[str, object] = {"unknown": "apart", "min_n": LEAST_ROWS, "min_share": 0.0, "interactive": False}
+"""Options of a report that the code which repeats it leaves out."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Content security policy: a browser may show the page, and nothing else."""
