@@ -71,7 +71,7 @@ def hint(name: str, known: Collection[object]) -> str:
     >>> hint("y_true", ["data", "truth", "estimate"])
     'Here `y_true` is `truth=`.'
     >>> hint("alpha", ["below", "above", "confidence"])
-    'Here `alpha` is `confidence=`, which is 1 less alpha.'
+    'Here `alpha` is `confidence=`, which is 1 - alpha.'
     """
     if name in _FEATURES:
         return _hint_of_features(name, known)

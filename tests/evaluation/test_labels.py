@@ -80,7 +80,7 @@ def test_pos_label_joins_disjoint_labels_of_truth_and_estimate(
         assert as_polars(result)[".estimate"].to_list() == list(rates)
     # neither without an event, nor with a third label
     for pos_label, estimate in ((None, "yes"), ("yes", "maybe")):
-        with pytest.raises(tf.LabelError, match="share no label"):
+        with pytest.raises(tf.LabelError, match="have no label in common"):
             sens(["no", "no"], ["yes", estimate], pos_label=pos_label)
 
 
@@ -184,7 +184,7 @@ def test_enum_order_does_not_choose_the_event() -> None:
 def test_enum_truth_with_text_estimate() -> None:
     truth = pl.Series(["yes", "yes", "no"], dtype=LEVELS)
     assert sens(truth, ["yes", "no", "no"], pos_label="yes")[1] == 0.5
-    with pytest.raises(tf.LabelError, match="'Yes' is none of 'no', 'yes'"):
+    with pytest.raises(tf.LabelError, match="'Yes' is not among 'no', 'yes'"):
         sens(truth, ["Yes", "no", "no"], pos_label="yes")
 
 

@@ -63,5 +63,5 @@ def test_categories_are_texts_and_an_enum_has_an_order() -> None:
 
 def test_rows_without_a_period_are_refused() -> None:
     for name, test in TESTS.items():
-        with pytest.raises(tf.ArgumentError, match=rf"{name}\(\): some rows have no 't'"):
+        with pytest.raises(tf.ArgumentError, match=rf"{name}\(\): some rows have no value of 't'"):
             test(people(1, None), estimate="p", group_by="t")

@@ -400,7 +400,7 @@ def test_bad_options_are_named() -> None:
     cases: list[tuple[str, Any, dict[str, Any]]] = [
         ("does not accept `parts`", {}, {"parts": 3}),
         ("`within`: there is no column 'nowhere'", {"within": "nowhere"}, {}),
-        ("`within`: the data are grouped by 'fold' already", {"within": "fold"}, {"group_by": "fold"}),
+        ("`within`: the data are already grouped by 'fold'", {"within": "fold"}, {"group_by": "fold"}),
     ]
     for expected, own, options in cases:
         with pytest.raises(tf.TidyfairError, match=expected):
@@ -409,7 +409,7 @@ def test_bad_options_are_named() -> None:
         inference.disparity_test(parity, tf.mae.difference("sex"))(LOANS, **DECIDED)
     with pytest.raises(tf.ArgumentError, match="Fewer than 1000000000 rows can be shuffled"):
         inference.disparity_test(parity)(LOANS.with_columns(n=pl.lit(10**15)), **DECIDED, frequency_weights="n")
-    with pytest.raises(tf.ArgumentError, match="Shuffling 1500 rows 5000000 times takes too long"):
+    with pytest.raises(tf.ArgumentError, match="Permuting 1500 rows 5000000 times takes too long"):
         inference.disparity_test(tf.auc_parity("sex"), times=5_000_000)(LOANS, **SCORED)
 
 

@@ -186,7 +186,7 @@ def test_bad_sample_size_arguments_raise(call: Any, message: str) -> None:
 
 
 def test_too_small_difference_raises() -> None:
-    with pytest.raises(tf.ArgumentError, match="More than 10,000,000 rows a group"):
+    with pytest.raises(tf.ArgumentError, match="More than 10,000,000 rows per group"):
         rows_needed(1e-5, 0.5, times=200)
 
 

@@ -363,7 +363,7 @@ def test_routed_function_of_multiclass_scores() -> None:
     assert scorer(Classifier(model), PEOPLE, truth) == pytest.approx(-log_loss(truth, scores), rel=1e-12)
     # a fold may lack a class
     some, labels = np.array(["a", "b", "b", "a"]), ["a", "b", "c"]
-    with pytest.raises(tf.ArgumentError, match=r"scores of 3 classes, but the truth has 2; .*labels="):
+    with pytest.raises(tf.ArgumentError, match=r"the scores have 3 classes, but the truth has 2; .*labels="):
         tf.make_scorer(tf.mn_log_loss).routed(some, scores)
     listed = tf.make_scorer(tf.mn_log_loss, labels=labels).routed(some, scores)
     assert listed == pytest.approx(-log_loss(some, scores, labels=labels), rel=1e-12)
@@ -448,7 +448,7 @@ def test_scores_of_the_pos_label_are_used() -> None:
     for event in ("yes", "no"):
         scorer = tf.make_scorer(tf.roc_auc, response="scores", pos_label=event)
         assert scorer(model, PEOPLE, truth) == 0.75
-    with pytest.raises(tf.ArgumentError, match="has not learnt 'maybe', only 'no', 'yes'"):
+    with pytest.raises(tf.ArgumentError, match="'maybe' is not among the classes of the estimator, 'no', 'yes'"):
         tf.make_scorer(tf.roc_auc, response="scores", pos_label="maybe")(model, PEOPLE, truth)
     some = tf.subset_score(lambda people: people["sex"] != "none", tf.roc_auc, response="scores", pos_label="yes")
     assert some(model, PEOPLE, truth) == 0.75

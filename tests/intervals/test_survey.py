@@ -371,7 +371,7 @@ BAD_DATA: dict[str, tuple[pl.DataFrame, Any, str]] = {
     "negative weight": (changed(weight=where_first("weight", -1.0)), REPEATED, "'weight' are negative"),
     "infinite weight": (changed(weight=where_first("weight", math.inf)), OF_ROWS, "'weight' are NaN or infinite"),
     "weights of zero": (changed(weight=pl.lit(0.0)), LINEARISED, "all values of 'weight' are zero"),
-    "text as weight": (changed(weight=pl.col("group")), LINEARISED, "weights are numbers"),
+    "text as weight": (changed(weight=pl.col("group")), LINEARISED, "weights must be numbers"),
     "missing stratum": (changed(stratum=where_first("stratum", None)), LINEARISED, "'stratum' are missing"),
     "missing cluster": (changed(psu=where_first("psu", None)), LINEARISED, "'psu' are missing"),
     "cluster in two strata": (

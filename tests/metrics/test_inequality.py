@@ -919,7 +919,7 @@ def test_options_reach_a_given_aggregate(people: pl.DataFrame) -> None:
 
 def test_inequality_of_negative_metrics_raises() -> None:
     for aggregate in (tf.generalized_entropy(), tf.log_ratio(), tf.coefficient_of_variation(weighted=True)):
-        with pytest.raises(tf.AggregateError, match="means nothing for mcc, which can be negative"):
+        with pytest.raises(tf.AggregateError, match="is not defined for mcc, which can be negative"):
             tf.new_groupwise_metric(tf.mcc, "spread", aggregate)("race")
 
 
