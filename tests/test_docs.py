@@ -116,11 +116,11 @@ def in_one_line(node: Element) -> str:
     [
         ("sens", "sens=[TP]/[TP+FN]"),
         ("j_index", "j_index=sens+spec−1"),  # noqa: RUF001 - the sign of mathematics
-        ("roc_dist", "roc_dist=√[(1−sens)^2+(1−spec)^2]"),  # noqa: RUF001
+        ("roc_dist", "roc_dist=√[(1−sens)^2+(1−spec)^2]"),  # noqa: RUF001 - mathematics
         ("accuracy", "accuracy=[∑labelsTP]/[∑labels(TP+FN)]"),
-        ("mae", "mae=[∑|y−y^|]/[n]"),  # noqa: RUF001
-        ("mse", "mse=[∑(y−y^)^2]/[n]"),  # noqa: RUF001
-        ("net_benefit", "net_benefit=[TP−FP·[at]/[1−at]]/[TP+FP+FN+TN]"),  # noqa: RUF001
+        ("mae", "mae=[∑|y−y^|]/[n]"),  # noqa: RUF001 - mathematics
+        ("mse", "mse=[∑(y−y^)^2]/[n]"),  # noqa: RUF001 - mathematics
+        ("net_benefit", "net_benefit=[TP−FP·[at]/[1−at]]/[TP+FP+FN+TN]"),  # noqa: RUF001 - mathematics
     ],
 )
 def test_formulas_in_mathematics_say_what_the_code_does(metric: str, formula: str) -> None:

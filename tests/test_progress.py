@@ -65,7 +65,6 @@ def test_notebook_gets_one_line_that_is_empty_in_the_end(monkeypatch: pytest.Mon
     monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={"ipykernel": None}))
     displays: Any = SimpleNamespace(display=display)
     monkeypatch.setitem(sys.modules, "IPython.display", displays)
-    monkeypatch.setattr("IPython.display", displays)
     assert list(in_progress(range(20), "shuffling")) == list(range(20))
     assert lines[0] == "shuffling: 20%, 10 s left (Ctrl-C stops)"
     assert lines[-1] == ""

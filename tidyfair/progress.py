@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +60,7 @@ def _line() -> Callable[[str], None] | None:
         return None
     stream = sys.stderr
     # without a console there is no stream
-    if stream is not None and stream.isatty():  # pyright: ignore[reportUnnecessaryComparison]
+    if stream is not None and stream.isatty():  # pyright: ignore[reportUnnecessaryComparison] - see above
         return lambda text: _write(stream, text)
     return _NotebookLine() if "ipykernel" in sys.modules else None
 
@@ -88,8 +89,7 @@ class _NotebookLine:
         """Write over the line."""
         shown = {"text/plain": text}
         if self.display is None:
-            import IPython.display  # noqa: PLC0415 - only in notebooks, which have it
-
-            self.display = cast("Any", IPython.display).display(shown, raw=True, display_id=True)
+            # only notebooks come here, and they have it
+            self.display = import_module("IPython.display").display(shown, raw=True, display_id=True)
         else:
             self.display.update(shown, raw=True)

@@ -170,7 +170,7 @@ def test_single_cluster_of_a_stratum_is_an_error_unless_there_is_a_rule() -> Non
     others = error_of(values[~is_lonely], ARRAYS["psu"][~is_lonely], alone["stratum"].to_numpy()[~is_lonely])
     expected = {"certainty": others, "adjust": math.hypot(others, values[is_lonely].sum())}
     for lonely, error in expected.items():
-        design = tf.survey_design(weights="weight", strata="stratum", clusters="psu", lonely=lonely)  # pyright: ignore[reportArgumentType]
+        design = tf.survey_design(weights="weight", strata="stratum", clusters="psu", lonely=lonely)  # pyright: ignore[reportArgumentType] - one of its values
         assert row(tf.sens(alone, design=design, **call))[".std_error"] == pytest.approx(error, rel=1e-7)
 
 
@@ -466,7 +466,7 @@ def test_intervals_that_know_no_design_are_refused() -> None:
         with pytest.raises(tf.ArgumentError, match="knows no `design`"):
             tf.selection_rate(PEOPLE, interval=interval, **call)
         with pytest.raises(tf.ArgumentError, match="knows no `design`"):
-            tf.selection_rate.compute(tally, interval=interval)  # pyright: ignore[reportArgumentType]
+            tf.selection_rate.compute(tally, interval=interval)  # pyright: ignore[reportArgumentType] - refused
     with pytest.raises(tf.ArgumentError, match="no interval of roc_auc by the design of a survey"):
         tf.roc_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto")
     for metric in (
@@ -479,7 +479,7 @@ def test_intervals_that_know_no_design_are_refused() -> None:
 def test_tests_and_gates_that_know_no_design_are_refused() -> None:
     gate = tf.check(tf.demographic_parity("group"), below=0.1)
     with pytest.raises(tf.ArgumentError, match="'design' is an option of values, disparities and `compare_groups`"):
-        gate(PEOPLE, estimate="estimate", design=LINEARISED)  # pyright: ignore[reportCallIssue]
+        gate(PEOPLE, estimate="estimate", design=LINEARISED)  # pyright: ignore[reportCallIssue] - refused
     tally = tf.demographic_parity("group").tally(PEOPLE, estimate="estimate", design=LINEARISED)
     with pytest.raises(tf.ArgumentError, match="does not support survey designs"):
         gate.compute(tally)
