@@ -112,7 +112,7 @@ class Requirements:
                 columns[role] = Column.of(name, role)
                 given.add(role)
         scores = _scores(options.probs)
-        if options.score_bins is not None:
+        if options.score_bins not in {None, "exact"}:
             scores = self._in_bins(scores, options.score_bins)
         if scores is not None:
             given.add("probs")
@@ -125,6 +125,12 @@ class Requirements:
             scores=scores,
             cut=Cut.of(vars(options), given),
         )
+
+    @property
+    def fit_bins(self) -> bool:
+        """True if bins of scores are enough for all metrics that read scores one by one."""
+        ranking = [formula for _, formula in self.formulas if formula.input != "sums"]
+        return bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
 
     def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
         """The scores to count in bins, if bins are enough for all metrics."""
