@@ -25,30 +25,37 @@ def sqlite(frame: pl.DataFrame) -> Any:
     """A table in the memory of SQLite."""
     pytest.importorskip("regex", reason="Ibis on SQLite needs ibis-framework[sqlite]")
     connection = sqlite3.connect(":memory:", check_same_thread=False)
-    _fill(connection, frame, "?")
+    _fill(connection, "people", frame, "?")
     return ibis.sqlite.from_connection(connection).table("people")
 
 
 def postgres(frame: pl.DataFrame) -> Any:
     """A table in a schema of its own on a PostgreSQL server of the tests."""
-    psycopg = pytest.importorskip("psycopg", reason="Ibis on PostgreSQL needs ibis-framework[postgres]")
-    address = _server()
+    pytest.importorskip("psycopg", reason="Ibis on PostgreSQL needs ibis-framework[postgres]")
+    backend = _backend()
     schema = f"s{next(_numbers)}"
-    with psycopg.connect(**address, dbname="postgres", autocommit=True) as connection:
-        connection.execute(f"create schema {schema}")
-        connection.execute(f"set search_path to {schema}")
-        _fill(connection.cursor(), frame, "%s")
-    server = {**address, "database": "postgres"}
-    return ibis.postgres.connect(**server, schema=schema).table("people")
+    with backend.con.cursor() as cursor:
+        cursor.execute(f"create schema {schema}")
+        _fill(cursor, f"{schema}.people", frame, "%s")
+    backend.con.commit()
+    return backend.table("people", database=schema)
 
 
-def _fill(connection: Any, frame: pl.DataFrame, mark: str) -> None:
+@functools.cache
+def _backend() -> Any:
+    """One connection for all tests."""
+    backend = ibis.postgres.connect(**_server())
+    atexit.register(backend.disconnect)
+    return backend
+
+
+def _fill(connection: Any, table: str, frame: pl.DataFrame, mark: str) -> None:
     """Create the table, and insert the rows as text where the database has no such type in Python."""
     columns = [f"{_quoted(name)} {_type_of(dtype)}" for name, dtype in frame.schema.items()]
-    connection.execute(f"create table people ({', '.join(columns)})")
+    connection.execute(f"create table {table} ({', '.join(columns)})")
     marks = ", ".join([mark] * frame.width)
     rows = list(zip(*map(_values, frame), strict=True))
-    connection.executemany(f"insert into people values ({marks})", rows)  # noqa: S608 - our own
+    connection.executemany(f"insert into {table} values ({marks})", rows)  # noqa: S608 - our own
 
 
 def _quoted(name: str) -> str:
@@ -102,7 +109,7 @@ def _server() -> dict[str, Any]:
     run([pg_ctl, "-D", home / "data", "-l", home / "log", "-o", options, "-w", "start"])
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     atexit.register(run, [pg_ctl, "-D", home / "data", "-m", "immediate", "stop"])
-    return {"host": "127.0.0.1", "port": port, "user": "tests"}
+    return {"host": "127.0.0.1", "port": port, "user": "tests", "database": "postgres"}
 
 
 def _exists(user: str) -> bool:

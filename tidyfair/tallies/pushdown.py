@@ -169,8 +169,7 @@ def _decided(frame: Any, cut: Cut | None) -> Any:
 
     score = nw.col("s0")
     if cut.several:
-        # not as a cast of the condition, which PostgreSQL does not know
-        reached = [nw.when(score >= value).then(nw.lit(1)).otherwise(nw.lit(0)) for value in sorted(cut.values)]
+        reached = [_one_or_zero(score >= value) for value in sorted(cut.values)]
         estimate = reduce(operator.add, reached)
     else:
         estimate = score >= cut.values[0]
@@ -289,7 +288,8 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
         if is_number:
             # whole weights are summed exactly
             dtype = nw.Int64 if name == WEIGHT and is_whole else nw.Float64
-            casts.append(nw.col(name).cast(dtype))
+            number = _one_or_zero(nw.col(name)) if schema[name] == nw.Boolean else nw.col(name)
+            casts.append(number.cast(dtype).alias(name))
         # NaN among weights is an error later on
         if name != WEIGHT and not is_whole and (is_number or schema[name].is_float()):
             may_be_nan.append(name)
@@ -297,6 +297,13 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
         frame = frame.with_columns(*casts)
     frame = _without_nan(frame, may_be_nan)
     return frame, frame.collect_schema()
+
+
+def _one_or_zero(condition: Any) -> Any:
+    """1 where a condition holds, 0 where it does not; a cast, which PostgreSQL does not know, would be the same."""
+    import narwhals.stable.v2 as nw
+
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.when(~condition).then(nw.lit(0)))
 
 
 def _without_nan(frame: Any, floats: Sequence[str]) -> Any:
@@ -342,7 +349,7 @@ def _weighed(
 def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most: int | None = None) -> pl.DataFrame:
     """Reduce quantities of rows by keys in one query: the quantities as columns, then plain aggregates of these.
 
-    At most `most` of the cells are transferred.
+    At most `most` of the cells are transferred. Aggregates have plain names in the query, as some databases demand.
     """
     import narwhals.stable.v2 as nw
 
@@ -350,10 +357,10 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most:
     aggregates: list[Any] = []
     for index, (name, reduction, value) in enumerate(wanted):
         if value is None:
-            aggregates.append(nw.len().alias(name))
+            aggregates.append(nw.len().alias(f"a{index}"))
         else:
             columns[f"q{index}"] = value
-            aggregates.append(getattr(nw.col(f"q{index}"), reduction)().alias(name))
+            aggregates.append(getattr(nw.col(f"q{index}"), reduction)().alias(f"a{index}"))
     nans = _nans(frame, wanted) if frame.implementation.is_dask() else {}
     for name, is_nan in nans.items():
         columns[_ODD + name] = is_nan
@@ -365,6 +372,7 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most:
         frame = frame.with_columns(nw.col(*floats) + 0.0)  # it confuses 0.0 and -0.0
     query = frame.group_by(*by).agg(*aggregates) if by else frame.select(*aggregates)
     cells = collected(query if most is None else query.head(most))
+    cells = cells.rename({f"a{index}": name for index, (name, _, _) in enumerate(wanted)})
     dtypes = _dtypes_of_sums(cells, wanted, schema)
     for name in by:
         if isinstance(schema[name], nw.Enum):
