@@ -33,6 +33,8 @@ __all__: list[str] = []
 
 _MOST_BINS = 2**16
 _ROUNDED = 0.01
+_EXACT = "exact"
+"""In place of a number of bins: the scores themselves, from any engine."""
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
 _OF_LABELS = ("pos_label", "labels", "estimator")
@@ -112,8 +114,9 @@ class Requirements:
                 columns[role] = Column.of(name, role)
                 given.add(role)
         scores = _scores(options.probs)
-        if options.score_bins not in {None, "exact"}:
-            scores = self._in_bins(scores, options.score_bins)
+        bins: object = options.score_bins
+        if bins is not None and not (isinstance(bins, str) and bins == _EXACT):
+            scores = self._in_bins(scores, bins)
         if scores is not None:
             given.add("probs")
         return Roles(
