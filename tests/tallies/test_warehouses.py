@@ -157,6 +157,19 @@ def test_infinite_numbers_raise(database: Callable[[pl.DataFrame], Any]) -> None
         tf.mae(database(endless), **NUMBERS)
 
 
+def test_decimals_of_unlimited_precision_are_numbers_and_labels() -> None:
+    people = LOANS.with_columns(score=pl.col("score") / 7, yes=pl.col("yes").cast(pl.Int64))
+    table = WAREHOUSES["postgres"](people)
+    data = table.mutate(score=table.score.cast("decimal"), yes=table.yes.cast("decimal"))
+    for metric, call in (
+        (tf.roc_auc, SCORES),
+        (tf.metric_set(tf.brier_class, tf.mean_score), SCORES),
+        (tf.median_absolute_error, NUMBERS),
+        (tf.accuracy, {"truth": "yes", "estimate": "yes", "case_weights": "score"}),
+    ):
+        assert_frame_equal(metric(data, **call), metric(people, **call), rel_tol=1e-12)
+
+
 # The same groups
 
 AT = dt.datetime(2024, 3, 31, 1, 30)  # noqa: DTZ001 - without a zone on purpose

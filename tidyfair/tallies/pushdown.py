@@ -240,9 +240,10 @@ def distinct_rows(
     while often in roots:
         often += "_"
     named = _numbered(roots)
+    frame = _with_floats(source.named(named), named, wanted)
     # one row more than there may be shows that there are more, without a query of its own
     shown = None if most is None else most + 1
-    rows = _aggregated(source.named(named), list(named), [(often, "len", None)], shown)
+    rows = _aggregated(frame, list(named), [(often, "len", None)], shown)
     if most is not None and len(rows) > most:
         return None
     rows = rows.rename(named)
@@ -251,6 +252,19 @@ def distinct_rows(
         values = rows.select(frequencies.expr).to_series()
         rows = rows.with_columns(whole_frequencies(values, frequencies, _MOST, rows[often]).alias(often))
     return replace(source, frame=rows, kind="polars"), Column(often)
+
+
+def _with_floats(frame: Any, named: Mapping[str, str], wanted: Mapping[str, tuple[str, Column]]) -> Any:
+    """Cast decimals that are scores or numbers, which Ibis cannot read where their precision is unlimited."""
+    import narwhals.stable.v2 as nw
+
+    keys: set[str] = set()
+    for name, (_, column) in wanted.items():
+        if not is_value(name):
+            keys |= set(column.roots)
+    schema = frame.collect_schema()
+    decimals = [name for name, root in named.items() if schema[name].is_decimal() and root not in keys]
+    return frame.with_columns(nw.col(*decimals).cast(nw.Float64)) if decimals else frame
 
 
 def number_of_distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> int:
@@ -355,7 +369,7 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most:
 
     columns: dict[str, Any] = {}
     aggregates: list[Any] = []
-    for index, (name, reduction, value) in enumerate(wanted):
+    for index, (_, reduction, value) in enumerate(wanted):
         if value is None:
             aggregates.append(nw.len().alias(f"a{index}"))
         else:
@@ -422,7 +436,8 @@ def _refuse_continuous(frame: Any, columns: Mapping[str, Column], schema: Any) -
     broken: list[Any] = []
     for name in (TRUTH, ESTIMATE):
         if name in columns and (schema[name].is_float() or schema[name].is_decimal()):
-            label = nw.col(name)
+            # decimals of unlimited precision cannot be rounded in PostgreSQL
+            label = nw.col(name).cast(nw.Float64)
             # what is missing is no number, and not equal to itself in some engines
             is_broken = (label != label.round(0)) & ~label.is_null()
             broken.append(is_broken.any().alias(name))
