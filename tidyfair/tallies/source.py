@@ -430,8 +430,8 @@ def _check_pandas_of_dask() -> None:
 
     if int(pd.__version__.partition(".")[0]) < 3:
         msg = (
-            f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {pd.__version__}. Upgrade "
-            "pandas, or pass `frame.compute()`."
+            f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {pd.__version__}. "
+            "Upgrade pandas, or pass `frame.compute()`."
         )
         raise ArgumentError(msg)
 
