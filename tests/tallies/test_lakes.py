@@ -32,7 +32,7 @@ def _delta(path: Path) -> pl.LazyFrame:
 
 
 def _iceberg(path: Path) -> pl.LazyFrame:
-    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - is not always there
 
     path.mkdir()
     catalog = SqlCatalog("local", uri=f"sqlite:///{path}/catalog.db", warehouse=f"file://{path}")
