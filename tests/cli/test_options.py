@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -9,6 +12,7 @@ import pytest
 from command_line import called, written
 
 import tidyfair as tf
+from tidyfair.cli.features import as_value
 from tidyfair.cli.parser import parser
 from tidyfair.datasets import lending
 from tidyfair.specs.options import CallOptions, GroupCallOptions, GroupOptions
@@ -155,3 +159,73 @@ def test_abbreviations_of_options_are_no_options(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as stopped:
         called(capsys, "audit", "--trut", "repaid")
     assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage", "expected"),
+    [
+        (["audit", "--estimat", "p"], "audit", "Unknown option --estimat. Did you mean '--estimate'?"),
+        (["audit", "--y_true", "y"], "audit", "Unknown option --y_true. Did you mean '--truth'?"),
+        (["report", "--sensitive-features=g"], "report", "Here `sensitive_features` is `--by`."),
+        (["compare", "f.csv", "--one", "a", "--other", "b", "--zzz"], "compare", "Unknown option --zzz. `tidyfair com"),
+        (["audit", "a.csv", "b.csv"], "audit", "Unexpected argument 'b.csv': quote a pattern of several files"),
+        (["metrics", "--jsn", "-"], "metrics", "Unknown option --jsn. Did you mean '--json'?"),
+        (["audti"], "command", "'audti' is none of audit, report, compare, metrics, datasets. Did you mean 'audit'?"),
+        (["audit", "--interval", "bootstra"], "audit", "--interval: 'bootstra' is none of auto, analytic, exact, "),
+        (["audit", "--interval", "bootstra"], "audit", "Did you mean 'bootstrap'?"),
+        (["audit", "--conf-level", "high"], "audit", "--conf-level: 'high' is no number"),
+        (["audit", "--min-n", "1.5"], "audit", "--min-n: '1.5' is no whole number"),
+        (["audit", "--by"], "audit", "--by needs a value; one that begins with - is written --by=VALUE"),
+    ],
+)
+def test_wrong_options_show_the_usage_of_their_command_and_the_nearest_option(
+    arguments: list[str], usage: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parser().parse_args(arguments)
+    assert stopped.value.code == 2
+    shown = capsys.readouterr().err
+    assert f"usage: tidyfair {usage}" in shown.replace("[-h] [--version] ", "")
+    assert expected in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "value"),
+    [
+        ("2024-01-02", pl.Date(), date(2024, 1, 2)),
+        ("2024-01-02", pl.Datetime("us"), datetime(2024, 1, 2)),  # noqa: DTZ001 - the column has no time zone
+        ("2024-01-02 10:30", pl.Datetime("us"), datetime(2024, 1, 2, 10, 30)),  # noqa: DTZ001 - as above
+        ("2024-01-02T10:30", pl.Datetime("us", "UTC"), datetime(2024, 1, 2, 10, 30, tzinfo=UTC)),
+        ("2024-01-02T10:30+01:00", pl.Datetime("us", "UTC"), datetime(2024, 1, 2, 9, 30, tzinfo=UTC)),
+        ("10:30", pl.Time(), time(10, 30)),
+        ("1.5", pl.Decimal(10, 2), Decimal("1.50")),
+        ("9", pl.Int64(), 9),
+        ("TRUE", pl.Boolean(), True),
+        ("9", pl.String(), "9"),
+        ("soon", pl.Date(), "soon"),
+        ("much", pl.Decimal(10, 2), "much"),
+    ],
+)
+def test_values_are_read_as_the_type_of_their_column(text: str, dtype: pl.DataType, value: object) -> None:
+    read = as_value(text, dtype)
+    assert (read, type(read)) == (value, type(value))
+
+
+def test_dates_are_labels_and_numbers_unknown_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = date(2024, 1, 1), date(2024, 1, 2)
+    data = pl.DataFrame(
+        {"truth": [first, second, second] * 40, "pred": [first, second, first] * 40, "code": [1, 9, 2, 2] * 30}
+    )
+    call = ["audit", written(data, tmp_path), "--truth", "truth", "--estimate", "pred", "--by", "code", "--min-n", "0"]
+    call += ["--unknown-value", "9", "--pos-label"]
+    _, out, err = called(capsys, *call, "2024-01-02", "--json", "-")
+    assert err == ""
+    groups = [row for row in json.loads(out)["groups"] if row["metric"] == "sens"]
+    assert {row["group"]: row["estimate"] for row in groups}[None] == 0.5
+    (rows,) = [row for row in json.loads(out)["results"] if row["metric"] == "demographic_parity"]
+    compared = data.filter(pl.col("code") != 9)
+    expected = tf.demographic_parity("code")(compared, estimate="pred", pos_label=second)[".estimate"].item()
+    assert rows["estimate"] == expected
+    code, _, err = called(capsys, *call, "2024-01-03")
+    assert code == 2
+    assert "2024-01-03" in err

@@ -220,6 +220,9 @@ def datasets(options: Namespace) -> int:
     """The example data, which no one need download."""
     outputs = Outputs.of(options)
     if options.name is None:
+        if outputs:
+            msg = "`output` needs the name of a data set: `tidyfair datasets lending --output FILE`."
+            raise ArgumentError(msg)
         description = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
         show("Example data", pl.DataFrame([description]))
         return 0

@@ -12,7 +12,8 @@ from tidyfair.cli.features import as_value, feature_of
 from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.specs.columns import telling
+from tidyfair.specs.columns import names_of, telling
+from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options
 from tidyfair.tallies.files import scan
 from tidyfair.tallies.source import open_frame
@@ -90,7 +91,7 @@ def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
         given = _example_for(given) | given
         data, name = lending().lazy(), "the example data (simulated decisions on loans)"
     else:
-        data, name = watched(scan(options.file)), str(options.file)
+        data, name = watched(scan(options.file, options.separator)), str(options.file)
     schema = _schema(data)
     if "probs" in given:
         given["probs"] = _scores_of(given["probs"], given, schema)
@@ -100,11 +101,25 @@ def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
     features: list[Feature] = []
     for text in dict.fromkeys(given.get("by", [])):
         features.append(feature_of(text, schema, "by"))
+    if options.unknown_values:
+        options.unknown_values = _unknown_values(options.unknown_values, features, schema)
     counting = {flag: given[flag] for flag in COUNTING if flag in given}
     reading = _reading(given, kind, schema)
     # values are checked before rows are read
     Options(**{flag: value for flag, value in reading.items() if flag != "estimator"})
     return Inputs(data, schema, given.get("truth"), given.get("estimate"), features, kind, counting, reading, name)
+
+
+def _unknown_values(texts: Sequence[str], features: Sequence[Feature], schema: pl.Schema) -> list[object]:
+    """The values that mean unknown, read as the columns of features are, which may be of several types."""
+    dtypes: list[pl.DataType] = []
+    for feature in features:
+        names = names_of(feature.columns) if isinstance(feature, Privileged) else cast("tuple[str, ...]", feature)
+        dtypes += [schema[name] for name in names]
+    values: dict[object, None] = {}
+    for text in texts:
+        values |= dict.fromkeys(as_value(text, dtype) for dtype in dtypes or [pl.String()])
+    return list(values)
 
 
 def _example_for(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS
 from tidyfair.cli import audit, catalogue, compare
+from tidyfair.cli.flags import as_flags
+from tidyfair.errors import nearest
 from tidyfair.escapes import visible
+from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,6 +102,11 @@ _USAGES = {
 }
 
 
+_OF_ARGUMENT = re.compile(r"^argument ([^:]+): ")
+_WITHOUT_VALUE = re.compile(r"^(\S+?)(?:/\S+)?: expected one argument$")
+"""Messages of argparse."""
+
+
 class _StoreOnce(argparse.Action):
     """Store a value, and refuse a second one instead of taking the last."""
 
@@ -124,8 +133,60 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*args, allow_abbrev=False, **settings)
         self.register("action", None, _StoreOnce)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse options that the command does not have, with the usage of the command."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [text for text in unknown if text.startswith("-") and text != "-"]
+            self.error(self._unknown_option(options[0]) if options else _unexpected(unknown[0]))
+        return known, unknown
+
+    def _unknown_option(self, text: str) -> str:
+        """The message on an option that does not exist, with the one to write instead."""
+        option = text.partition("=")[0]
+        destinations = [action.dest for action in self._actions]
+        words = option.strip("-").replace("-", "_")
+        way_out = nearest(option, self._option_string_actions)
+        if not way_out:
+            sentence = hint(words, destinations).partition(", such as")[0].rstrip(".")
+            way_out = f" {as_flags(sentence, destinations)}." if sentence else ""
+        return f"Unknown option {option}.{way_out or f' `{self.prog} --help` shows all.'}"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is no choice, with the nearest one."""
+        if action.choices is not None and value not in action.choices:
+            choices = list(map(str, action.choices))
+            msg = f"{value!r} is none of {', '.join(choices)}.{nearest(value, choices)}"
+            raise argparse.ArgumentError(action, msg)
+
     def error(self, message: str) -> Never:
-        super().error(visible(message))
+        """Show the usage and the message."""
+        message = _OF_ARGUMENT.sub(r"\1: ", message)
+        way_out = r"\1 needs a value; one that begins with - is written \1=VALUE"
+        super().error(visible(_WITHOUT_VALUE.sub(way_out, message)))
+
+
+def _unexpected(text: str) -> str:
+    """The message on an argument that is no option, and one too many."""
+    return f"Unexpected argument {text!r}: quote a pattern of several files, and put options before their values."
+
+
+def _number(text: str) -> float:
+    """A number of an option."""
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"{text!r} is no number"
+        raise argparse.ArgumentTypeError(msg) from None
+
+
+def _whole(text: str) -> int:
+    """A whole number of an option."""
+    try:
+        return int(text)
+    except ValueError:
+        msg = f"{text!r} is no whole number"
+        raise argparse.ArgumentTypeError(msg) from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -152,7 +213,7 @@ def parser() -> argparse.ArgumentParser:
     _add_files(metrics, {"output": "the list", "json": "the list"})
     datasets = command("datasets", catalogue.datasets, "show or write example data", _DATASETS)
     datasets.add_argument("name", nargs="?", help="data set to show or write")
-    datasets.add_argument("--rows", type=int, default=5_000, help="the number of rows (default: 5000)")
+    datasets.add_argument("--rows", type=_whole, default=5_000, help="the number of rows (default: 5000)")
     _add_files(datasets, {"output": "the rows"})
     return every
 
@@ -215,7 +276,7 @@ def _add_compare(command: argparse.ArgumentParser) -> None:
         what = "column of the predictions of a model; of scores with --threshold"
         columns.add_argument(f"--{name}", metavar="COLUMN", required=True, help=what)
     scores = "make decisions of scores: those at or above it select the event"
-    columns.add_argument("--threshold", type=float, metavar="NUMBER", help=scores)
+    columns.add_argument("--threshold", type=_number, metavar="NUMBER", help=scores)
     _add_metric(command)
     _add_counting(command, of_scores=False)
     _add_groups(command)
@@ -250,6 +311,8 @@ def _add_data(command: argparse.ArgumentParser, *, example: bool = True) -> None
         "folders named column=value add that column, and the name of an existing file is never a pattern"
     )
     command.add_argument("file", nargs="?" if example else None, type=Path, help=f"{kinds}{left_out}")
+    separator = "character between the fields of csv files, or tab (default: , and tab in .tsv files)"
+    _group(command, "columns").add_argument("--separator", metavar="CHARACTER", help=separator)
     _group(command, "columns").add_argument("--truth", metavar="COLUMN", help="true labels or numbers")
     feature = (
         "feature whose groups are compared; sex:race compares intersections, race=White one group with everyone else "
@@ -273,11 +336,11 @@ def _add_predictions(command: argparse.ArgumentParser) -> None:
     scores = "scores, such as probabilities of the event; with more than two labels, LABEL=COLUMN for each (repeatable)"
     columns.add_argument("--probs", action="append", metavar="COLUMN", help=scores)
     decisions = _group(command, "decisions from scores")
-    decisions.add_argument("--threshold", type=float, metavar="NUMBER", help="select scores at or above this number")
+    decisions.add_argument("--threshold", type=_number, metavar="NUMBER", help="select scores at or above this number")
     best = "select this many rows, those with the highest scores"
-    decisions.add_argument("--top-k", type=int, metavar="ROWS", help=best)
+    decisions.add_argument("--top-k", type=_whole, metavar="ROWS", help=best)
     share = "select this share of the rows, those with the highest scores"
-    decisions.add_argument("--top-fraction", type=float, metavar="SHARE", help=share)
+    decisions.add_argument("--top-fraction", type=_number, metavar="SHARE", help=share)
     _add_metric(command)
 
 
@@ -298,15 +361,15 @@ def _add_counting(command: argparse.ArgumentParser, *, of_scores: bool = True) -
     _group(command, "metrics").add_argument("--no-na-rm", dest="na_rm", action="store_const", const=False, help=missing)
     if of_scores:
         bins = "compute areas under curves from scores counted in this many bins, for millions of rows"
-        _group(command, "metrics").add_argument("--score-bins", type=int, metavar="BINS", help=bins)
+        _group(command, "metrics").add_argument("--score-bins", type=_whole, metavar="BINS", help=bins)
 
 
 def _add_groups(command: argparse.ArgumentParser) -> None:
     groups = _group(command, "groups")
     few = "hide groups with fewer rows, and leave them out of disparities"
-    groups.add_argument("--min-n", type=int, metavar="ROWS", help=f"{few} (default: {LEAST_ROWS})")
+    groups.add_argument("--min-n", type=_whole, metavar="ROWS", help=f"{few} (default: {LEAST_ROWS})")
     rare = "leave groups with a smaller share of the rows, such as 0.02, out of disparities"
-    groups.add_argument("--min-share", type=float, metavar="SHARE", help=rare)
+    groups.add_argument("--min-share", type=_number, metavar="SHARE", help=rare)
     unknown = (
         "rows whose group is missing or unknown: counted, but not compared (apart), compared like any other group, or "
         "dropped (default: apart)"
@@ -327,10 +390,10 @@ def _add_intervals(command: argparse.ArgumentParser, *, methods: Sequence[str] =
         method = f"method: {', '.join(methods)} (default: auto, the best method for each value)"
         intervals.add_argument("--interval", choices=methods, metavar="METHOD", help=method)
     level = "confidence level of the intervals (default: 0.95)"
-    intervals.add_argument("--conf-level", type=float, metavar="NUMBER", help=level)
+    intervals.add_argument("--conf-level", type=_number, metavar="NUMBER", help=level)
     times = "number of replicates, of methods that draw them (default: 10000)"
-    intervals.add_argument("--times", type=int, metavar="NUMBER", help=times)
-    intervals.add_argument("--seed", type=int, metavar="NUMBER", help="random seed of the replicates (default: 0)")
+    intervals.add_argument("--times", type=_whole, metavar="NUMBER", help=times)
+    intervals.add_argument("--seed", type=_whole, metavar="NUMBER", help="random seed of the replicates (default: 0)")
 
 
 def _add_verdicts(command: argparse.ArgumentParser, example: str) -> None:
@@ -338,7 +401,7 @@ def _add_verdicts(command: argparse.ArgumentParser, example: str) -> None:
     limit = f"fail if a condition holds, such as {example}; see the exit codes below (repeatable)"
     verdicts.add_argument("--fail-if", action="append", metavar="CONDITION", help=limit)
     sure = "confidence level of the verdicts, between 0.5 and 1 (default: 0.95)"
-    verdicts.add_argument("--confidence", type=float, metavar="NUMBER", help=sure)
+    verdicts.add_argument("--confidence", type=_number, metavar="NUMBER", help=sure)
 
 
 def _add_named(command: argparse.ArgumentParser) -> None:
