@@ -229,3 +229,57 @@ def test_dates_are_labels_and_numbers_unknown_groups(tmp_path: Path, capsys: pyt
     code, _, err = called(capsys, *call, "2024-01-03")
     assert code == 2
     assert "2024-01-03" in err
+
+
+def test_several_thresholds_have_the_values_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(600)
+    call = ["audit", written(data, tmp_path), "--truth", "repaid", "--pos-label", "yes", "--probs", "score"]
+    call += ["--by", "sex", "--metric", "net_benefit", "--metric", "net_benefit_difference", "--min-n", "0"]
+    code, out, _ = called(capsys, *call, "--threshold", "0.2,0.5", "--threshold", "0.7:0.8:0.1", "--json", "-")
+    document = json.loads(out)
+    assert code == 0
+    thresholds = [0.2, 0.5, 0.7, 0.8]
+    assert document["data"]["threshold"] == thresholds
+    rates = {row["threshold"]: row["estimate"] for row in document["results"] if row["metric"] == "sens"}
+    benefits = {(row["threshold"], row["group"]): row for row in document["groups"] if row["metric"] == "net_benefit"}
+    differences = {row["threshold"]: row for row in document["results"] if row["metric"] == "net_benefit_difference"}
+    assert list(rates) == list(differences) == thresholds
+    for threshold in thresholds:
+        decided = data.select(truth=pl.col("repaid") == "yes", selected=pl.col("score") >= threshold, sex="sex")
+        odds = threshold / (1 - threshold)
+        gain = pl.col("selected") & pl.col("truth")
+        loss = pl.col("selected") & ~pl.col("truth")
+        assert rates[threshold] == pytest.approx(decided.filter("truth")["selected"].mean())
+        benefit = gain.mean() - odds * loss.mean()
+        assert benefits[threshold, None]["estimate"] == pytest.approx(decided.select(benefit).item())
+        of_groups = dict(decided.group_by(pl.col("sex").cast(pl.String)).agg(benefit).rows())
+        for group, value in of_groups.items():
+            assert benefits[threshold, group]["estimate"] == pytest.approx(value)
+        assert differences[threshold]["estimate"] == pytest.approx(max(of_groups.values()) - min(of_groups.values()))
+    # what reads no decision is shown beside those of each threshold
+    areas = [row["estimate"] for row in document["results"] if row["metric"] == "roc_auc"]
+    assert len(areas) == 4
+    assert len(set(areas)) == 1
+
+
+def test_several_thresholds_in_tables_gates_and_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["audit", written(lending(600), tmp_path), "--truth", "repaid", "--pos-label", "yes", "--probs", "score"]
+    call += ["--by", "sex", "--threshold"]
+    code, out, _ = called(capsys, *call, "0.0001,0.5", "--group-by", "fold", "--fail-if", "accuracy < 0.1")
+    assert code == 0
+    assert out.count(" 0.0001 ") > 10
+    one = ["0.4", "--metric", "net_benefit", "--fail-if"]
+    assert called(capsys, *call, *one, "net_benefit < -0.9")[0] == 0
+    assert called(capsys, *call, *one, "net_benefit_difference(sex) > 0.0001")[0] in {3, 4}
+    for arguments, expected in {
+        ("0.1,0.2", "--fail-if", "net_benefit < 0"): "net_benefit weighs errors by the threshold: give one number as",
+        ("0.1,0.2", "--html", "x.html"): "A page is about one set of decisions: give one number as `--threshold`",
+        ("0.1", "--threshold", "0.1"): "`--threshold` must not repeat a value",
+    }.items():
+        code, out, err = called(capsys, *call, *arguments)
+        assert (code, out) == (2, "")
+        assert expected in err
+    for wrong in ("0.1:0.3:0", "0.3:0.1:0.1", "a", "0.1,", "0.1:0.2", "nan:1:1", "0:1:1e-9"):
+        with pytest.raises(SystemExit):
+            called(capsys, *call, wrong)
+        assert "--threshold: " in capsys.readouterr().err

@@ -28,7 +28,7 @@ def test_bad_output_paths_and_conditions_are_rejected(tmp_path: Path, capsys: py
     capsys.readouterr()
     odd = {
         ("--output", str(tmp_path / "nowhere" / "x.csv")): "does not exist",
-        ("--html", str(tmp_path / "x.md")): "needs a file name that ends in .html",
+        ("--html", str(tmp_path / "x.md")): "its name must end in .html",
         ("--fail-if", "demographic_parity(race) >= 1"): "with < or > and a number",
     }
     for arguments, expected in odd.items():

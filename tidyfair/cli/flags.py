@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,15 @@ _FLAGS = {"labels": "label", "unknown_values": "unknown-value", "na_rm": "no-na-
 """The flags of options that the library names otherwise, beside underscores."""
 _MAPPING = re.compile(r"`probs=\{[^`]*\}`")
 """Scores by label, as Python writes them."""
+_MOMENT = re.compile(r"datetime\.(date|datetime|time)\((\d+(?:, \d+)*)\)")
+"""Dates and times, as Python writes them."""
+
+
+def _as_written(match: re.Match[str]) -> str:
+    """A date or time as the command line takes it."""
+    numbers = map(int, match[2].split(", "))
+    kinds = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
+    return repr(kinds[match[1]](*numbers).isoformat())
 
 
 def as_flags(message: str, flags: Iterable[str]) -> str:
@@ -26,5 +36,6 @@ def as_flags(message: str, flags: Iterable[str]) -> str:
         flag, value = f"--{names[match['name']]}", match["value"]
         return f"`{flag} {value}`" if value else f"`{flag}`"
 
+    message = _MOMENT.sub(_as_written, message)
     message = _MAPPING.sub("`probs=LABEL=COLUMN` for each label", message)
     return re.sub(rf"`(?P<name>{'|'.join(names)})(=(?P<value>[^`]*))?`", as_flag, message)

@@ -87,6 +87,10 @@ def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
     """The file, or the example if there is none, with its columns and options checked."""
     groups_of(options)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
+    for cut in CUTS:
+        # several numbers have results of their own
+        if isinstance(given.get(cut), list) and len(given[cut]) == 1:
+            given[cut] = given[cut][0]
     if options.file is None:
         given = _example_for(given) | given
         data, name = lending().lazy(), "the example data (simulated decisions on loans)"
@@ -227,15 +231,18 @@ def range_of(data: pl.LazyFrame, column: str) -> tuple[Any, Any]:
     return data.select(value.min().alias("low"), value.max().alias("high")).collect().row(0)
 
 
-def remarks_on_threshold(data: pl.LazyFrame, threshold: float, columns: Sequence[str]) -> list[str]:
+def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[float], columns: Sequence[str]) -> list[str]:
     """Sentences on scores that are all on one side of the threshold."""
     remarks: list[str] = []
     for column in columns:
         lowest, highest = range_of(data, column)
-        if lowest is not None and (highest < threshold or lowest >= threshold):
-            who = "nobody" if highest < threshold else "everybody"
-            ends = f"{lowest:.3g} to {highest:.3g}"
-            remarks.append(f"{who} is selected at --threshold {threshold:g}: the scores {column!r} range from {ends}.")
+        if lowest is None:
+            continue
+        ends = f"{lowest:.3g} to {highest:.3g}"
+        for cut in threshold if isinstance(threshold, list) else [threshold]:
+            if highest < cut or lowest >= cut:
+                who = "nobody" if highest < cut else "everybody"
+                remarks.append(f"{who} is selected at --threshold {cut:g}: the scores {column!r} range from {ends}.")
     return remarks
 
 

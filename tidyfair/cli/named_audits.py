@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidyfair.audits.filing import FiledAudit
-    from tidyfair.cli.documents import Document, Part
-from tidyfair.cli.inputs import Inputs
+    from tidyfair.cli.inputs import Inputs
 
 __all__: list[str] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -47,6 +48,9 @@ examples:
       a gate on the recall of the group where it is lowest
   tidyfair audit scores.csv --truth repaid --pos-label yes --probs score --threshold 0.5 --by sex --output result.csv
       scores and the decisions made from them, with the results in a file
+  tidyfair audit scores.csv --truth repaid --pos-label yes --probs score --threshold 0.1:0.9:0.1 --by sex \\
+      --metric net_benefit
+      several thresholds, with the net benefit at each: a decision curve
   tidyfair audit large.parquet --truth repaid --probs score --threshold 0.5 --by sex --score-bins 1000
       millions of scores: areas under curves from binned scores, in a fraction of the time and memory
   tidyfair audit predictions.parquet --truth obs --estimate pred --by race=White --metric statistical_parity_difference
@@ -103,6 +107,8 @@ _USAGES = {
 
 
 _OF_ARGUMENT = re.compile(r"^argument ([^:]+): ")
+_ENDS_AND_STEP = 3
+_MOST_STEPS = 1_000
 _WITHOUT_VALUE = re.compile(r"^(\S+?)(?:/\S+)?: expected one argument$")
 """Messages of argparse."""
 
@@ -178,6 +184,36 @@ def _number(text: str) -> float:
     except ValueError:
         msg = f"{text!r} is no number"
         raise argparse.ArgumentTypeError(msg) from None
+
+
+def _numbers(text: str) -> list[float]:
+    """Numbers of an option: `0.5`, `0.3,0.5`, or `0.1:0.9:0.1` from the first to the second in steps of the third."""
+    numbers: list[float] = []
+    for part in text.split(","):
+        ends = part.split(":")
+        if len(ends) == _ENDS_AND_STEP:
+            numbers += _steps(part, *ends)
+        else:
+            numbers.append(_number(part))
+    return numbers
+
+
+def _steps(text: str, first: str, last: str, step: str) -> list[float]:
+    """The numbers from the first to the last, both included, as decimals."""
+    try:
+        low, high, width = Decimal(first), Decimal(last), Decimal(step)
+        count = int((high - low) / width) + 1
+    except ArithmeticError:
+        count = 0
+    if not 0 < count <= _MOST_STEPS:
+        msg = f"{text!r} is no range of up to {_MOST_STEPS:,} numbers such as 0.1:0.9:0.1: first, last and step"
+        raise argparse.ArgumentTypeError(msg)
+    return [float(low + index * width) for index in range(count)]
+
+
+def _wholes(text: str) -> list[int]:
+    """Whole numbers of an option, such as `100,200`."""
+    return [_whole(part) for part in text.split(",")]
 
 
 def _whole(text: str) -> int:
@@ -336,11 +372,12 @@ def _add_predictions(command: argparse.ArgumentParser) -> None:
     scores = "scores, such as probabilities of the event; with more than two labels, LABEL=COLUMN for each (repeatable)"
     columns.add_argument("--probs", action="append", metavar="COLUMN", help=scores)
     decisions = _group(command, "decisions from scores")
-    decisions.add_argument("--threshold", type=_number, metavar="NUMBER", help="select scores at or above this number")
-    best = "select this many rows, those with the highest scores"
-    decisions.add_argument("--top-k", type=_whole, metavar="ROWS", help=best)
-    share = "select this share of the rows, those with the highest scores"
-    decisions.add_argument("--top-fraction", type=_number, metavar="SHARE", help=share)
+    cut = "select scores at or above this number; several as 0.3,0.5 or 0.1:0.9:0.1 (repeatable)"
+    decisions.add_argument("--threshold", type=_numbers, action="extend", metavar="NUMBERS", help=cut)
+    best = "select this many rows, those with the highest scores; several as 100,200 (repeatable)"
+    decisions.add_argument("--top-k", type=_wholes, action="extend", metavar="ROWS", help=best)
+    share = "select this share of the rows, those with the highest scores; several as 0.1,0.2 (repeatable)"
+    decisions.add_argument("--top-fraction", type=_numbers, action="extend", metavar="SHARES", help=share)
     _add_metric(command)
 
 
