@@ -784,7 +784,7 @@ def test_metric_flag_adds_a_comparison(
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("predictive_equalty", "`--metric`: there is no comparison of groups 'predictive_equalty'. Did you mean"),
+        ("predictive_equalty", "`--metric`: there is no metric or disparity 'predictive_equalty'. Did you mean"),
         ("mae_difference", "`--metric`: mae_difference is about numbers, which these predictions are not."),
         ("average_odds_difference", "`--metric`: average_odds_difference compares two sides"),
         ("four_fifths", "'demographic_parity_ratio' is that rule"),

@@ -515,7 +515,9 @@ def _counts_of_verdicts(verdicts: pl.DataFrame, outer: Sequence[str]) -> pl.Data
     """The number of outer groups with each verdict, for each condition, and the names of those that fail."""
     names = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in outer], separator=", ")
     is_failure = pl.col(".verdict") == FAIL
-    counts = verdicts.with_columns(names.alias(_NAME)).group_by(".condition", maintain_order=True).agg(
+    cuts = [name for name in CUT_COLUMNS if name in verdicts.columns]
+    named = with_cuts_in_words(verdicts).with_columns(names.alias(_NAME))
+    counts = named.group_by(".condition", *cuts, maintain_order=True).agg(
         *(_count_of(outcome).alias(outcome) for outcome in (FAIL, UNSURE, PASS)),
         pl.col(_NAME).filter(is_failure).str.join(", ").alias(f"failing {', '.join(outer)}"),
     )  # fmt: skip
