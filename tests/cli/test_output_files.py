@@ -217,7 +217,7 @@ def test_folders_that_contradict_a_column_of_their_files_are_refused(
 @pytest.mark.parametrize(
     ("flag", "name", "expected"),
     [
-        ("--output", "g.txt", "'g.txt' is no file of results: its name must end in .csv, .parquet or .json"),
+        ("--output", "g.txt", "'g.txt' is not a valid output file: its name must end in .csv, .parquet or .json"),
         ("--output-groups", "g.txt", "its name must end in .csv, .parquet or .json"),
         ("--output-groups", "g", "its name must end in .csv, .parquet or .json"),
         ("--html", "g.txt", "its name must end in .html"),
@@ -253,7 +253,7 @@ def test_list_of_named_audits_is_written(tmp_path: Path, capsys: pytest.CaptureF
     assert "| nyc\\_ll144 |" in called(capsys, "audit", "--as", "list", "--markdown", "-")[1]
     code, out, err = called(capsys, "audit", "--as", "list", "--html", str(tmp_path / "audits.html"))
     assert (code, out) == (2, "")
-    assert "`--html`: the list of named audits is no page; write it with `--output`, `--json` or `--markdown`" in err
+    assert "the list of named audits cannot be a page; write it with `--output`, `--json` or `--markdown`" in err
     code, out, err = called(capsys, "datasets", "--output", str(file))
     assert (code, out) == (2, "")
     assert "`--output` needs the name of a data set: `tidyfair datasets lending --output FILE`" in err

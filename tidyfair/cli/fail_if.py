@@ -179,7 +179,7 @@ def _read(text: str, names: Iterable[str], features: Sequence[str], groups: Grou
     match = _CONDITION.fullmatch(text)
     if match is None:
         example = "'equalized_odds(race) > 0.1' or 'accuracy < 0.7', with < or > and a number"
-        msg = f"`fail_if`: {text!r} is no condition such as {example}."
+        msg = f"`fail_if`: {text!r} is not a condition; write one such as {example}."
         raise ArgumentError(msg)
     name, by, side, limit = match.group("name", "by", "side", "limit")
     _check_is_of_changes(text, is_change=match["change"] is not None, of_changes=of_changes)
@@ -217,7 +217,7 @@ def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
 
     if name in _RULES:
         comparison, least = _RULES[name]
-        msg = f"`{flag}`: {name} is no comparison but a rule: {written(comparison, '<', least)} is that rule."
+        msg = f"`{flag}`: {name} is the name of a rule; as a condition, it is {written(comparison, '<', least)}."
         raise ArgumentError(msg)
     every = catalogue()
     is_comparison = pl.col("kind") == "groupwise"

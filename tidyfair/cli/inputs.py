@@ -95,7 +95,9 @@ def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
         given = _example_for(given) | given
         data, name = lending().lazy(), "the example data (simulated decisions on loans)"
     else:
-        data, name = watched(scan(options.file, options.separator)), str(options.file)
+        rows, name = scan(options.file, options.separator), str(options.file)
+        _check_rows(rows, name)
+        data = watched(rows)
     schema = _schema(data)
     if "probs" in given:
         given["probs"] = _scores_of(given["probs"], given, schema)
@@ -189,6 +191,14 @@ def _reading(given: Mapping[str, Any], kind: Predictions, schema: pl.Schema) -> 
     if interval == "none":
         reading["interval"] = None
     return reading
+
+
+@telling("opened the file")
+def _check_rows(rows: pl.LazyFrame, name: str) -> None:
+    """Refuse a file without rows."""
+    if rows.head(1).select(pl.nth(0)).collect().is_empty():
+        msg = f"{name!r} has columns and no rows."
+        raise ArgumentError(msg)
 
 
 @telling("opened the file")

@@ -14,7 +14,7 @@ from tidyfair.cli.flags import as_flags
 from tidyfair.cli.parser import parser
 from tidyfair.cli.terminal import complain, unwatch
 from tidyfair.errors import TidyfairError
-from tidyfair.tallies.files import check_lines
+from tidyfair.tallies.files import find_fault
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -64,7 +64,7 @@ def _in_words(error: Exception, options: Namespace) -> str:
     file = getattr(options, "file", None)
     if file is not None and isinstance(error, pl.exceptions.PolarsError):
         try:
-            check_lines(file, options.separator, error)
+            find_fault(file, options.separator, error)
         except (TidyfairError, OSError) as fault:
             error = fault
     message = as_flags(str(error), vars(options))

@@ -54,7 +54,7 @@ def _show_all(options: Namespace) -> None:
     """The list of named audits, printed or written to files."""
     outputs = Outputs.of(options)
     if "html" in outputs:
-        msg = "`html`: the list of named audits is no page; write it with `output`, `json` or `markdown`."
+        msg = "`html`: the list of named audits cannot be a page; write it with `output`, `json` or `markdown`."
         raise ArgumentError(msg)
     every = NAMED_AUDITS.values()
     table = pl.DataFrame({"name": [one.name for one in every], "audit": [one.title for one in every]})
@@ -109,7 +109,7 @@ def _references(texts: Sequence[str] | None) -> dict[str, str] | None:
     for text in texts:
         feature, is_equal, group = text.partition("=")
         if not is_equal:
-            msg = f"`to`: {text!r} is no reference of a feature; write it as `--to race=White`."
+            msg = f"`to`: {text!r} does not name a feature and its reference group; write `--to race=White`."
             raise ArgumentError(msg)
         references[feature] = group
     return references

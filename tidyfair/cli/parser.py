@@ -150,6 +150,8 @@ class _Parser(argparse.ArgumentParser):
     def _unknown_option(self, text: str) -> str:
         """The message on an option that does not exist, with the one to write instead."""
         option = text.partition("=")[0]
+        if option in self._option_string_actions:
+            return f"Unexpected argument {option!r}: write options before --, after which everything is a file."
         destinations = [action.dest for action in self._actions]
         words = option.strip("-").replace("-", "_")
         way_out = nearest(option, self._option_string_actions)
@@ -162,7 +164,7 @@ class _Parser(argparse.ArgumentParser):
         """Refuse a value that is no choice, with the nearest one."""
         if action.choices is not None and value not in action.choices:
             choices = list(map(str, action.choices))
-            msg = f"{value!r} is none of {', '.join(choices)}.{nearest(value, choices)}"
+            msg = f"{value!r} is not one of {', '.join(choices)}.{nearest(value, choices)}"
             raise argparse.ArgumentError(action, msg)
 
     def error(self, message: str) -> Never:
@@ -177,12 +179,23 @@ def _unexpected(text: str) -> str:
     return f"Unexpected argument {text!r}: quote a pattern of several files, and put options before their values."
 
 
+def _file(text: str) -> Path:
+    """The file of the data."""
+    if text in {"-", "/dev/stdin"}:
+        msg = "standard input cannot be read: write the rows to a file first"
+        raise argparse.ArgumentTypeError(msg)
+    if not text:
+        msg = "the name of the file is empty"
+        raise argparse.ArgumentTypeError(msg)
+    return Path(text)
+
+
 def _number(text: str) -> float:
     """A number of an option."""
     try:
         return float(text)
     except ValueError:
-        msg = f"{text!r} is no number"
+        msg = f"{text!r} is not a number"
         raise argparse.ArgumentTypeError(msg) from None
 
 
@@ -206,7 +219,7 @@ def _steps(text: str, first: str, last: str, step: str) -> list[float]:
     except ArithmeticError:
         count = 0
     if not 0 < count <= _MOST_STEPS:
-        msg = f"{text!r} is no range of up to {_MOST_STEPS:,} numbers such as 0.1:0.9:0.1: first, last and step"
+        msg = f"{text!r} is not a range such as 0.1:0.9:0.1 (first, last, step) of up to {_MOST_STEPS:,} numbers"
         raise argparse.ArgumentTypeError(msg)
     return [float(low + index * width) for index in range(count)]
 
@@ -221,7 +234,7 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        msg = f"{text!r} is no whole number"
+        msg = f"{text!r} is not a whole number"
         raise argparse.ArgumentTypeError(msg) from None
 
 
@@ -346,7 +359,7 @@ def _add_data(command: argparse.ArgumentParser, *, example: bool = True) -> None
         "parquet, csv, csv.gz or ndjson file, a folder of such files, or a quoted pattern such as 'part-*.csv'; "
         "folders named column=value add that column, and the name of an existing file is never a pattern"
     )
-    command.add_argument("file", nargs="?" if example else None, type=Path, help=f"{kinds}{left_out}")
+    command.add_argument("file", nargs="?" if example else None, type=_file, help=f"{kinds}{left_out}")
     separator = "character between the fields of csv files, or tab (default: , and tab in .tsv files)"
     _group(command, "columns").add_argument("--separator", metavar="CHARACTER", help=separator)
     _group(command, "columns").add_argument("--truth", metavar="COLUMN", help="true labels or numbers")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from typing import IO, TYPE_CHECKING, cast
 
 from tidyfair.errors import ArgumentError
@@ -31,8 +32,7 @@ def check_header(file: Path, separator: str) -> None:
     Raises:
         ArgumentError: For such a file.
     """
-    with _opened(file) as stream:
-        start = stream.read(2)
+    start = next(_bytes(file), b"")
     for first, encoding in _OTHER_ENCODINGS.items():
         if start.startswith(first):
             way_out = "save it as UTF-8" if encoding == "UTF-16" else "export the table as csv"
@@ -64,7 +64,7 @@ def _check_separator(file: Path, name: str) -> None:
             raise ArgumentError(msg)
 
 
-def find_fault(file: Path, separator: str, message: str) -> None:
+def find_line(file: Path, separator: str, message: str) -> None:
     """Refuse the first line that polars could not read.
 
     Args:
@@ -91,9 +91,15 @@ def find_fault(file: Path, separator: str, message: str) -> None:
             raise ArgumentError(msg)
 
 
-def _opened(file: Path) -> IO[bytes]:
-    """The bytes of a file, which may be compressed."""
-    return cast("IO[bytes]", gzip.open(file)) if file.suffix.lower() == ".gz" else file.open("rb")
+def _bytes(file: Path) -> Iterator[bytes]:
+    """The lines of a file, which may be compressed."""
+    is_compressed = file.suffix.lower() == ".gz"
+    with file.open("rb") as stream:
+        try:
+            yield from cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if is_compressed else stream
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            msg = f"{str(file)!r} is not a complete gzip file: {error}."
+            raise ArgumentError(msg) from error
 
 
 def _records(file: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -113,10 +119,9 @@ def _records(file: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 def _lines(file: Path) -> Iterator[str]:
     """The lines of a file as text."""
-    with _opened(file) as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                msg = f"line {number} of {str(file)!r} is not UTF-8: save the file in that encoding."
-                raise ArgumentError(msg) from error
+    for number, line in enumerate(_bytes(file), 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            msg = f"line {number} of {str(file)!r} is not UTF-8: save the file in that encoding."
+            raise ArgumentError(msg) from error

@@ -19,7 +19,7 @@ from polars import selectors
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.escapes import renamed
 from tidyfair.specs.columns import telling
-from tidyfair.tallies.csv_files import check_header, find_fault
+from tidyfair.tallies.csv_files import check_header, find_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +77,10 @@ def scan(path: Path, separator: str | None = None) -> pl.LazyFrame:
     files = _files_of(path)
     kind = _kind_of(files)
     reader = _READERS[kind]
+    for file in files:
+        if file.is_file() and not file.stat().st_size:
+            msg = f"{str(file)!r} is empty."
+            raise ArgumentError(msg)
     options: dict[str, Any] = {}
     if kind in _SEPARATORS:
         options["separator"] = _separator_of(kind, separator)
@@ -91,13 +95,33 @@ def scan(path: Path, separator: str | None = None) -> pl.LazyFrame:
     return _with_partitions(reader(files, include_file_paths=_FILE, **options), partitions)
 
 
-def check_lines(path: Path, separator: str | None, error: Exception) -> None:
-    """Refuse the line of a text file that polars could not read, if there is one."""
+def find_fault(path: Path, separator: str | None, error: Exception) -> None:
+    """Refuse the file, or the line of a text file, that polars could not read, if there is one.
+
+    Raises:
+        ArgumentError: For that file or line, or for files whose columns differ.
+    """
     files = _files_of(path)
     kind = _kind_of(files)
     if kind in _SEPARATORS:
         for file in files:
-            find_fault(file, _separator_of(kind, separator), str(error))
+            find_line(file, _separator_of(kind, separator), str(error))
+    schemas: list[pl.Schema] = []
+    for file in files:
+        options = {"separator": _separator_of(kind, separator)} if kind in _SEPARATORS else {}
+        try:
+            schemas.append(_READERS[kind]([file], **options).collect_schema())
+        except pl.exceptions.PolarsError as fault:
+            msg = f"{str(file)!r} cannot be read as {kind.removeprefix('.')}: {fault}."
+            raise ArgumentError(msg) from fault
+    for file, schema in zip(files, schemas, strict=True):
+        first = schemas[0]
+        for name in dict.fromkeys([*first, *schema]):
+            if first.get(name) != schema.get(name):
+                held = [f"{one[name]}" if name in one else "absent" for one in (first, schema)]
+                msg = f"All files need the same columns: {name!r} is {held[0]} in {str(files[0])!r}, and {held[1]} in "
+                msg += f"{str(file)!r}."
+                raise ArgumentError(msg)
 
 
 def _separator_of(kind: str, separator: str | None) -> str:
@@ -150,8 +174,10 @@ def _kind_of(files: Sequence[Path]) -> str:
     kinds = list(dict.fromkeys(map(_extension, files)))
     for kind in kinds:
         if kind not in _READERS:
-            setting = "kind of file"
-            raise ArgumentError.unknown(setting, kind, _READERS)
+            (file, *_) = [file for file in files if _extension(file) == kind]
+            *others, last = _READERS
+            msg = f"{str(file)!r} cannot be read: its name must end in {', '.join(others)} or {last}."
+            raise ArgumentError(msg)
     if len(kinds) > 1:
         msg = (
             f"Files of different types cannot be read together: {listed(kinds)}. Select files of one type with a "
@@ -285,7 +311,7 @@ def _check_name(flag: str, file: Path) -> None:
     elif file.suffix.lower() not in endings:
         *others, last = endings
         either = f"{', '.join(others)} or {last}" if others else last
-        problem = f"is no file of results: its name must end in {either}."
+        problem = f"is not a valid output file: its name must end in {either}."
     elif not file.parent.is_dir():
         problem = f"cannot be written: the folder {str(file.parent)!r} does not exist."
     elif not os.access(file.parent, os.W_OK) and not file.exists():
