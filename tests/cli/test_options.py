@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
@@ -52,6 +53,20 @@ def test_report_and_compare_have_the_options_of_a_call_that_they_accept() -> Non
     }.items():
         options = {action.dest for action in _commands()[command]._actions}  # noqa: SLF001 - as above
         assert common - options == without
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_help_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command in _commands().values():
+        shown = command.format_help()
+        assert max(map(len, shown.splitlines())) <= columns
+        examples = shown.partition("examples:")[2]
+        # a command that goes on in the next line can be copied
+        assert "\\\n\n" not in examples
+        for line in examples.replace("\\\n", " ").splitlines():
+            if line.startswith("  tidyfair "):
+                shlex.split(line)
 
 
 def test_every_option_has_help_and_one_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _in_words(error: Exception, options: Namespace) -> str:
     """The message of an error in the words of the command line; of a csv file, with the line that cannot be read."""
     file = getattr(options, "file", None)
-    if file is not None and isinstance(error, pl.exceptions.PolarsError):
+    is_reading = not any("wrote" in note for note in getattr(error, "__notes__", ()))
+    if file is not None and is_reading and not isinstance(error, TidyfairError):
         try:
             find_fault(file, options.separator, error)
         except (TidyfairError, OSError) as fault:

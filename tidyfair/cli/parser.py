@@ -7,6 +7,7 @@ import re
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Never
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS
@@ -107,6 +108,8 @@ _USAGES = {
 
 
 _OF_ARGUMENT = re.compile(r"^argument ([^:]+): ")
+_WIDTH = 80
+"""The width of help, beside which terminals are not narrower."""
 _ENDS_AND_STEP = 3
 _MOST_STEPS = 1_000
 _WITHOUT_VALUE = re.compile(r"^(\S+?)(?:/\S+)?: expected one argument$")
@@ -248,7 +251,7 @@ def parser() -> argparse.ArgumentParser:
         name: str, run: Callable[[argparse.Namespace], int], text: str, examples: str
     ) -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=examples,
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=_fitted(examples),
             formatter_class=argparse.RawDescriptionHelpFormatter, usage=_USAGES[name],
         )  # fmt: skip
         subparser.set_defaults(run=run)
@@ -265,6 +268,33 @@ def parser() -> argparse.ArgumentParser:
     datasets.add_argument("--rows", type=_whole, default=5_000, help="the number of rows (default: 5000)")
     _add_files(datasets, {"output": "the rows"})
     return every
+
+
+def _fitted(text: str) -> str:
+    """Exit codes and examples in lines that every terminal shows whole; commands go on after a backslash."""
+    lines: list[str] = []
+    for line in text.replace("\\\n      ", "").splitlines():
+        words = line.lstrip()
+        indent = line[: len(line) - len(words)]
+        if len(line) <= _WIDTH:
+            lines.append(line)
+        elif words.startswith("tidyfair "):
+            lines += _continued(words, indent)
+        else:
+            more = f"{indent}   " if words[0].isdigit() else indent
+            lines += wrap(words, _WIDTH, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def _continued(command: str, indent: str) -> list[str]:
+    """A command in lines that end between options."""
+    lines = [indent]
+    for part in re.split(r" (?=--)", command):
+        if lines[-1].strip() and len(lines[-1]) + len(part) + len(" \\") >= _WIDTH:
+            lines[-1] += "\\"
+            lines.append(f"{indent}    ")
+        lines[-1] += f"{part} "
+    return [line.rstrip() for line in lines]
 
 
 def _add_audit(command: argparse.ArgumentParser) -> None:
@@ -361,7 +391,7 @@ def _add_data(command: argparse.ArgumentParser, *, example: bool = True) -> None
     )
     command.add_argument("file", nargs="?" if example else None, type=_file, help=f"{kinds}{left_out}")
     separator = "character between the fields of csv files, or tab (default: , and tab in .tsv files)"
-    _group(command, "columns").add_argument("--separator", metavar="CHARACTER", help=separator)
+    _group(command, "file").add_argument("--separator", metavar="CHARACTER", help=separator)
     _group(command, "columns").add_argument("--truth", metavar="COLUMN", help="true labels or numbers")
     feature = (
         "feature whose groups are compared; sex:race compares intersections, race=White one group with everyone else "
