@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from tidyfair.audits.usual_metrics import Predictions
+    from tidyfair.audits.usual_metrics import Feature, Predictions
     from tidyfair.cli.inputs import Inputs
     from tidyfair.inference.gates import Gate
     from tidyfair.metric_sets import GroupwiseFactory
@@ -234,15 +234,15 @@ def _split_by_risk(
     return [metric for metric in more if metric not in of_risks], of_risks
 
 
-def _weighs_by_risk(metric: Metric | GroupwiseFactory) -> bool:
+def _weighs_by_risk(metric: Metric | GroupwiseMetric | GroupwiseFactory) -> bool:
     """Check whether a metric weighs errors by the odds of the threshold, as net benefit does."""
-    metrics = [metric] if isinstance(metric, Metric) else [*metric.metrics, *metric.less]
+    metrics = [metric] if isinstance(metric, Metric) else metric.metrics
     return any("at" in part.options and part.kind == "class" for part in metrics)
 
 
-def at_risk(metric: Any, threshold: float | None) -> Any:
+def at_risk(metric: Any, threshold: Any) -> Any:
     """A metric, or what compares it, that weighs errors by the odds of the threshold, if it weighs them at all."""
-    if threshold is None or not _weighs_by_risk(metric):
+    if threshold is None or isinstance(threshold, list) or not _weighs_by_risk(metric):
         return metric
     if isinstance(metric, Metric):
         return metric_tweak(metric, metric.name, at=threshold)
@@ -271,9 +271,9 @@ def _at_risks(of_risks: Sequence[Metric | GroupwiseFactory], options: Namespace,
     return counted
 
 
-def _columns_of(feature: Any) -> tuple[Any, ...]:
+def _columns_of(feature: Feature) -> tuple[Any, ...]:
     """The arguments of a comparison for a feature."""
-    return feature if isinstance(feature, tuple) else (feature,)
+    return cast("tuple[Any, ...]", feature) if isinstance(feature, tuple) else (feature,)
 
 
 def added_metrics(options: Namespace, inputs: Inputs) -> list[Metric | GroupwiseFactory]:

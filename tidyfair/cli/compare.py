@@ -236,12 +236,12 @@ def _check_within_reach(conditions: Sequence[Condition], result: pl.DataFrame, o
     for condition in conditions:
         name, by = condition.key
         values = result.filter((pl.col(".metric") == name) & pl.col(".by").eq_missing(pl.lit(by)))[".one"]
-        value = values.drop_nulls().first()
-        if value is None or len(values) > 1:
+        if len(values) != 1 or values.has_nulls():
             continue
+        value = float(values.item())
         low, high = condition.metric.range
         rises = condition.side == "<"
-        reach = float(high - value if rises else value - low)
+        reach = high - value if rises else value - low
         wanted = condition.limit if rises else -condition.limit
         if wanted <= reach:
             continue
@@ -420,7 +420,7 @@ def _hint(options: Namespace, inputs: Inputs, of_groups: pl.DataFrame | None) ->
     """A sentence on features whose groups are not shown one by one, and how to see them."""
     if options.group_by:
         return []
-    shown = set() if of_groups is None else set(of_groups[".by"])
+    shown: list[str] = [] if of_groups is None else of_groups[".by"].to_list()
     hints: list[str] = []
     for feature in inputs.features:
         if isinstance(feature, Privileged) or ":".join(cast("tuple[str, ...]", feature)) in shown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ _MOMENT = re.compile(r"datetime\.(date|datetime|time)\((\d+(?:, \d+)*)\)")
 def _as_written(match: re.Match[str]) -> str:
     """A date or time as the command line takes it."""
     numbers = map(int, match[2].split(", "))
-    kinds = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
+    kinds: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
     return repr(kinds[match[1]](*numbers).isoformat())
 
 

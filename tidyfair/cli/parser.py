@@ -142,7 +142,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*args, allow_abbrev=False, **settings)
         self.register("action", None, _StoreOnce)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # pyright: ignore[reportIncompatibleMethodOverride] - its overloads say the same
         """Refuse options that the command does not have, with the usage of the command."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -219,7 +219,8 @@ def _steps(text: str, first: str, last: str, step: str) -> list[float]:
     try:
         low, high, width = Decimal(first), Decimal(last), Decimal(step)
         count = int((high - low) / width) + 1
-    except ArithmeticError:
+    except (ArithmeticError, ValueError):
+        low = width = Decimal(0)
         count = 0
     if not 0 < count <= _MOST_STEPS:
         msg = f"{text!r} is not a range such as 0.1:0.9:0.1 (first, last, step) of up to {_MOST_STEPS:,} numbers"

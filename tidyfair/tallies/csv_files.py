@@ -20,6 +20,8 @@ _OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "a spre
 """The first bytes of files that are no text in UTF-8."""
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 """Characters that separate fields, in words."""
+_NOTHING: tuple[int, list[str]] = (0, [])
+"""The line and the fields of a header that is absent."""
 _WRONG_TYPE = re.compile(
     r"could not parse `(?P<value>.*?)` as dtype `(?P<dtype>\w+)` at column '(?P<column>.*?)' \(", re.DOTALL
 )
@@ -39,7 +41,7 @@ def check_header(file: Path, separator: str) -> None:
             msg = f"{str(file)!r} is {'encoded as ' if encoding == 'UTF-16' else ''}{encoding}: {way_out}."
             raise ArgumentError(msg)
     records = _records(file, separator)
-    _, header = next(records, (0, []))
+    _, header = next(records, _NOTHING)
     if not header:
         msg = f"{str(file)!r} is empty: a csv file has a line of column names, and a line for each row."
         raise ArgumentError(msg)
@@ -76,7 +78,7 @@ def find_line(file: Path, separator: str, message: str) -> None:
         ArgumentError: For that line; nothing is raised if no fault is found.
     """
     records = _records(file, separator)
-    _, header = next(records, (0, []))
+    _, header = next(records, _NOTHING)
     wrong = _WRONG_TYPE.search(message)
     column = header.index(wrong["column"]) if wrong and wrong["column"] in header else None
     for line, fields in records:
