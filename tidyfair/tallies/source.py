@@ -19,6 +19,7 @@ from tidyfair.errors import ArgumentError, ColumnError, EngineError, WeightError
 from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, names_of, roots_of, telling
 from tidyfair.specs.groups import SIDE, Privileged
+from tidyfair.specs.polars_versions import largest_integer
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _ENGINES = {
     "pyspark": ("Spark", "data.toPandas()"), "pyspark[connect]": ("Spark", "data.toPandas()"),
 }  # fmt: skip
 """Engines by their names in narwhals: how messages name them, and the call for a frame in memory."""
-_LARGEST = 2**127 - 1
 _TOO_WIDE = "decimal256"
 _SQLITE = "Ibis on sqlite"
 _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
@@ -521,7 +521,21 @@ def open_frame(
         opened = nw.from_native(cast("Any", frame))
     except (TypeError, ValueError) as error:
         raise _no_frame(frame, error) from error
+    if opened.implementation.is_dask():
+        _check_pandas_of_dask()
     return Source(opened, opened.implementation.value, outer, *sides)
+
+
+def _check_pandas_of_dask() -> None:
+    """Refuse Dask on an old pandas, which loses rows where a key is missing."""
+    import pandas as pd
+
+    if int(pd.__version__.partition(".")[0]) < 3:
+        msg = (
+            f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {pd.__version__}. "
+            "Upgrade pandas, or pass `frame.compute()`."
+        )
+        raise ArgumentError(msg)
 
 
 def _keys_of(grouped: list[Any] | None, group_by: object) -> list[Any]:
@@ -595,7 +609,8 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
 
 def _keys_of_polars(data: GroupBy) -> list[Any]:
     """The keys of a grouped polars frame."""
-    if data.predicates is not None:
+    # `having` is newer than the oldest polars that works here
+    if getattr(data, "predicates", None) is not None:
         raise ArgumentError(_regroup("having()"))
     keys = list[Any]()
     for by in cast("tuple[Any, ...]", data.by):
@@ -714,8 +729,7 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
     except (TypeError, pl.exceptions.PolarsError):
         plain = list(map(_unwrapped, values))
     if all(map(_is_whole_number, plain)):
-        dtype = pl.UInt128 if max(plain) > _LARGEST else pl.Int128
-        return pl.Series(name, plain, dtype=dtype)
+        return pl.Series(name, plain, dtype=largest_integer(max(plain)))
     with_nulls = list(map(_nan_as_null, plain))
     present = [value for value in with_nulls if value is not None]
     if all(isinstance(value, Real) for value in present):
