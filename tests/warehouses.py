@@ -17,7 +17,7 @@ import ibis
 import polars as pl
 import pytest
 
-_NAMES = {pl.Boolean: "BOOLEAN", pl.Date: "DATE", pl.Time: "TIME"}
+_NAMES: dict[type[pl.DataType], str] = {pl.Boolean: "BOOLEAN", pl.Date: "DATE", pl.Time: "TIME"}
 _USERS = ("postgres", "nobody")
 
 

@@ -161,12 +161,13 @@ def test_decimals_of_unlimited_precision_are_numbers_and_labels() -> None:
     people = LOANS.with_columns(score=pl.col("score") / 7, yes=pl.col("yes").cast(pl.Int64))
     table = WAREHOUSES["postgres"](people)
     data = table.mutate(score=table.score.cast("decimal"), yes=table.yes.cast("decimal"))
-    for metric, call in (
+    cases: list[tuple[Any, dict[str, Any]]] = [
         (tf.roc_auc, SCORES),
         (tf.metric_set(tf.brier_class, tf.mean_score), SCORES),
         (tf.median_absolute_error, NUMBERS),
         (tf.accuracy, {"truth": "yes", "estimate": "yes", "case_weights": "score"}),
-    ):
+    ]
+    for metric, call in cases:
         assert_frame_equal(metric(data, **call), metric(people, **call), rel_tol=1e-12)
 
 
@@ -259,7 +260,7 @@ def test_whole_numbers_that_ibis_rounds_in_sqlite_raise() -> None:
 def transfers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of rows that each query returns, where more than a hundred are many and more than 700 too many."""
     sizes: list[int] = []
-    run: Callable[[Any], pl.DataFrame] = nw.LazyFrame.collect
+    run: Callable[..., Any] = nw.LazyFrame.collect
 
     def counted(frame: Any, *arguments: Any) -> Any:
         result: Any = run(frame, *arguments)
@@ -303,7 +304,8 @@ def test_many_distinct_scores_are_counted_in_bins(name: str, transfers: list[int
 @pytest.mark.parametrize("name", ["duckdb", "ibis"])
 def test_scores_are_exact_where_they_are_few_or_asked_to_be(name: str, transfers: list[int]) -> None:
     rounded = LOANS.with_columns(pl.col("score").round(1))
-    for data, options in ((rounded, {}), (CONTINUOUS, {"score_bins": "exact"})):
+    cases: list[tuple[pl.DataFrame, dict[str, Any]]] = [(rounded, {}), (CONTINUOUS, {"score_bins": "exact"})]
+    for data, options in cases:
         result = AREAS(DATABASES[name](data), **SCORES, **options)
         assert_frame_equal(result, AREAS(data, **SCORES), rel_tol=1e-12)
     assert transfers == [rounded.select("repaid", "sex", "score").unique().height, len(CONTINUOUS)]

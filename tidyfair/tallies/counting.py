@@ -62,7 +62,6 @@ _EXACT = 2.0**53
 """Floats represent all whole numbers below this exactly."""
 _SMALLEST, _LARGEST = 1e-100, 1e100
 """Squares of numbers between these limits can be weighted and summed."""
-_NO_ORDER = "Some metrics, such as mase, depend on the order of rows, which another engine does not keep."
 _MANY_ROWS, _TOO_MANY_ROWS = 100_000, 10_000_000
 """More distinct rows of another engine are transferred with a warning only, or not at all."""
 _AUTOMATIC_BINS = 2**12
@@ -307,7 +306,11 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
     """
     tally, needs, cut = order.tally, order.tally.needs, order.tally.cut
     if needs.order:
-        raise ColumnError(_NO_ORDER)
+        msg = (
+            f"Some metrics, such as mase, depend on the order of rows, which {source.engine} does not keep; pass the "
+            f"rows in their order as a frame in memory: `{in_memory(source.frame)}`."
+        )
+        raise ColumnError(msg)
     for role, column in order.every.values():
         column.check(source.columns, role)
     roots = roots_of(order.every)
