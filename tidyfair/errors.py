@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +12,7 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "AggregateError",
@@ -240,3 +241,24 @@ class UndefinedWarning(UserWarning):
 
 class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
     """To be raised by a function of arrays without a value for a group; its text is shown as the status."""
+
+
+@contextmanager
+def failures_of(owner: str, advice: str, kind: type[TidyfairError] = ArgumentError) -> Iterator[None]:
+    """Turn an exception of a user's function into an error that names its owner, with the exception as its cause.
+
+    Args:
+        owner: The metric, statistic or aggregate that the function belongs to.
+        advice: What to write instead, as sentences.
+        kind: The class of the error.
+    """
+    try:
+        yield
+    except (TidyfairError, Undefined, MemoryError):
+        raise
+    except Exception as error:
+        # polars adds its plan, and columns that are not the user's
+        first_line = str(error).partition("\n")[0].partition("; valid columns")[0]
+        reason = f"{type(error).__name__}: {first_line}".rstrip(".: ")
+        msg = f"{owner} failed with {reason}. {advice}".rstrip()
+        raise kind(msg) from error

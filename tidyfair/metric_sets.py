@@ -304,8 +304,10 @@ class Metric(Evaluable):
                 definition.check()
                 for term in definition.all_terms:
                     term.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score"))
-        except (TypeError, OverflowError) as error:
-            msg = f"{self.name} cannot use the options {options!r}: {error}."
+        except ArgumentError as error:
+            if error.__cause__ is None:
+                raise
+            msg = f"{self.name} cannot use the options {options!r}: {error.__cause__}."
             raise ArgumentError(msg) from error
         return replace(self, name=name, definition=definition, base=self.base or self, others=())
 

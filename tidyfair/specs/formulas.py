@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, listed, nearest
+from tidyfair.errors import ArgumentError, Status, failures_of, listed, nearest
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
 
@@ -158,7 +158,8 @@ class Statistic:
         """The quantity over columns given by the names of its parameters."""
         known = inspect.signature(self.function).parameters
         arguments = {name: column for name, column in columns.items() if name in known}
-        return self.function(**arguments, **dict[str, Any](self.options))
+        with failures_of(f"the statistic {self.name!r}", "It must return a polars expression of its parameters."):
+            return self.function(**arguments, **dict[str, Any](self.options))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # its function goes by the name that the statistic has taken over
@@ -259,6 +260,8 @@ class Formula:
     terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
     """Parameters that are sums of a quantity of rows."""
     options: tuple[tuple[str, object], ...] = ()
+    metric: str = field(default="", repr=False, compare=False)
+    """The name of the user's metric, where it is not that of the function."""
 
     @classmethod
     def of(
@@ -297,6 +300,11 @@ class Formula:
     def _hash(self) -> int:
         # computed once, because formulas are keys of many mappings
         return hash((self.function, self.kind, self.input, self.min_n, self.min_share, self.options))
+
+    @property
+    def name(self) -> str:
+        """The name in messages: that of the metric, or of the function."""
+        return self.metric or name_of(self.function)
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -364,7 +372,7 @@ class Formula:
     def error_bound(self) -> Formula:
         """The formula of its largest error if scores are counted in bins."""
         if self.error_of_bins is None:
-            msg = f"{name_of(self.function)} needs the scores themselves: count again without `score_bins`."
+            msg = f"{self.name} needs the scores themselves: count again without `score_bins`."
             raise ArgumentError(msg)
         return Formula(self.error_of_bins, self.kind, self.input, undefined_levels=self.undefined_levels)
 
@@ -404,25 +412,45 @@ class Formula:
 
         arguments = {name: self._argument(name, sums, whose) for name in self.needs}
         with np.errstate(all="ignore"):
-            result: object = self.function(**arguments, **dict[str, Any](self.options))
+            result = self._result(arguments)
             match result:
                 case tuple() if len(pair := cast("tuple[Any, ...]", result)) == 2:
-                    numerator, denominator = (np.asarray(part, dtype=np.float64) for part in pair)
+                    numerator, denominator = (self._as_numbers(part) for part in pair)
                     return np.where(denominator == 0, np.nan, numerator / denominator), denominator
                 case np.ndarray() | np.floating():
-                    return np.asarray(result, dtype=np.float64), None
+                    return self._as_numbers(result), None
                 case pl.Expr():
                     msg = (
-                        f"{name_of(self.function)}() returns a polars expression; a formula over sums uses arithmetic "
+                        f"{self.name}() returns a polars expression; a formula over sums uses arithmetic "
                         "on numpy arrays, such as `np.where(tp > 0, tp / fn, np.nan)`."
                     )
                     raise ArgumentError(msg)
                 case _:
                     msg = (
-                        f"{name_of(self.function)}() must return a number for each group, or numerator and "
+                        f"{self.name}() must return a number for each group, or numerator and "
                         f"denominator, computed from its parameters, not {result!r}."
                     )
                     raise ArgumentError(msg)
+
+    def _result(self, arguments: Mapping[str, Any]) -> object:
+        """The result of the function for statistics by their names."""
+        language = "polars expressions"
+        if self.input == "sums":
+            language = "numpy arrays, such as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
+        with failures_of(f"{self.name}: the formula", f"Write it with {language}."):
+            return self.function(**arguments, **dict[str, Any](self.options))
+
+    def _as_numbers(self, result: Any) -> Number:
+        """The result of the function, or a part of it, as an array of floats."""
+        import numpy as np
+
+        array = np.asarray(result)
+        # numpy would read None as nan
+        if array.dtype == object and any(item is None for item in array.flat):
+            msg = f"{self.name}() returned None among its values; where a group has no value, return np.nan."
+            raise ArgumentError(msg)
+        with failures_of(f"{self.name}: the result of the formula", "It must be made of numbers."):
+            return array.astype(np.float64, copy=False)
 
     def _argument(self, name: str, sums: Sums, whose: str) -> Number:
         """The statistic, or the value of the metric, that a parameter stands for."""
@@ -485,10 +513,7 @@ class Formula:
             way_out = "return one value for each group and label"
             if self.over_levels:
                 way_out = "sum over the labels, which are the last axis: `tp.sum(axis=-1)`"
-            msg = (
-                f"{name_of(self.function)}() turns arrays of shape {shape} into arrays of shape {value.shape}; "
-                f"{way_out}."
-            )
+            msg = f"{self.name}() turns arrays of shape {shape} into arrays of shape {value.shape}; {way_out}."
             raise ArgumentError(msg)
         return value, denominator
 
@@ -559,7 +584,7 @@ class Formula:
                 arguments[name], _ = parts[name].express(given)
             else:
                 arguments[name] = pl.col(name)
-        result: object = self.function(**arguments, **dict[str, Any](self.options))
+        result = self._result(arguments)
         match result:
             case pl.Expr():
                 return result, None
@@ -567,7 +592,7 @@ class Formula:
                 return pl.when(denominator != 0).then(numerator / denominator), denominator
             case _:
                 msg = (
-                    f"{name_of(self.function)}() must return an expression of its parameters, or numerator and "
+                    f"{self.name}() must return an expression of its parameters, or numerator and "
                     f"denominator, not {result!r}."
                 )
                 raise ArgumentError(msg)
@@ -607,7 +632,7 @@ class Formula:
                 missing += sorted(needed - {*given})
         steps = {"absolute_steps", "squared_steps"} if "fn" in given else set[str]()
         if missing := [name for name in missing if name not in steps]:
-            msg = f"{name_of(self.function)} needs the number {missing[0]!r}."
+            msg = f"{self.name} needs the number {missing[0]!r}."
             raise ArgumentError(msg)
 
     def _of_numbers(self, given: Mapping[str, float | list[float]]) -> float:
@@ -617,10 +642,10 @@ class Formula:
         sums: dict[str, Any] = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
         lengths = {value.shape for value in sums.values()} - {()}
         if len(lengths) > 1:
-            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            msg = f"{self.name} takes one number for each statistic, or lists of the same length."
             raise ArgumentError(msg)
         if lengths and not self.over_levels and lengths != {(1,)}:
-            msg = f"{name_of(self.function)} takes one number for each statistic: it is computed label by label."
+            msg = f"{self.name} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         (shape,) = lengths or {()}
         sums = {name: np.broadcast_to(value, shape) for name, value in sums.items()}
@@ -636,11 +661,11 @@ class Formula:
         try:
             frame = pl.DataFrame(dict(given), strict=False).with_columns(pl.all().cast(pl.Float64))
         except pl.exceptions.PolarsError as error:
-            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            msg = f"{self.name} takes one number for each statistic, or lists of the same length."
             raise ArgumentError(msg) from error
         values = frame.select(self.express(given=frame.columns)[0]).to_series()
         if len(values) != 1:
-            msg = f"{name_of(self.function)} takes one number for each statistic: it is computed label by label."
+            msg = f"{self.name} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         return values.item()
 
