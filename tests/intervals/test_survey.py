@@ -337,6 +337,47 @@ def test_range_of_groups_and_smallest_value_have_intervals() -> None:
         assert 0 <= least[".lower"] <= least[".estimate"] <= least[".upper"]
 
 
+CONSTANT = PEOPLE.with_columns(estimate=pl.col("estimate") | (pl.col("group") == "far"))
+
+
+@pytest.mark.parametrize("design", [LINEARISED, REPEATED], ids=["linearised", "replicates"])
+@pytest.mark.parametrize("scale", ["difference", "ratio", "odds_ratio"])
+@pytest.mark.parametrize("to", ["far", "a"])
+def test_comparison_with_a_rate_that_does_not_vary_has_neither_limits_nor_p_value(
+    design: Design, scale: Any, to: str
+) -> None:
+    table = tf.compare_groups(tf.selection_rate, by="group", scale=scale, to=to)
+    compared = table(CONSTANT, estimate="estimate", design=design)
+    unknown = compared.filter((pl.col(".group") == "far") | (pl.col(".reference") == "far"))
+    assert len(unknown)
+    assert unknown.select(".lower", ".upper", ".method", ".p_value", ".p_adjusted").null_count().row(0) == (
+        (len(unknown),) * 5
+    )
+    known = compared.filter(pl.col(".reference") == "a", pl.col(".group") == "b")
+    assert known.select(".lower", ".upper", ".p_value").null_count().row(0) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("design", [LINEARISED, REPEATED], ids=["linearised", "replicates"])
+def test_smallest_and_largest_value_have_the_end_that_groups_which_vary_give(design: Design) -> None:
+    call: dict[str, Any] = {"estimate": "estimate", "design": design, "interval": "auto"}
+    # limits that hold for three groups at once
+    each = tf.selection_rate.difference("group").by_group(CONSTANT, **call).drop_nulls(".std_error")
+    beyond = (1 - 0.95 ** (1 / 3)) / 2
+    highest, lowest = list[float](), list[float]()
+    for group, rate, error in each.select(".group", ".estimate", ".std_error").rows():
+        own = PEOPLE.filter(group=group)
+        freedom = REPLICATES - 1 if design is REPEATED else own["psu"].n_unique() - own["stratum"].n_unique()
+        half = float(stats.t.isf(beyond, freedom)) * error
+        highest.append(rate + half)
+        lowest.append(rate - half)
+    least = row(tf.selection_rate.group_minimum("group")(CONSTANT, **call))
+    assert (least[".lower"], least[".method"]) == (None, "simultaneous, upper end")
+    assert least[".upper"] == pytest.approx(min(highest))
+    most = row(tf.selection_rate.group_maximum("group")(CONSTANT, **call))
+    assert (most[".estimate"], most[".upper"], most[".method"]) == (1.0, None, "simultaneous, lower end")
+    assert most[".lower"] == pytest.approx(max(lowest))
+
+
 def test_design_without_an_interval_weighs_rows() -> None:
     weighted = tf.sens(PEOPLE, "truth", "estimate", case_weights="weight")[".estimate"].item()
     for design in (LINEARISED, OF_ROWS, REPEATED):

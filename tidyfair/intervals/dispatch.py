@@ -212,9 +212,14 @@ def _of_values_alone(
 
 def _including(interval: Interval | None, value: float) -> Interval | None:
     """An interval that includes its value, which that of a finite value in its place may not."""
-    if interval is None or math.isnan(interval.lower) or math.isnan(interval.upper):
+    if interval is None or _lacks_an_end(interval):
         return interval
     return replace(interval, lower=min(interval.lower, value), upper=max(interval.upper, value))
+
+
+def _lacks_an_end(interval: Interval) -> bool:
+    """True if one of the ends is unknown, or both."""
+    return math.isnan(interval.lower) or math.isnan(interval.upper)
 
 
 @dataclass(frozen=True)
@@ -631,7 +636,7 @@ def _as_columns(intervals: Sequence[Interval | None]) -> pl.DataFrame:
     """Intervals as columns, null where there is none."""
     rows: list[tuple[Any, ...]] = []
     for interval in intervals:
-        if interval is None or math.isnan(interval.lower) or math.isnan(interval.upper):
+        if interval is None or (_lacks_an_end(interval) and not interval.one_sided):
             rows.append((None,) * len(INTERVAL))
         else:
             rows.append((interval.lower, interval.upper, interval.error, interval.method, None))

@@ -121,8 +121,9 @@ def _on_scale(family: Quantities, z: float | Floats, scale: Scale) -> tuple[Floa
     if scale == "odds_ratio":
         return family.logits(z)
     value, (low, high) = family.logarithms(z)
-    # a limit below 0 is one of 0: the quotient has no bound on its side
-    return value, (np.where(np.isnan(low), -np.inf, low), high)
+    # a lower limit below 0 has no logarithm and does not bound the quotient; without either limit there is no error
+    is_unbounded = np.isnan(low) & ~np.isnan(high)
+    return value, (np.where(is_unbounded, -np.inf, low), high)
 
 
 def p_values(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:

@@ -50,6 +50,8 @@ class Interval:
     upper: float
     error: float
     method: str
+    one_sided: bool = False
+    """Whether only one end is known, and the other is nan."""
 
 
 class Quantities(ABC):
