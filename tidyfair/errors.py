@@ -54,11 +54,17 @@ def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
     return (", ".join(texts[:shown]) + more) or "nothing"
 
 
+def is_frame(value: object) -> bool:
+    """True for data: an object with columns that is not of this library."""
+    own = type(value)
+    return not own.__module__.startswith("tidyfair.") and hasattr(own, "columns")
+
+
 def in_short(value: object) -> str:
     """A value for messages: its representation, or its type if that is long or has rows."""
     own = type(value)
     module = own.__module__.partition(".")[0]
-    has_rows = module != "tidyfair" and (hasattr(own, "columns") or bool(getattr(value, "shape", ())))
+    has_rows = is_frame(value) or (module != "tidyfair" and bool(getattr(value, "shape", ())))
     # the representation of a frame may run a query
     representation = "" if has_rows else repr(value)
     if has_rows or "\n" in representation or len(representation) > _LONGEST:

@@ -22,6 +22,7 @@ from tidyfair.specs.aggregates import as_aggregate
 from tidyfair.specs.arguments import number, text, whole
 from tidyfair.specs.groups import By, Privileged, Unknown, privileged
 from tidyfair.specs.options import GroupCallOptions, GroupOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -853,6 +854,7 @@ def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
         seen.add((member.name, by))
 
 
+@refuse_unknown_settings
 def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
     """Set options of a metric under a new name.
 

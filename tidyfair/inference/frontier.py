@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
 from tidyfair.inference.on_data import refuse_policies
 from tidyfair.intervals.proportions import student_limits, z_value
@@ -655,8 +655,8 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
     """
     if not isinstance(performance, Metric) or not isinstance(disparity, GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = (
-            "model_frontier() takes a metric and a disparity, such as "
-            f'`model_frontier(accuracy, demographic_parity("race"))`, not {performance!r} and {disparity!r}.'
+            "model_frontier() takes a metric and a disparity, such as `model_frontier(accuracy, "
+            f'demographic_parity("race"))`, not {in_short(performance)} and {in_short(disparity)}.'
         )
         raise ArgumentError(msg)
     for name, formula in (*performance.formulas, *disparity.formulas):

@@ -28,6 +28,7 @@ from tidyfair.specs.formulas import (
     statistic,
     unprefixed,
 )
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,6 +50,7 @@ _FROM_CALL = {"labels", *WEIGHTS}
 """Parameters of a function of arrays that the call sets."""
 
 
+@refuse_unknown_settings
 def class_metric(
     *,
     direction: Direction = "maximize",
@@ -95,6 +97,7 @@ def class_metric(
     return define
 
 
+@refuse_unknown_settings
 def prob_metric(
     *,
     direction: Direction = "maximize",
@@ -155,6 +158,7 @@ def prob_metric(
     return define
 
 
+@refuse_unknown_settings
 def numeric_metric(
     *,
     direction: Direction = "minimize",
@@ -367,6 +371,7 @@ def _own_term(caller: str, kind: Kind, name: str, function: Callable[..., Expr])
     return term
 
 
+@refuse_unknown_settings
 def new_class_metric(
     fn: Callable[..., Any],
     name: str,
@@ -398,6 +403,7 @@ def new_class_metric(
     return _new(fn, name, "class", direction, range, {"over_levels": flag("over_levels", over_levels)})
 
 
+@refuse_unknown_settings
 def new_prob_metric(
     fn: Callable[..., Any],
     name: str,
@@ -438,6 +444,7 @@ def new_prob_metric(
     return _new(fn, name, "prob", direction, range, settings, statistics)
 
 
+@refuse_unknown_settings
 def new_numeric_metric(
     fn: Callable[..., Any],
     name: str,

@@ -15,6 +15,7 @@ from tidyfair.errors import AggregateError, ArgumentError, in_short
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, number, one_of, text
 from tidyfair.specs.segments import TIE
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -347,6 +348,7 @@ def of_extremes(groups: GroupValues, value: Floats) -> Reduced:
     return Reduced(value, segments.first_largest(-groups.estimate), segments.first_largest(groups.estimate))
 
 
+@refuse_unknown_settings
 def new_aggregate(
     function: Callable[[pl.DataFrame], float] | pl.Expr,
     name: str | None = None,

@@ -22,6 +22,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status, failures_of, listed, nearest
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -180,6 +181,7 @@ def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], 
     return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
 
 
+@refuse_unknown_settings
 def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0) -> Any:
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
