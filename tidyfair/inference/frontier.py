@@ -19,6 +19,7 @@ from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of
 from tidyfair.inference.on_data import refuse_policies
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
@@ -509,7 +510,7 @@ class _Gaps:
         if count * _DRAWS > _MOST_DRAWN:
             return _bonferroni(count, self.level)
         largest = np.zeros(_DRAWS)
-        for gap in self.halves:
+        for gap in in_progress(self.halves, "simulating"):
             np.maximum(largest, _largest(self._drawn_gap(gap), errors[gap]), out=largest)
         return _critical(largest, self.level)
 
@@ -524,7 +525,7 @@ class _Gaps:
             return _bonferroni(count, self.level)
         drawn = self._drawn_gap(slice(None))
         largest = np.zeros(_DRAWS)
-        for of_baseline in self.halves:
+        for of_baseline in in_progress(self.halves, "simulating changes"):
             # covariances of values with this gap, and so of all gaps with it
             shared = self.signs @ np.tensordot(self.signs[of_baseline], self.with_baseline, (0, 1))
             errors = _errors_of_changes(self.gap_variances, self.gap_variances[of_baseline, 0], shared)
@@ -546,7 +547,7 @@ class _Gaps:
         surely = self.gaps - critical * np.sqrt(self.gap_variances)
         largest = np.argsort(-surely, axis=0)[:_MOST_GAPS]
         every = np.arange(len(self.gaps))
-        for model in range(models):
+        for model in in_progress(range(models), "comparing models"):
             of_baseline, own = largest[:, 0], largest[:, model]
             # covariances of gaps with values of the baseline
             shared = self.signs @ self.with_baseline[:, :, model]
