@@ -148,6 +148,60 @@ def test_difference_of_groups_that_share_clusters_has_their_covariance() -> None
     assert unsigned[".std_error"] == pytest.approx(shown * relative, rel=1e-7)
 
 
+def area(weight: np.ndarray, chosen: np.ndarray) -> tuple[float, np.ndarray]:
+    """The area under the ROC curve of some rows by all pairs, and the linearised values of rows by their weights."""
+    score, event, other = ARRAYS["score"], chosen & TRUE, chosen & ~TRUE
+    beats = (score[:, None] > score[None, :]) + 0.5 * (score[:, None] == score[None, :])
+    events, others = weight[event].sum(), weight[other].sum()
+    value = float(weight[event] @ beats[np.ix_(event, other)] @ weight[other]) / events / others
+    of_events = (beats[:, other] @ weight[other] / others - value) / events
+    of_others = (beats[event].T @ weight[event] / events - value) / others
+    return value, weight * (event * of_events + other * of_others)
+
+
+@pytest.mark.parametrize("design", [LINEARISED, OF_ROWS], ids=["clusters", "rows"])
+def test_area_under_the_curve_has_a_linearised_error(design: Design) -> None:
+    units = ARRAYS["psu"] if design is LINEARISED else np.arange(ROWS)
+    result = row(tf.roc_auc(PEOPLE, "truth", probs="score", design=design, interval="auto"))
+    value, linearised = area(ARRAYS["weight"], np.ones(ROWS, dtype=bool))
+    assert result[".estimate"] == pytest.approx(value)
+    assert result[".std_error"] == pytest.approx(error_of(linearised, units, ARRAYS["stratum"]))
+    assert result[".method"] == "survey_linearized"
+    groups = tf.roc_auc.difference("group").by_group(PEOPLE, "truth", probs="score", design=design, interval="auto")
+    of_groups = {group: area(ARRAYS["weight"], ARRAYS["group"] == group) for group in groups[".group"]}
+    for group, estimate, error in groups.select(".group", ".estimate", ".std_error").rows():
+        value, linearised = of_groups[group]
+        assert estimate == pytest.approx(value)
+        assert error == pytest.approx(error_of(linearised, units, ARRAYS["stratum"]))
+    pair = tf.roc_auc.difference("group", to="b", signed=True)
+    two = PEOPLE.with_columns(pl.when(pl.col("group") != "far").then("group").alias("group"))
+    compared = row(pair(two.drop_nulls("group"), "truth", probs="score", interval="auto", design=design))
+    assert compared[".estimate"] == pytest.approx(of_groups["a"][0] - of_groups["b"][0])
+    if design is OF_ROWS:
+        # rows of two groups have nothing in common but their strata
+        assert compared[".std_error"] == pytest.approx(
+            math.hypot(*(groups.filter(pl.col(".group") == name)[".std_error"].item() for name in "ab")), rel=0.02
+        )
+
+
+def test_linearised_error_of_an_area_is_near_those_of_replicates_and_of_delong() -> None:
+    result = row(tf.roc_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto"))
+    everybody, variance = np.ones(ROWS, dtype=bool), 0.0
+    for stratum in np.unique(ARRAYS["stratum"]):
+        drawn = np.unique(ARRAYS["psu"][ARRAYS["stratum"] == stratum])
+        for left_out in drawn:
+            others = np.where(ARRAYS["stratum"] == stratum, len(drawn) / (len(drawn) - 1), 1.0)
+            weight = ARRAYS["weight"] * np.where(ARRAYS["psu"] == left_out, 0.0, others)
+            distance = area(weight, everybody)[0] - result[".estimate"]
+            variance += (len(drawn) - 1) / len(drawn) * distance**2
+    assert result[".std_error"] == pytest.approx(math.sqrt(variance), rel=0.02)
+    alike = PEOPLE.with_columns(weight=pl.lit(2.0))
+    simple = row(tf.roc_auc(alike, "truth", probs="score", interval="auto", design=tf.survey_design(weights="weight")))
+    delong = row(tf.roc_auc(PEOPLE, "truth", probs="score", interval="analytic"))
+    assert (simple[".estimate"], delong[".method"]) == (pytest.approx(delong[".estimate"]), "delong")
+    assert simple[".std_error"] == pytest.approx(delong[".std_error"], rel=0.005)
+
+
 def test_finite_population_takes_its_share_off_the_variance() -> None:
     drawn = PEOPLE.group_by("stratum").agg(drawn=pl.col("psu").n_unique())
     data = PEOPLE.join(drawn, on="stratum").with_columns(population=4 * pl.col("drawn"), share=pl.lit(0.25))
@@ -509,7 +563,9 @@ def test_intervals_that_know_no_design_are_refused() -> None:
         with pytest.raises(tf.ArgumentError, match="knows no `design`"):
             tf.selection_rate.compute(tally, interval=interval)  # pyright: ignore[reportArgumentType] - refused
     with pytest.raises(tf.ArgumentError, match="no interval of roc_auc by the design of a survey"):
-        tf.roc_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto")
+        tf.roc_auc(PEOPLE, "truth", probs="score", design=REPEATED, interval="auto")
+    with pytest.raises(tf.ArgumentError, match="no interval of pr_auc by the design of a survey"):
+        tf.pr_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto")
     for metric in (
         tf.selection_rate.difference("group", to="rest"), tf.selection_rate.difference("group", to="a", signed=True),
     ):  # fmt: skip
