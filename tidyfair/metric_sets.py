@@ -72,7 +72,7 @@ class Metric(Evaluable):
     direction: Direction
     range: tuple[float, float]
     constant_average: ConstantAverage = field(default=False, repr=False)
-    """Whether its average over labels, or the pooled one, does not depend on the data (shares that add up to 1)."""
+    """True if its average over labels, or the pooled one, does not depend on the data (shares that add up to 1)."""
     base: Metric | None = field(default=None, compare=False, repr=False)
     """The original metric, for an alias or a tweak."""
     others: tuple[Metric, ...] = field(default=(), repr=False)
@@ -448,17 +448,17 @@ class GroupwiseMetric(Evaluable):
 
     @property
     def several(self) -> bool:
-        """Whether it compares several metrics, of which one may be the worst."""
+        """True if it compares several metrics, of which one may be the worst."""
         return len(self.metrics) > 1
 
     @property
     def label_by_label(self) -> bool:
-        """Whether more than two labels are by default compared one against the rest."""
+        """True if more than two labels are by default compared one against the rest."""
         return any(metric.constant_average is True for metric in self.metrics)
 
     @property
     def of_distances(self) -> bool:
-        """Whether the values of groups are distances from other groups, to which chance only adds."""
+        """True if the values of groups are distances from other groups, to which chance only adds."""
         return any(
             metric.definition.compares and metric.direction == "minimize" and metric.range[0] == 0
             for metric in self.metrics

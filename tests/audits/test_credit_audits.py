@@ -424,7 +424,7 @@ def test_reference_of_effect_sizes_may_be_chosen_by_its_value(name: str, to: str
 def test_standardized_differences_refuse_what_they_cannot_compare() -> None:
     with pytest.raises(tdf.ArgumentError, match="`to` names no group of 'group', but 'c'"):
         tdf.standardized_differences(people(), "score", by="group", to="c")
-    with pytest.raises(tdf.ColumnError, match="'group' holds no numbers"):
+    with pytest.raises(tdf.ColumnError, match="'group' is not numeric"):
         tdf.standardized_differences(people(), "group", by="score", to="c")
     with pytest.raises(tdf.ArgumentError, match="no rows with a value"):
         tdf.standardized_differences(people().clear(), "score", by="group", to="b", group_by="score")

@@ -336,7 +336,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a standardized difference with weights": (
         lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized")(
             LOANS, probs="score", case_weights="weight"
-        ), "takes no weights and no clusters"
+        ), "accepts neither weights nor clusters"
     ),
     "a standardized mean of several labels": (
         lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized")(

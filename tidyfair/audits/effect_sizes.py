@@ -233,7 +233,7 @@ class _Measure(ABC):
     """The columns of a comparison."""
     equality: ClassVar[float]
     is_relative: ClassVar[bool] = False
-    """Whether it divides, so that values are above 0."""
+    """True if it divides, so that values are above 0."""
 
     @property
     @abstractmethod
@@ -331,7 +331,7 @@ class _Groups:
         """A row for each group of each feature, in a frame of the caller's kind."""
         source = open_frame(data, group_by)
         if source.sides:
-            msg = f"{self.function}(): `group_by` takes columns, and no privileged(…)."
+            msg = f"{self.function}(): `group_by` takes columns, not privileged(…)."
             raise ArgumentError(msg)
         refuse_reserved("group_by", source.outer)
         features = self._features()
@@ -368,7 +368,7 @@ class _Groups:
         for feature in given:
             columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
             if any(isinstance(column, Privileged) for column in columns):
-                msg = f"{self.function}(): `by` takes columns, and no privileged(…)."
+                msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
             compared = By.of(columns, self.function, treatment)
             if compared in features:
@@ -386,7 +386,7 @@ class _Groups:
             wanted |= {f"by {index} {part}": ("by", key) for part, key in enumerate(by.columns)}
         rows = source.read(wanted)
         if not rows["value"].dtype.is_numeric():
-            msg = f"`values`: the column {values.name!r} holds no numbers, which {self.function}() compares."
+            msg = f"`values`: the column {values.name!r} is not numeric; {self.function}() compares numbers."
             raise ColumnError(msg)
         rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
         if rows.is_empty():

@@ -157,8 +157,8 @@ class GroupComparison(CalledOnData):
         plain = plain and all(key.column.name == BLOCK for key in tally.clusters)
         if "standardized" in self.scale and not plain:
             msg = (
-                'compare_groups(): `scale="standardized"` takes no weights and no clusters, because its intervals '
-                'count rows; take `scale="difference"`, which allows for both.'
+                'compare_groups(): `scale="standardized"` accepts neither weights nor clusters, because its intervals '
+                'count rows; use `scale="difference"`, which accepts both.'
             )
             raise ArgumentError(msg)
         evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)

@@ -55,7 +55,7 @@ class Level:
     other: int | None = None
     """The index of the label that it is read against, instead of the rest."""
     both_sides: bool = False
-    """Whether the label and its complement are read together, for formulas over all labels."""
+    """True if the label and its complement are read together, for formulas over all labels."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

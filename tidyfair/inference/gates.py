@@ -473,7 +473,7 @@ def assert_fair(
 
 
 def _way_out(unsure: pl.DataFrame) -> str:
-    """What leads to a verdict."""
+    """The reasons for a verdict."""
     groups: list[str] = []
     for names in unsure[".groups_left_out"].to_list():
         groups += names or []

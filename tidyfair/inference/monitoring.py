@@ -358,7 +358,7 @@ class _Pairs:
 
     pair: Pair
     compared: Array
-    """Whether both have a value, as a mask."""
+    """True if both have a value, as a mask."""
     log_threshold: Floats
     weight: Floats
     """The part of the e-value of each pair in that of all."""

@@ -42,7 +42,7 @@ class CalledOnData(ABC):
     _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
     """The arguments other than settings, which representations show in words."""
     follows_designs: ClassVar[bool] = False
-    """Whether the result follows the design of a survey."""
+    """True if the result follows the design of a survey."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted, each with the end of its error message."""
     findings: ClassVar[tuple[str, ...]] = ()

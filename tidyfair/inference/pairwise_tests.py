@@ -127,7 +127,7 @@ class _Comparison:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether values are shares of rows that count alike, and are independent."""
+        """True if values are shares of rows that count alike, and are independent."""
         quantities = self.family.quantities
         return isinstance(quantities, Shares) and quantities.weighted is None
 

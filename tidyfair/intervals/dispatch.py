@@ -470,27 +470,36 @@ def _refuse_under_design(tally: Tally, spec: MetricSpec) -> None:
     way_out = "leave `interval=` out, or ask for the others alone"
     if spec.aggregate is not None:
         way_out += "; `compare_groups` compares each group with a reference"
-    msg = f"There is no interval of {spec.name} by the design of a survey: {way_out}."
+    msg = f"There is no interval of {spec.name} for a survey design: {way_out}."
     raise ArgumentError(msg)
 
 
 def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> Kind | None:
     """The kind of error that the values of a formula have in closed form, if any."""
     if tally.design is not None:
-        if options.interval not in {"auto", "analytic"}:
-            msg = f'`interval={options.interval!r}` knows no `design`: take `interval="auto"`.'
-            raise ArgumentError(msg)
-        return "smooth" if is_smooth(formula, estimator, tally) else None
-    clustered = any(key.column.name != BLOCK for key in tally.clusters)
+        return _kind_under_design(tally, formula, estimator, options)
     if options.interval in {"bootstrap", "bayes"}:
         return None
-    is_of_one = estimator in ONE_LABEL
+    is_of_one, clustered = estimator in ONE_LABEL, _has_clusters(tally)
     if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
         return "share"
     known = is_smooth(formula, estimator, tally)
     if formula.deviations and is_of_one and (known or not clustered):
         return "area"
     return "smooth" if options.interval != "exact" and known else None
+
+
+def _kind_under_design(tally: Tally, formula: Formula, estimator: str, options: Options) -> Kind | None:
+    """The kind of error of values from a survey, if any: that of the design."""
+    if options.interval not in {"auto", "analytic"}:
+        msg = f'`interval={options.interval!r}` does not support `design`; use `interval="auto"`.'
+        raise ArgumentError(msg)
+    return "smooth" if is_smooth(formula, estimator, tally) else None
+
+
+def _has_clusters(tally: Tally) -> bool:
+    """Check whether rows have clusters of the user's own."""
+    return any(key.column.name != BLOCK for key in tally.clusters)
 
 
 def _kind_alone(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> Kind | None:
@@ -552,9 +561,7 @@ def _is_beside_rest(
         or (several and aggregate.across != "worst")
     ):
         return False
-    if any(key.column.name != BLOCK for key in tally.clusters):
-        return False
-    if not all(kinds[name] == "share" or is_mean(formula) for name, formula in spec.formulas):
+    if _has_clusters(tally) or not all(kinds[name] == "share" or is_mean(formula) for name, formula in spec.formulas):
         return False
     value, weight = pl.col("estimate"), pl.col(_size_column(tally))
     total = (value * weight).sum()

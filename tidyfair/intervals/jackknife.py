@@ -141,7 +141,7 @@ class Correlations:
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """How far values vary: arrays of group cells by labels."""
+    """Standard errors of values and their degrees of freedom: arrays of group cells by labels."""
 
     centre: Floats
     error: Floats

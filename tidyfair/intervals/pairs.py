@@ -58,10 +58,10 @@ def check_scale(name: str, formula: Formula, ends: tuple[float, float], scale: S
     """Refuse scales that the values of a metric do not have."""
     low, _ = ends
     if scale == "ratio" and -math.inf < low < 0:
-        msg = f'{name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
+        msg = f'{name} can be negative, so its ratios are not defined; use `scale="difference"`.'
         raise ArgumentError(msg)
     if scale == "odds_ratio" and share_of(formula) is None:
-        msg = f'{name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
+        msg = f'{name} is not a rate, so it has no odds; use `scale="ratio"` or `"difference"`.'
         raise ArgumentError(msg)
 
 

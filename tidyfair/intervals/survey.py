@@ -46,13 +46,13 @@ _ROUNDED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SurveyErrors:
-    """How far the values of groups vary: arrays of groups by labels, and what groups have in common."""
+    """Standard errors of the values of groups, as arrays of groups by labels, and the units that groups share."""
 
     value: Floats
     error: Floats
     freedom: Floats
     influence: Floats
-    """What units add to values, in standard errors: units, those of a group one after the other, by labels."""
+    """The contributions of units to values, in standard errors: units, sorted by group, by labels."""
     group: Integers
     unit: Integers
     sign: Floats
@@ -114,7 +114,8 @@ def _check_nested(tally: Tally, strata: Sequence[Column], clusters: Column) -> N
     if len(repeated):
         msg = (
             f"`{ROLE}`: the clusters {listed(repeated, shown=_SHOWN)} of {clusters.name!r} are in several strata. If "
-            "they are numbered anew in each stratum, write `survey_design(…, nested=True)`; else mend the data."
+            "cluster numbers start again in each stratum, write `survey_design(…, nested=True)`; otherwise correct the "
+            "data."
         )
         raise ColumnError(msg)
 
@@ -157,7 +158,7 @@ class _Strata:
     drawn: Floats
     """The PSUs of each stratum, also those without a row of some group."""
     factor: Floats
-    """What squared distances within a stratum count: n / (n - 1), less the share of a finite population."""
+    """The factor of squared distances within a stratum: n / (n - 1), less the share of a finite population."""
     centred: Floats
     """1 where distances are from the mean of the stratum, 0 where they are from that of all PSUs."""
 
@@ -218,14 +219,14 @@ def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupInde
 def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
     """The message for strata with a single PSU."""
     if not design.strata:
-        return f"`{ROLE}`: the sample is a single PSU, which does not show how far PSUs vary."
+        return f"`{ROLE}`: the sample is a single PSU, so the variation between PSUs is unknown."
     shown = [_in_words(row) for row in strata.keys.filter(lonely).rows()]
     more = f", and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     column = ", ".join(repr(own.name) for own in design.strata)
     return (
-        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:_SHOWN])}{more} of {column}, which does not show "
-        'how far PSUs vary. Join strata, or write `survey_design(…, lonely="adjust")`, which takes its distance from '
-        'the mean of all, or `lonely="certainty"` if it was sure to be in the sample.'
+        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:_SHOWN])}{more} of {column}, so the variation "
+        'between its PSUs is unknown. Combine strata, or write `survey_design(…, lonely="adjust")` to use its distance '
+        'from the mean of all PSUs, or `lonely="certainty"` if it was included with certainty.'
     )
 
 
@@ -238,7 +239,7 @@ class _Units:
     psu: Integers
     """The number of the PSU, which is the same in all groups."""
     change: Floats
-    """What units add to the value of their group, by labels."""
+    """The contributions of units to the value of their group, by labels."""
     spread: Floats
     """The factor from what alike rows add together to the root of the sum of their squares; 1 for PSUs."""
     counted: Floats

@@ -68,7 +68,7 @@ def _units_of_rows(rows: Rows, keys: pl.DataFrame, group: Integers) -> Integers:
 
 
 def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
-    """What each row of a group adds to its area, by its weight; 0 where there is only one class."""
+    """The contribution of each row of a group to its area, by its weight; 0 where there is only one class."""
     import numpy as np
 
     _, position = np.unique(score, return_inverse=True)

@@ -38,9 +38,9 @@ class Contrast(Aggregate):
     signed: bool | None = None
 
     is_relative: ClassVar[bool]
-    """Whether values are divided by each other: limits are on the log scale, and negative values are undefined."""
+    """True if values are divided by each other: limits are on the log scale, and negative values are undefined."""
     is_quotient: ClassVar[bool] = False
-    """Whether the value itself is one over the other."""
+    """True if the value itself is one over the other."""
     range_words: ClassVar[str]
     signed_words: ClassVar[str]
     unsigned_words: ClassVar[str]

@@ -203,7 +203,7 @@ class Influence:
     """Sampling variation of a value."""
 
     of_unit: Number
-    """What the value loses when a unit, a row or a cluster, is left out: their squares add up to the variance."""
+    """The change of the value when a unit, a row or a cluster, is left out; the squares add up to the variance."""
     freedom: float
     """The degrees of freedom of the variance; infinite for that of a model."""
     of_model: float | None = None
@@ -224,23 +224,23 @@ class Formula:
     input: Input = "sums"
     """Its input: sums, the rows of a group as expressions, or as arrays."""
     over_levels: bool = False
-    """Whether it sums over the rows of all labels itself, instead of being evaluated label by label."""
+    """True if it sums over the rows of all labels itself, instead of being evaluated label by label."""
     undefined_levels: Literal["drop", "null"] = "drop"
-    """Whether an average over labels leaves out labels without a value, or has none itself."""
+    """Treatment of labels without a value in averages: leave them out, or make the average undefined."""
     undefined: str = Status.ZERO_DENOMINATOR
     """The reason if it has no value."""
     average: str | None = None
     """The only average over labels that it has, or its default average."""
     probabilities: bool = False
-    """Whether scores must be probabilities."""
+    """True if scores must be probabilities."""
     counts: Counts = "instances"
     """Rows that its denominator counts, if it is not a rate."""
     given: Given | None = None
-    """Whether it reads how one side is spread over the labels, in all rows or those of each label of the other."""
+    """The rows in which it reads the distribution of labels: all of them, or those of each label of the other side."""
     ordered_with: tuple[str, str] | None = None
     """The option, and its value, with which the order of labels counts."""
     against: Literal["rest", "pairs"] | None = None
-    """Whether it compares the rows of a group with those of the others."""
+    """The groups whose rows it compares with those of a group: all others together, or each of them."""
     min_n: int = 0
     """The fewest rows of a group that others are compared with."""
     min_share: float = 0.0
@@ -254,7 +254,7 @@ class Formula:
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in their given order."""
     squared_correlation: bool = False
-    """Whether it is the square of a correlation, whose interval is that of the correlation."""
+    """True if it is the square of a correlation, whose interval is that of the correlation."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
@@ -356,18 +356,18 @@ class Formula:
 
     @property
     def reads_label_order(self) -> bool:
-        """Whether its value, with its options, depends on the order of all labels."""
+        """True if its value, with its options, depends on the order of all labels."""
         return self.ordered_with in self.options
 
     @property
     def reads_row_order(self) -> bool:
-        """Whether its value depends on the order of rows."""
+        """True if its value depends on the order of rows."""
         own = self.in_order_unless is not None and dict(self.options)[self.in_order_unless] is None
         return own or any(part.reads_row_order for _, part in self.parts)
 
     @property
     def compares(self) -> bool:
-        """Whether it reads other groups besides its own."""
+        """True if it reads other groups besides its own."""
         return self.against is not None or bool(self.beyond)
 
     @property
@@ -552,13 +552,13 @@ class Formula:
 
     @cached_property
     def is_rate(self) -> bool:
-        """Whether it returns numerator and denominator."""
+        """True if it returns numerator and denominator."""
         _, denominator = self.try_out() if self.input == "sums" else self.express()
         return denominator is not None
 
     @cached_property
     def is_share_of_rows(self) -> bool:
-        """Whether it is a rate whose denominator is a number of rows."""
+        """True if it is a rate whose denominator is a number of rows."""
         if self.input != "sums" or not self.is_rate or self.kind == "class":
             return self.input == "sums" and self.is_rate
         others = {name: math.nan for name in self.all_sums if name not in _COUNTS_OF_ROWS}
@@ -566,7 +566,7 @@ class Formula:
 
     @cached_property
     def counts_steps(self) -> bool:
-        """Whether it reads the distance of truth and estimate in levels, with its options."""
+        """True if it reads the distance of truth and estimate in levels, with its options."""
         import numpy as np
 
         steps = {"absolute_steps", "squared_steps"}

@@ -248,7 +248,7 @@ class Unknown:
     values: tuple[object, ...] | None = None
     """None for the default, `WORDS_FOR_UNKNOWN`."""
     is_listed: bool = True
-    """Whether values of unknown groups are shown."""
+    """True if values of unknown groups are shown."""
 
     @classmethod
     def of(cls, treatment: object, values: object, name: str) -> Unknown | None:

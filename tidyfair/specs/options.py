@@ -190,7 +190,7 @@ class Options:
                 msg = f"`design` and `{name}` cannot be combined: {same}."
                 raise ArgumentError(msg)
         if self.interval not in _OF_DESIGN:
-            msg = f'`interval={self.interval!r}` knows no `design`: take `interval="auto"`.'
+            msg = f'`interval={self.interval!r}` does not support `design`; use `interval="auto"`.'
             raise ArgumentError(msg)
 
     @property

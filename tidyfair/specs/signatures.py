@@ -58,11 +58,11 @@ class _Parameters:
     required_keywords: tuple[str, ...]
     is_method: bool
     takes_any_number: bool
-    """Whether any number of arguments is taken by position."""
+    """True if any number of arguments is taken by position."""
     passes_on: bool
-    """Whether keywords are passed on to a call."""
+    """True if keywords are passed on to a call."""
     returns_callable: bool
-    """Whether it returns an object that takes the data."""
+    """True if it returns an object that takes the data."""
     of_calls: tuple[str, ...]
     """The keywords of calls on data."""
 

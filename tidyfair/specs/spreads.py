@@ -243,7 +243,7 @@ class GeneralizedEntropy(Aggregate):
     kind = "generalized_entropy"
     alpha: float = 2
     fixed: bool = False
-    """Whether the user chose this `alpha`, so that a factory must not replace it."""
+    """True if the user chose this `alpha`, so that a factory must not replace it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
