@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidyfair.intervals.least_favourable import errors_needed
 from tidyfair.intervals.proportions import difference_limits, z_value
-from tidyfair.intervals.quantities import Interval
+from tidyfair.intervals.quantities import Interval, Surveyed
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.spreads import Extreme
 
@@ -315,8 +315,8 @@ def _squared(away: Floats, variance: Floats, other: Floats, other_variance: Floa
 def _extreme(family: Quantities, aggregate: Extreme, level: float) -> Interval | None:
     """The interval of the smallest or largest value, from those of all groups at once.
 
-    A group whose error is unknown may have any true value. The smallest value then has no lower limit, and is still
-    below the upper limits of the other groups; the largest value has no upper limit.
+    In a survey, a group whose error is unknown may have any true value. The smallest value then has no lower limit, and
+    is still below the upper limits of the other groups; the largest value has no upper limit.
     """
     import numpy as np
 
@@ -327,7 +327,7 @@ def _extreme(family: Quantities, aggregate: Extreme, level: float) -> Interval |
     known = ~np.isnan(family.widest)
     if known.all():
         return Interval(aggregate.extreme(low.tolist()), aggregate.extreme(high.tolist()), math.nan, "simultaneous")
-    if not known.any():
+    if not known.any() or not isinstance(family, Surveyed):
         return None
     if aggregate.is_highest:
         lower = aggregate.extreme(low[known].tolist())

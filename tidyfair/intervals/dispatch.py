@@ -244,32 +244,38 @@ class _Methods:
     @classmethod
     def of(cls, tally: Tally, evaluated: Evaluated, options: Options) -> _Methods:
         """Choose the methods."""
-        alone: dict[int, Kind] = {}
-        forms: dict[int, _Form | None] = {}
-        groups: dict[int, int] = {}
-        paired, in_bands, estimated, drawn = (list[int]() for _ in range(4))
+        methods = cls({}, {}, [], [], [], [], {})
         for number, spec in enumerate(evaluated.specs):
             rows = evaluated.rows.filter(pl.col("estimate").is_not_null(), spec=number)
             kind = _kind_alone(tally, spec, rows, options)
-            if kind is not None:
-                alone[number] = kind
-                continue
-            parts = [part for _, part in rows.group_by("outer")]
-            groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
-            forms[number] = _closed_form(tally, evaluated, spec, rows, options)
-            # a range of values without a closed form follows from pairs as well, with errors from replicates
-            if forms[number] is None and _is_paired(spec, rows, options):
-                paired.append(number)
-                forms[number] = _of_pairs(evaluated, spec, options)
-            if tally.design is not None and rows.is_empty():
-                continue
-            if forms[number] is None or any(_is_drawn(spec, part) for part in parts):
-                _refuse_under_design(tally, spec)
-                drawn.append(number)
-            if forms[number] is None and options.interval == "auto" and has_bands(spec):
-                in_bands.append(number)
-                estimated += [number] * (_kind_of(tally, spec, rows, options) == "estimated")
-        return cls(alone, forms, paired, in_bands, estimated, drawn, groups)
+            if kind is None:
+                methods._add_comparison(number, tally, evaluated, rows, options)
+            else:
+                methods.alone[number] = kind
+        return methods
+
+    def _add_comparison(
+        self, number: int, tally: Tally, evaluated: Evaluated, rows: pl.DataFrame, options: Options
+    ) -> None:
+        """Choose the method of a spec that compares groups, or whose values have no limits in closed form."""
+        spec = evaluated.specs[number]
+        parts = [part for _, part in rows.group_by("outer")]
+        self.groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
+        form = _closed_form(tally, evaluated, spec, rows, options)
+        # a range of values without a closed form follows from pairs as well, with errors from replicates
+        if form is None and _is_paired(spec, rows, options):
+            self.paired.append(number)
+            form = _of_pairs(evaluated, spec, options)
+        self.forms[number] = form
+        if tally.design is not None and rows.is_empty():
+            return
+        if form is None or any(_is_drawn(spec, part) for part in parts):
+            _refuse_under_design(tally, spec)
+            self.drawn.append(number)
+        if form is None and options.interval == "auto" and has_bands(spec):
+            self.in_bands.append(number)
+            if _kind_of(tally, spec, rows, options) == "estimated":
+                self.estimated.append(number)
 
     def reached(self, level: float) -> dict[int, float]:
         """The standard errors at which empty cells are filled, by spec; more for limits of all groups at once."""
