@@ -501,7 +501,7 @@ def _comparisons(
             statuses[group] = Status.NO_REFERENCE.value
         elif status == Status.OK.value and group == reference:
             compared = {".disparity": measure.equality}
-        elif status == Status.OK.value:
+        elif status == Status.OK.value and reference is not None:
             compared = measure.compared(rows, values[group], values[reference])
             statuses[group] = Status.OK.value if compared else Status.ZERO_DENOMINATOR.value
         numbers.append(compared)
