@@ -313,7 +313,7 @@ def test_features_of_effect_sizes_are_checked(compare: Any) -> None:
         compare(loans.group_by("sex"), "score", by=["race", ("sex", "race")], to="White")
     with pytest.raises(tdf.ArgumentError, match="`by` names 'sex' twice"):
         compare(loans, "score", by=["sex", "sex"], to="male")
-    with pytest.raises(tdf.ArgumentError, match="`by` takes columns, and no privileged"):
+    with pytest.raises(tdf.ArgumentError, match="`by` takes columns, not privileged"):
         compare(loans, "score", by=tdf.privileged(sex="male"), to="privileged")
 
 
