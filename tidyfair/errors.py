@@ -12,7 +12,7 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable
 
 __all__ = [
     "AggregateError",
@@ -250,7 +250,7 @@ class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
 
 
 @contextmanager
-def failures_of(owner: str, advice: str, kind: type[TidyfairError] = ArgumentError) -> Iterator[None]:
+def failures_of(owner: str, advice: str, kind: type[TidyfairError] = ArgumentError) -> Generator[None, None, None]:
     """Turn an exception of a user's function into an error that names its owner, with the exception as its cause.
 
     Args:

@@ -424,10 +424,11 @@ class _Groups:
 
     def _named(self, by: By) -> Any:
         """The reference of a feature as the user gave it."""
-        if not isinstance(self.to, Mapping):
-            return self.to
+        given = cast("object", self.to)
+        if not isinstance(given, Mapping):
+            return given
         of_features: dict[object, object] = {}
-        for feature, group in cast("Mapping[object, object]", self.to).items():
+        for feature, group in cast("Mapping[object, object]", given).items():
             columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
             of_features[":".join(map(str, columns))] = group
         return of_features.get(by.text)

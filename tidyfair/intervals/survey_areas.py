@@ -81,4 +81,5 @@ def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
     beaten_by = 1 - (np.cumsum(hits) - hits / 2) / events
     area = float(hits @ beaten) / events
     of_events, of_others = (beaten[position] - area) / events, (beaten_by[position] - area) / others
-    return weight * np.where(event, of_events, of_others)
+    influence: Floats = weight * np.where(event, of_events, of_others)
+    return influence
