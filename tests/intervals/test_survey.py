@@ -160,7 +160,7 @@ def area(weight: np.ndarray, chosen: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 @pytest.mark.parametrize("design", [LINEARISED, OF_ROWS], ids=["clusters", "rows"])
-def test_area_under_the_curve_has_a_linearised_error(design: Design) -> None:
+def test_area_under_the_curve_has_a_linearised_error(design: Any) -> None:
     units = ARRAYS["psu"] if design is LINEARISED else np.arange(ROWS)
     result = row(tf.roc_auc(PEOPLE, "truth", probs="score", design=design, interval="auto"))
     value, linearised = area(ARRAYS["weight"], np.ones(ROWS, dtype=bool))
@@ -398,7 +398,7 @@ CONSTANT = PEOPLE.with_columns(estimate=pl.col("estimate") | (pl.col("group") ==
 @pytest.mark.parametrize("scale", ["difference", "ratio", "odds_ratio"])
 @pytest.mark.parametrize("to", ["far", "a"])
 def test_comparison_with_a_rate_that_does_not_vary_has_neither_limits_nor_p_value(
-    design: Design, scale: Any, to: str
+    design: Any, scale: Any, to: str
 ) -> None:
     table = tf.compare_groups(tf.selection_rate, by="group", scale=scale, to=to)
     compared = table(CONSTANT, estimate="estimate", design=design)
@@ -412,7 +412,7 @@ def test_comparison_with_a_rate_that_does_not_vary_has_neither_limits_nor_p_valu
 
 
 @pytest.mark.parametrize("design", [LINEARISED, REPEATED], ids=["linearised", "replicates"])
-def test_smallest_and_largest_value_have_the_end_that_groups_which_vary_give(design: Design) -> None:
+def test_smallest_and_largest_value_have_the_end_that_groups_which_vary_give(design: Any) -> None:
     call: dict[str, Any] = {"estimate": "estimate", "design": design, "interval": "auto"}
     # limits that hold for three groups at once
     each = tf.selection_rate.difference("group").by_group(CONSTANT, **call).drop_nulls(".std_error")

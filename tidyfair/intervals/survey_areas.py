@@ -7,7 +7,7 @@ of its class: the influence of DeLong et al. (1988), with the weights of the des
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
@@ -81,5 +81,4 @@ def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
     beaten_by = 1 - (np.cumsum(hits) - hits / 2) / events
     area = float(hits @ beaten) / events
     of_events, of_others = (beaten[position] - area) / events, (beaten_by[position] - area) / others
-    influence: Floats = weight * np.where(event, of_events, of_others)
-    return influence
+    return cast("Floats", weight * np.where(event, of_events, of_others))
