@@ -28,6 +28,7 @@ from tidyfair.specs.formulas import (
     statistic,
     unprefixed,
 )
+from tidyfair.specs.polars_versions import gives_a_value_per_row
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def _check_reads(definition: Formula) -> None:
         raise ArgumentError(msg)
     with failures_of(f"{definition.name}: the formula", "Its parameters are columns of floats."):
         _dtype_over_floats(value, definition.needs)
-    if value.meta.is_length_preserving():
+    if gives_a_value_per_row(value, unknown=False):
         msg = f"{definition.name}: a formula over rows must return one value; aggregate it, for example with `.sum()`."
         raise ArgumentError(msg)
 
@@ -327,7 +328,7 @@ def _is_of_rows(value: object) -> bool:
     if not isinstance(value, pl.Expr) or value.meta.has_multiple_outputs():
         return False
     columns = set(value.meta.root_names())
-    return columns <= {"truth", "score", "estimate"} and value.meta.is_length_preserving()
+    return columns <= {"truth", "score", "estimate"} and gives_a_value_per_row(value, unknown=False)
 
 
 def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
