@@ -107,13 +107,15 @@ class Plane:
     def across(self, alt: Any, field: str) -> Any:
         """The horizontal encoding of a column."""
         ticks = list(self.x.ticks)
-        axis = alt.Axis(values=ticks, format=self.x.format, title=self.title, labelFlush=4) if ticks else None
-        return alt.X(f"{field}:Q", axis=axis, scale=alt.Scale(domain=[self.x.low, self.x.high], nice=False, zero=False))
+        # dictionaries, since objects of altair are copied with all the options that are not given
+        axis = {"values": ticks, "format": self.x.format, "title": self.title, "labelFlush": 4} if ticks else None
+        scale = {"domain": [self.x.low, self.x.high], "nice": False, "zero": False}
+        return alt.X(f"{field}:Q", axis=axis, scale=scale)
 
     def down(self, alt: Any, field: str) -> Any:
         """The vertical encoding of a column."""
-        scale = alt.Scale(domain=[self.bottom, self.top], nice=False, zero=False)
-        shown = alt.Axis(values=list(self.y.ticks), format=self.y.format, title=None) if self.y else None
+        scale = {"domain": [self.bottom, self.top], "nice": False, "zero": False}
+        shown = {"values": list(self.y.ticks), "format": self.y.format, "title": None} if self.y else None
         return alt.Y(f"{field}:Q", axis=shown, scale=scale)
 
     def x_at(self, pixels: pl.Expr) -> pl.Expr:
@@ -225,11 +227,22 @@ def check_size(table: pl.DataFrame) -> None:
             raise ArgumentError(msg)
 
 
+def in_layers(alt: Any, layers: Sequence[Any], plane: Plane) -> Any:
+    """Marks as one panel, from behind to front."""
+    # the marks are ours: `layer` would copy all of them several times, which takes longer than to draw them
+    panel = alt.LayerChart(width=plane.width, height=plane.height)
+    panel.layer = list(layers)
+    return panel
+
+
 def in_grid(alt: Any, panels: Sequence[Any], columns: int, rows_apart: float) -> Any:
     """Panels as one chart, row by row."""
     if len(panels) == 1:
         return panels[0]
-    return alt.concat(*panels, columns=columns, spacing={"row": rows_apart, "column": COLUMN_GAP})
+    # without copies, as in layers
+    grid = alt.ConcatChart(columns=columns, spacing={"row": rows_apart, "column": COLUMN_GAP})
+    grid.concat = list(panels)
+    return grid
 
 
 def columns_of(panels: int, width: float, least: float) -> int:
