@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let the processes that share the cores, and the kernels of notebooks, compute in one thread."""
+    gc.disable()  # until all is collected, which lasts
     if config.getoption("numprocesses", None):
         for library in ("POLARS_MAX", "OPENBLAS_NUM", "OMP_NUM", "MKL_NUM"):
             os.environ.setdefault(f"{library}_THREADS", "1")
@@ -48,6 +49,7 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector what was imported and collected, which lasts as long as the tests do."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:
