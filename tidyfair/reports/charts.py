@@ -64,30 +64,30 @@ class Picture:
         chart.title = heading
         chart.description = f"{texts[0]}. {without_tags(self.alt)}"
         chart.usermeta = {"width": width}
-        chart.config = _theme(altair())
+        chart.config = _theme()
         return chart
 
 
-def _theme(alt: Any) -> Any:
+def _theme() -> dict[str, Any]:
     """The colours and letters of all pictures."""
     text = {"labelFont": FONT, "titleFont": FONT}
-    return alt.Config(
-        background=LIGHT["background"],
-        font=FONT,
-        padding={"left": 1, "top": 1, "right": 1, "bottom": 4},
-        title={
+    return {
+        "background": LIGHT["background"],
+        "font": FONT,
+        "padding": {"left": 1, "top": 1, "right": 1, "bottom": 4},
+        "title": {
             "anchor": "start", "frame": "bounds", "font": FONT, "subtitleFont": FONT, "fontSize": TITLE,
             "fontWeight": 600, "color": INK, "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5,
             "subtitleLineHeight": 16, "lineHeight": 19, "offset": 14,
         },
-        view={"stroke": None},
-        axis={
+        "view": {"stroke": None},
+        "axis": {
             **text, "domain": False, "ticks": False, "gridColor": RULE, "gridWidth": 1, "labelColor": MUTED,
             "labelFontSize": SMALL, "labelPadding": 6, "titleColor": MUTED, "titleFontSize": SMALL,
             "titleFontWeight": "normal", "titlePadding": 6,
         },
-        text={"font": FONT},
-    )  # fmt: skip
+        "text": {"font": FONT},
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
