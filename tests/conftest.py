@@ -45,6 +45,11 @@ def examples(many: int) -> int:
     return many if PROFILE == "thorough" else max(5, many // 3)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the notebooks, which take longest, so that no process is left with them in the end."""
+    items.sort(key=lambda item: item.path.name != "test_notebooks.py")
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector what was imported and collected, which lasts as long as the tests do."""
     gc.collect()
@@ -120,7 +125,7 @@ def few_draws() -> Iterator[None]:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts are made but not drawn, which takes longest, for tests that read the words of a page only."""
-    picture = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+    picture = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
     monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda *_, **__: picture)
 
 
@@ -183,7 +188,7 @@ def _ibis(frame: pl.DataFrame) -> Any:
 
 
 def _dask(frame: pl.DataFrame) -> Any:
-    return dask.dataframe.from_pandas(_pandas_pyarrow(frame), npartitions=3)
+    return dask.dataframe.from_pandas(_pandas_pyarrow(frame), npartitions=2)
 
 
 @functools.cache
