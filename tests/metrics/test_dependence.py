@@ -347,7 +347,7 @@ def test_weighted_group_mean_of_any_distance(distance: str) -> None:
 
 # Properties on random data
 
-LAW = settings(deadline=None, max_examples=examples(40), database=None)
+LAW = settings(deadline=None, max_examples=examples(20), database=None)
 ROWS = st.lists(
     st.tuples(
         st.sampled_from([0, 1, 2, None]), st.sampled_from([0, 1, 2, None]),
@@ -391,7 +391,7 @@ def test_tallies_of_parts_give_the_distances_of_the_whole(rows: list[tuple[objec
 
 
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=3).filter(any), st.integers(1, 3), st.integers(0, 2))
-@settings(LAW, max_examples=examples(25))
+@settings(LAW, max_examples=examples(15))
 def test_distance_is_zero_only_for_equal_distributions(counts: list[int], times: int, other: int) -> None:
     estimate = [label for label, count in enumerate(counts) for _ in range(count)]
     equal = [(0, label, "a", 1.0) for label in estimate] + [(0, label, "b", 1.0) for label in estimate * times]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tidyfair.reports.interactive import Explorer
 
+pytestmark = pytest.mark.usefixtures("few_draws", "undrawn")
+
 LOANS = lending()
 THRESHOLDS = [0.3, 0.5, 0.7]
 RATES = (tdf.selection_rate, tdf.sens)

@@ -58,7 +58,8 @@ def test_page_opens_with_facts_then_verdicts_then_findings_then_a_picture() -> N
     gate = tf.check(tf.metric_set(tf.demographic_parity("race"), tf.equal_opportunity("sex")), below=0.1)
     named: dict[str, Any] = {"model": "Trees 2", "dataset": "Loans of May", "date": "1 June 2026"}
     made = tf.report(lending(), **LABELS, by=["sex", "race"], gate=gate, **named)
-    page = re.sub(r"[\s\u00a0]+", " ", Page(made.html()).text)
+    html = made.html()
+    page = re.sub(r"[\s\u00a0]+", " ", Page(html).text)
     opening = [
         "Model Trees 2", "Data Loans of May", "Date 1 June 2026", "Rows 5,000",
         "Not enough evidence: the rows do not decide 1 of 2 limits.",
@@ -72,13 +73,13 @@ def test_page_opens_with_facts_then_verdicts_then_findings_then_a_picture() -> N
     assert "- **Model**: Trees 2\n- **Data**: Loans of May\n- **Date**: 1 June 2026\n" in markdown
     assert markdown.index("**Not enough evidence**") < markdown.index("**Selection rates differ by race:**")
     assert "model='Trees 2', dataset='Loans of May', date='1 June 2026'" in markdown
-    html = made.html()
     picture = html.index("Selection rate by race")
     assert html.index('class="findings"') < picture < html.index('class="contents"')
     for anchor in re.findall(r'href="#([^"]+)"', html):
         assert f'<section id="{anchor}">' in html
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("verdict", ["pass", "fail"])
 def test_verdicts_are_words_colours_and_shapes(verdict: str) -> None:
     limit = 0.9 if verdict == "pass" else 0.01
@@ -416,12 +417,13 @@ def test_names_with_characters_that_xml_forbids_are_escaped() -> None:
     gate = tf.check(tf.demographic_parity(odd), below=0.1)
     named: dict[str, Any] = {"title": odd, "model": odd, "dataset": odd, "date": odd}
     made = tf.report(people, **LABELS, by=odd, metrics=asked, gate=gate, **named)
-    for text in (made.html(), made.markdown()):
+    html = made.html()
+    for text in (html, made.markdown()):
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe]", text)
         assert "<b>" not in text.partition("import tidyfair")[0]
         assert "hit\\x0brate" in text.replace("\\\\", "\\").replace("<wbr>", "")
-    assert "{{x}} \\x0b\\ufffe &lt;b&gt;" in made.html()
-    assert "m\\x00\\x1b[31m{{y}}" in made.html()
+    assert "{{x}} \\x0b\\ufffe &lt;b&gt;" in html
+    assert "m\\x00\\x1b[31m{{y}}" in html
 
 
 def test_report_reads_rows_once() -> None:
@@ -479,16 +481,17 @@ def test_weighted_report_has_weighted_curves() -> None:
     people = LOANS.drop_nulls().with_columns(times=pl.when(pl.col("repaid") == "yes").then(9).otherwise(1))
     call: dict[str, Any] = {**LABELS, "probs": "score", "by": "sex"}
     plain, weighed = tf.report(people, **call), tf.report(people, **call, case_weights="times")
-    assert last_picture(plain.html()) != last_picture(weighed.html())
+    assert calibration(plain) != calibration(weighed)
     # frequencies draw what as many rows do, which a picture counts
     repeated = people.select(pl.all().repeat_by("times").explode())
-    often = [tf.report(people, **call, frequency_weights="times").html(), tf.report(repeated, **call).html()]
-    assert last_picture(often[0]) == last_picture(often[1])
+    often = [tf.report(people, **call, frequency_weights="times"), tf.report(repeated, **call)]
+    assert calibration(often[0]) == calibration(often[1])
 
 
-def last_picture(page: str) -> str:
-    """The last picture of a page, which is of calibration."""
-    return page.rpartition("<figure")[2].partition("</figure>")[0]
+def calibration(made: tf.Report) -> str:
+    """The picture of calibration, the last one of its section."""
+    (section,) = (section for section in made.parts if section.heading == "Thresholds and calibration")
+    return section.html().rpartition("<figure")[2].partition("</figure>")[0]
 
 
 def test_small_groups_are_hidden_in_every_section() -> None:
@@ -540,8 +543,9 @@ def test_report_takes_whatever_metrics_take(call: dict[str, Any]) -> None:
     assert "## Definitions" in text
 
 
-def test_report_saves_html_and_markdown(tmp_path: Path, audited: tf.Report, audit_page: str) -> None:
-    assert audited.save(tmp_path / "audit.html").read_text("utf-8") == audit_page
+@pytest.mark.usefixtures("undrawn")
+def test_report_saves_html_and_markdown(tmp_path: Path, audited: tf.Report) -> None:
+    assert audited.save(tmp_path / "audit.html").read_text("utf-8") == audited.html()
     assert audited.save(str(tmp_path / "card.md")).read_text("utf-8") == audited.markdown()
     with pytest.raises(tf.ArgumentError, match=r"Unknown kind of report '\.pdf'"):
         audited.save("audit.pdf")

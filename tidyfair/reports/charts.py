@@ -64,30 +64,30 @@ class Picture:
         chart.title = heading
         chart.description = f"{texts[0]}. {without_tags(self.alt)}"
         chart.usermeta = {"width": width}
-        chart.config = _theme(altair())
+        chart.config = _theme()
         return chart
 
 
-def _theme(alt: Any) -> Any:
+def _theme() -> dict[str, Any]:
     """The colours and letters of all pictures."""
     text = {"labelFont": FONT, "titleFont": FONT}
-    return alt.Config(
-        background=LIGHT["background"],
-        font=FONT,
-        padding={"left": 1, "top": 1, "right": 1, "bottom": 4},
-        title={
+    return {
+        "background": LIGHT["background"],
+        "font": FONT,
+        "padding": {"left": 1, "top": 1, "right": 1, "bottom": 4},
+        "title": {
             "anchor": "start", "frame": "bounds", "font": FONT, "subtitleFont": FONT, "fontSize": TITLE,
             "fontWeight": 600, "color": INK, "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5,
             "subtitleLineHeight": 16, "lineHeight": 19, "offset": 14,
         },
-        view={"stroke": None},
-        axis={
+        "view": {"stroke": None},
+        "axis": {
             **text, "domain": False, "ticks": False, "gridColor": RULE, "gridWidth": 1, "labelColor": MUTED,
             "labelFontSize": SMALL, "labelPadding": 6, "titleColor": MUTED, "titleFontSize": SMALL,
             "titleFontWeight": "normal", "titlePadding": 6,
         },
-        text={"font": FONT},
-    )  # fmt: skip
+        "text": {"font": FONT},
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,15 @@ class Plane:
     def across(self, alt: Any, field: str) -> Any:
         """The horizontal encoding of a column."""
         ticks = list(self.x.ticks)
-        axis = alt.Axis(values=ticks, format=self.x.format, title=self.title, labelFlush=4) if ticks else None
-        return alt.X(f"{field}:Q", axis=axis, scale=alt.Scale(domain=[self.x.low, self.x.high], nice=False, zero=False))
+        # dictionaries, since objects of altair are copied with all the options that are not given
+        axis = {"values": ticks, "format": self.x.format, "title": self.title, "labelFlush": 4} if ticks else None
+        scale = {"domain": [self.x.low, self.x.high], "nice": False, "zero": False}
+        return alt.X(f"{field}:Q", axis=axis, scale=scale)
 
     def down(self, alt: Any, field: str) -> Any:
         """The vertical encoding of a column."""
-        scale = alt.Scale(domain=[self.bottom, self.top], nice=False, zero=False)
-        shown = alt.Axis(values=list(self.y.ticks), format=self.y.format, title=None) if self.y else None
+        scale = {"domain": [self.bottom, self.top], "nice": False, "zero": False}
+        shown = {"values": list(self.y.ticks), "format": self.y.format, "title": None} if self.y else None
         return alt.Y(f"{field}:Q", axis=shown, scale=scale)
 
     def x_at(self, pixels: pl.Expr) -> pl.Expr:
@@ -225,11 +227,22 @@ def check_size(table: pl.DataFrame) -> None:
             raise ArgumentError(msg)
 
 
+def in_layers(alt: Any, layers: Sequence[Any], plane: Plane) -> Any:
+    """Marks as one panel, from behind to front."""
+    # the marks are ours: `layer` would copy all of them several times, which takes longer than to draw them
+    panel = alt.LayerChart(width=plane.width, height=plane.height)
+    panel.layer = list(layers)
+    return panel
+
+
 def in_grid(alt: Any, panels: Sequence[Any], columns: int, rows_apart: float) -> Any:
     """Panels as one chart, row by row."""
     if len(panels) == 1:
         return panels[0]
-    return alt.concat(*panels, columns=columns, spacing={"row": rows_apart, "column": COLUMN_GAP})
+    # without copies, as in layers
+    grid = alt.ConcatChart(columns=columns, spacing={"row": rows_apart, "column": COLUMN_GAP})
+    grid.concat = list(panels)
+    return grid
 
 
 def columns_of(panels: int, width: float, least: float) -> int:

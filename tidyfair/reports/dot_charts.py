@@ -29,6 +29,7 @@ from tidyfair.reports.charts import (
     drawable,
     heading,
     in_grid,
+    in_layers,
     legend,
     number_text,
     on_border,
@@ -189,7 +190,7 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
             overhang += HEADING + 8
         if not index:
             layers += legend(alt, keys, plane, rows.left, -overhang - 4, rows.column)
-        panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
+        panels.append(in_layers(alt, layers, plane))
     return in_grid(alt, panels, rows.columns, 20)
 
 
@@ -392,7 +393,7 @@ def _draw_strips(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
         layers += _labels(alt, numbered, plane, rows) if index % rows.columns == 0 else []
         if several and name:
             layers += heading(alt, name, rows.left if rows.columns == 1 else 0, -6, rows.panel)
-        panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
+        panels.append(in_layers(alt, layers, plane))
     return in_grid(alt, panels, rows.columns, 20)
 
 
@@ -432,8 +433,8 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
             layers += legend(alt, keys, left, rows.left, -overhang - 4, rows.column)
         right_layers = _changes(alt, numbered, right)
         right_layers += heading(alt, "Change", 0, -6, rows.panel)
-        panels.append(alt.layer(*layers).properties(width=left.width, height=left.height))
-        panels.append(alt.layer(*right_layers).properties(width=right.width, height=right.height))
+        panels.append(in_layers(alt, layers, left))
+        panels.append(in_layers(alt, right_layers, right))
     return in_grid(alt, panels, 2, 20)
 
 

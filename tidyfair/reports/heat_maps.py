@@ -26,6 +26,7 @@ from tidyfair.reports.charts import (
     drawable,
     heading,
     in_grid,
+    in_layers,
     short,
     tooltip,
     written,
@@ -81,7 +82,7 @@ def _draw(table: pl.DataFrame, row: str, column: str, width: float) -> Any:
         if len(panels_of_table) > 1:
             left = 0 if beside > 1 else -labels - GAP
             layers += heading(alt, part["panel"][0], left, -32 - HEADING, room)
-        panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
+        panels.append(in_layers(alt, layers, plane))
     return in_grid(alt, panels, beside, 20)
 
 

@@ -25,6 +25,7 @@ from tidyfair.reports.charts import (
     drawable,
     heading,
     in_grid,
+    in_layers,
     legend,
     on_border,
     tooltip,
@@ -119,7 +120,7 @@ def _draw_lines(table: pl.DataFrame, style: LineStyle, width: float) -> Any:
             layers += legend(
                 alt, keys if len(keys) > 1 else [], plane, -left, -overhang, room if columns > 1 else width
             )
-        panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
+        panels.append(in_layers(alt, layers, plane))
     return in_grid(alt, panels, columns, 20)
 
 
@@ -267,7 +268,7 @@ def _draw_over_time(table: pl.DataFrame, style: LineStyle, limit: str, width: fl
             overhang += HEADING + 8
         if not index:
             layers += legend(alt, keys, plane, -left, -overhang, width)
-        panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
+        panels.append(in_layers(alt, layers, plane))
     return in_grid(alt, panels, 1, 20)
 
 
@@ -372,4 +373,4 @@ def _draw_scatter(table: pl.DataFrame, x: str, y: str, width: float) -> Any:
             layers += on_border(mark.encode(x=x_encoded, y=y_encoded, text=alt.Text("series:N")))
     layers += written(alt, f"\N{UPWARDS ARROW} {y}", -left, -8, limit=width)
     layers += legend(alt, keys, plane, -left, -30, width)
-    return alt.layer(*layers).properties(width=plane.width, height=plane.height)
+    return in_layers(alt, layers, plane)
