@@ -113,7 +113,7 @@ def test_pairwise_limits_hold_for_all_pairs_at_once(adjust: Any) -> None:
         result = test(data, **call, group_by="run")
     else:
         # a family is that of a call
-        runs = 120
+        runs = 300
         parts = (part for part in data.partition_by("run")[:runs])
         result = pl.concat(test(part.drop("run"), **call).with_columns(run=part["run"][0]) for part in parts)
     true = dict(zip("abcd", rates.tolist(), strict=True))
@@ -319,7 +319,7 @@ def test_familywise_error_rate_with_mid_p_values(sizes: tuple[int, ...], rates: 
         result = test(data, estimate="e", group_by="run", **call)
     else:
         # a family is that of a call
-        runs = 120
+        runs = 300
         parts = (part for part in data.partition_by("run")[:runs])
         result = pl.concat(
             test(part.drop("run"), estimate="e", **call).with_columns(run=part["run"][0]) for part in parts
