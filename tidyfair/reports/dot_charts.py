@@ -208,7 +208,8 @@ def _dot_layers(alt: Any, part: pl.DataFrame, plane: Plane, reference: float | N
     if reference is not None:
         layers.append(_line_at(alt, plane, reference, colour=charts.MUTED))
     if "expected_lower" in part.columns:
-        band = base.mark_rule(color=charts.MUTED, opacity=0.28, strokeWidth=14)
+        # a thick rule would count its thickness as length, and push the panel aside
+        band = base.mark_bar(color=charts.MUTED, opacity=0.28, size=14, orient="horizontal")
         layers.append(band.encode(x=plane.across(alt, "expected_lower"), x2=alt.X2("expected_upper")))
     if "limit" in part.columns:
         limits = part["limit"].drop_nulls().unique()
