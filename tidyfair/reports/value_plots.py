@@ -222,7 +222,8 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) ->
     """Outer groups, such as folds: dots with their intervals where there are any, else strips."""
     of_groups = ".group" in frame.columns
     names = frame["panel"] if of_groups else frame["what"]
-    title = f"{listed_names(in_sentence(names))} in each {' and '.join(plot.outer)}"
+    each_outer = f"in each {' and '.join(plot.outer)}"
+    titles = [f"{listed_names(in_sentence(names))} {each_outer}", f"Values {each_outer}"]
     estimate = pl.col(".estimate").alias("estimate")
     if ".lower" in frame.columns:
         panel = pl.format("{}: {}", "panel", "what") if of_groups else pl.col("what")
@@ -231,7 +232,7 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) ->
             *_reason(frame),
         )  # fmt: skip
         of_panels = frame.select(panel.alias("both"), "panel").unique().rows()
-        return dots(table, [title], [_INTERVALS], DotStyle(spans={both: spans[one] for both, one in of_panels}))
+        return dots(table, titles, [_INTERVALS], DotStyle(spans={both: spans[one] for both, one in of_panels}))
     # chance adds to every unsigned disparity, so that a mean of disparities is biased
     has_mean = pl.lit(value=True) if of_groups else pl.col(".by").is_null()
     average = pl.col(".estimate").mean().over("panel", "what")
@@ -241,4 +242,4 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) ->
     if table["mean"].count():
         without = " (none for disparities: chance adds to each)" if table["mean"].has_nulls() else ""
         notes.append(f"dot: their mean{without}")
-    return strips(table, [title], notes, DotStyle(spans=spans))
+    return strips(table, titles, notes, DotStyle(spans=spans))
