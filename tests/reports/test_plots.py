@@ -17,6 +17,7 @@ from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.reports.line_charts import LineStyle, lines
 from tidyfair.reports.svg import svg_of_two_themes, themed_svg
 from tidyfair.reports.theme import DARK, LIGHT
 
@@ -103,11 +104,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "sensitivity of verdicts": lambda: tf.inference.verdict_sensitivity(tf.demographic_parity("race"), below=0.1)(
         LOANS, **DECIDED
     ),
-    "decision curve": lambda: (
-        tf.audit("clinical_tripod_ai", LOANS, **SCORES, by="sex", threshold=[0.1, 0.3, 0.5])
-        .tables["net_benefit"]
-        .filter(pl.col(".metric") == "net_benefit")
-    ),
+    "decision curve": lambda: tf.audit(
+        "clinical_tripod_ai", LOANS, **SCORES, by="sex", threshold=[0.1, 0.3, 0.5]
+    ).tables["net_benefit"],
 }
 
 
@@ -432,6 +431,42 @@ def test_groups_over_thresholds_have_a_panel_for_each_metric() -> None:
     assert len(colours) == len({series for series, _ in colours}) == LOANS["race"].n_unique()
 
 
+def test_decision_curves_have_treat_all_and_treat_none_as_lines_of_each_panel() -> None:
+    chart = tf.autoplot(RESULTS["decision curve"]())
+    rows = drawn(chart)
+    assert {row["panel"] for row in rows} == {"Net benefit by sex", "Standardized net benefit by sex"}
+    women = LOANS.filter(pl.col("sex") == "female")
+    events = women["repaid"].eq("yes").mean()
+    assert isinstance(events, float)
+    for at in (0.1, 0.3, 0.5):
+        treat_all = events - (1 - events) * at / (1 - at)
+        (net,) = [row["dashed"] for row in rows if (row["panel"], row["series"], row["x"]) == (
+            "Net benefit by sex", "female", at)]  # fmt: skip
+        (standardized,) = [row["dashed"] for row in rows if (row["panel"], row["series"], row["x"]) == (
+            "Standardized net benefit by sex", "female", at)]  # fmt: skip
+        assert net == pytest.approx(treat_all, abs=1e-9)
+        assert standardized == pytest.approx(treat_all / events, abs=1e-9)
+    none = [layer for layer in layers_of(chart) if layer["mark"]["type"] == "rule" and layer["rows"] == [{"y": 0}]]
+    assert len(none) == 2
+
+
+def test_wide_bands_do_not_flatten_lines() -> None:
+    points = [
+        {"panel": "", "series": "a", "x": x, "y": 0.5 + x / 10, "lower": -40.0, "upper": 40.0} for x in (0.0, 1.0)
+    ]
+    picture = lines(pl.DataFrame(points), ["Lines"], [], LineStyle("x"))
+    low, high = sorted(domains(picture.finished(None, 640), "y")[0])
+    assert 0.4 < low < 0.5
+    assert 0.6 < high < 0.7
+
+
+def test_bands_of_many_lines_are_left_out_and_the_picture_says_so() -> None:
+    curves = tf.threshold_curve(tf.demographic_parity("race"), [0.2, 0.5, 0.8])
+    chart = tf.autoplot(curves.by_group(LOANS, **SCORES, interval="exact"))
+    assert not [layer for layer in layers_of(chart) if layer["mark"]["type"] == "area"]
+    assert "more than 3 lines are drawn without" in str(chart.to_dict()["title"]["subtitle"])
+
+
 def test_period_chart_draws_changes() -> None:
     months = LOANS.with_columns(month=pl.int_range(pl.len()) * 3 // pl.len())
     tested = tf.inference.compare_periods(tf.demographic_parity("sex"), period="month", times=50)
@@ -568,7 +603,7 @@ def test_missing_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 def test_curves_and_changes_have_their_lines_of_reference() -> None:
     for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "as scores say")):
         chart = tf.autoplot(RESULTS[name]())
-        assert title in texts_in(chart)
+        assert f"dashed: {title}" in " ".join(chart.to_dict()["title"]["subtitle"])
         for layer in layers_of(chart):
             assert layer["width"] == layer["height"]
         diagonals = [layer["rows"] for layer in layers_of(chart) if layer["mark"].get("strokeDash")]

@@ -7,7 +7,7 @@ script. Everything is laid out by the width of the whole picture.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -218,6 +218,31 @@ def legend(alt: Any, keys: Sequence[Key], plane: Plane, x: float, y: float, widt
     return layers
 
 
+@dataclass
+class Above:
+    """What stands above a panel, from below to above: the title of its axis, its heading, the legend."""
+
+    alt: Any
+    plane: Plane
+    height: float
+    """The pixels above the panel that are taken."""
+    layers: list[Any] = field(default_factory=list[Any])
+
+    def title(self, text: str, x: float, limit: float) -> None:
+        """The title of the vertical axis; its row is kept free where the text is empty."""
+        self.layers += written(self.alt, text, x, -self.height, limit=limit)
+        self.height += SMALL + 8
+
+    def heading(self, text: str, x: float, limit: float) -> None:
+        """The heading of the panel."""
+        self.layers += heading(self.alt, text, x, -self.height - 2, limit)
+        self.height += HEADING + 8
+
+    def legend(self, keys: Sequence[Key], x: float, width: float) -> None:
+        """The legend, where there are entries."""
+        self.layers += legend(self.alt, keys, self.plane, x, -self.height - 4, width)
+
+
 def check_size(table: pl.DataFrame) -> None:
     """Refuse a chart that is too large to be read."""
     sizes = {"points": (len(table), MOST_POINTS), "panels": (table["panel"].n_unique(), MOST_PANELS)}
@@ -292,11 +317,10 @@ def number_text(value: float | None) -> str:
     if value is None:
         return ""
     if value in (float("inf"), float("-inf")):
-        return "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
-    for least, decimals in ((1_000, 0), (10, 1)):
-        if abs(value) >= least:
-            return f"{value:z,.{decimals}f}"
-    return f"{value:z.3f}"
+        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
+    decimals = 0 if abs(value) >= 1_000 else 1 if abs(value) >= 10 else 3
+    # the minus of axes
+    return f"{value:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def described(table: pl.DataFrame, value: str, *keys: str) -> str:

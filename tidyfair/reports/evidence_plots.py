@@ -79,7 +79,7 @@ def periods_plot(plot: PlotInput) -> Picture:
     changes = "change" if len(frame) == 1 else "changes"
     titles = [f"Change in {name}: {many or 'none'} of {len(frame)} {changes} beyond chance", f"Change in {name}"]
     style = LineStyle("from one period to the next", y="Change", spans=_spans(table, _NO_DIFFERENCE))
-    return over_time(table, titles, ["grey: 95 % of changes where nothing has changed"], style, "limit")
+    return over_time(table, titles, ["grey: 95 % of changes if nothing has changed"], style, "limit")
 
 
 def looks_plot(plot: PlotInput) -> Picture:
@@ -104,7 +104,7 @@ def looks_plot(plot: PlotInput) -> Picture:
         .rows()
     }
     style = LineStyle("all data up to and including the period", spans=spans)
-    return over_time(table, titles, ["lines hold at all looks at once"], style, "limit")
+    return over_time(table, titles, ["lines: confidence sequences, valid at every look"], style, "limit")
 
 
 def pairs_plot(plot: PlotInput) -> Picture:
@@ -264,5 +264,5 @@ def smallest_differences_plot(plot: PlotInput) -> Picture:
         pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit("")).alias("why"),
     )  # fmt: skip
     power = frame[".power"][0] if ".power" in frame.columns else 0.8
-    titles = [f"The smallest differences that are seen {power * 100:g} % of the time", "The smallest differences seen"]
+    titles = [f"The smallest differences detected {power * 100:g} % of the time", "The smallest differences detected"]
     return dots(table, titles, ["in brackets: the smallest group and its rows"], DotStyle(spans={"": Span(0, 1, 0)}))

@@ -107,7 +107,7 @@ def bounds_plot(plot: PlotInput) -> Picture:
     )
     name = listed_names(in_sentence(table["panel"]))
     spans = dict.fromkeys(table["panel"].unique().to_list(), Span(0, 1))
-    notes = ["grey: all rates that the data allow", "lines hold these with confidence", "in brackets: expected rows"]
+    notes = ["grey: all rates that the data allow", "lines: their confidence intervals", "in brackets: expected rows"]
     return dots(table, [f"{name} of groups known by probability", name], notes, DotStyle(spans=spans))
 
 
