@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_html, as_text, markdown_row, visible
+from tidyfair.metrics.titles import capitalized
 from tidyfair.reports.plots import autoplot
 from tidyfair.reports.svg import themed_svg
 from tidyfair.reports.tables import NOTHING, WORSE, worded
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tidyfair.reports.findings import Finding
     from tidyfair.reports.tables import Note
 
 __all__: list[str] = []
@@ -29,8 +31,8 @@ _ON_A_PAGE = 15
 _LONG_WORD = 24
 """The letters of a word above which it may be broken anywhere."""
 _INTERVAL = re.compile(r"(.+) \(((?:from |up to )?-?[\d.,]+(?: to -?[\d.,]+)?)\)")
-_NUMBER = re.compile(r"(?:< )?-?(?:[\d.,]+|inf)(?: %)?(?: \(.*\)| to -?[\d.,]+)?")
-_UNIT = re.compile(r"(?<=\d) (?=%|points\b)|(?<=<) (?=\d)|(?<=%) (?=CI\b)")
+_NUMBER = re.compile(r"(?:[<\u2265] )?-?(?:[\d.,]+|inf)(?: %)?(?: \(.*\)| to -?[\d.,]+)?")
+_UNIT = re.compile(r"(?<=\d) (?=%|points\b)|(?<=[<\u2265]) (?=\d)|(?<=%) (?=CI\b)")
 """Spaces at which a line does not end."""
 _MARKS = {
     "pass": '<circle cx="8" cy="8" r="7"/>',
@@ -223,16 +225,7 @@ def _mark(verdict: str) -> str:
 
 def _capital(text: str) -> str:
     """A text that starts with a capital letter, but for the p of p-values."""
-    return text if text.startswith("p,") or text == "p" else text[:1].upper() + text[1:]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A sentence on a feature: what is so, and its size and certainty."""
-
-    lead: str
-    text: str
-    is_clear: bool
+    return text if text.startswith("p,") or text == "p" else capitalized(text)
 
 
 @dataclass(frozen=True)
@@ -245,7 +238,7 @@ class Findings:
         """As a list."""
         rows: list[str] = []
         for finding in self.findings:
-            kind = "clear" if finding.is_clear else "unclear"
+            kind = "clear" if finding.is_significant else "unclear"
             rows.append(f'<li class="{kind}"><strong>{prose(finding.lead)}</strong> {prose(finding.text)}</li>')
         return f'<ul class="findings" id="{name}">\n{in_lines(rows)}\n</ul>'
 

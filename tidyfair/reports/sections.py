@@ -15,9 +15,9 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.metrics.titles import in_prose, title_of
+from tidyfair.metrics.titles import capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
-from tidyfair.reports.findings import feature_in_words, group_in_words, nearest_end, percent, reason
+from tidyfair.reports.findings import disparity_in_words, feature_in_words, group_in_words, percent, reason
 from tidyfair.reports.tables import (
     NOTHING,
     WORSE,
@@ -36,8 +36,9 @@ from tidyfair.tallies.tally import ESTIMATE, TRUTH
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tidyfair.audits.significance import Significance
     from tidyfair.audits.usual_metrics import UsualMetrics
-    from tidyfair.reports.findings import FeatureFinding
+    from tidyfair.reports.findings import Finding
     from tidyfair.reports.tables import Note
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
@@ -51,8 +52,6 @@ _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
 MANY_GROUPS = 20
 """The number of groups above which only the lowest and the highest are drawn."""
-_USUAL_LEVEL = 0.05
-"""The level of tests."""
 _EXTREMES = 6
 """The number of lowest, and of highest groups that are drawn of many."""
 _MOST_PANELS = 9
@@ -97,89 +96,79 @@ def _predictions(tally: Tally, options: Mapping[str, Any]) -> str:
     return text
 
 
-def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
-    """The numbers behind the verdicts of a gate."""
-    rule = (
-        "A metric passes where all of its interval keeps the limit, and fails where all of it is beyond; otherwise the "
-        f"rows do not decide. Each end of these intervals is right {percent(confidence)} of the time."
-    )
-    figure = Figure(verdicts, "Metrics and their limits")
-    return Folded("How the verdicts are reached", (rule, figure, _verdicts(verdicts, features)))
-
-
-def _verdicts(verdicts: pl.DataFrame, features: Mapping[str, str]) -> Table:
-    """The table of verdicts."""
-    rows = verdicts.to_dicts()
-    columns = {
-        "metric": [_with_detail(row) for row in rows],
-        "feature": [features.get(row[".by"], "all rows") for row in rows],
-        "value": list(with_interval(verdicts)),
-        "limit": [f"{row['.limit']:g}" for row in rows],
-        "verdict": [row[".verdict"] for row in rows],
-    }
-    table = pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
-    return Table(table, codes=tuple(row[".metric"] for row in rows))
-
-
-def of_disparities(results: pl.DataFrame, tested: pl.DataFrame | None, audit: UsualMetrics, level: float) -> Section:
+def of_disparities(
+    results: pl.DataFrame, significance: Significance, audit: UsualMetrics, level: float | None
+) -> Section:
     """The disparities with their intervals and tests."""
     disparities = results.filter(pl.col(".by").is_not_null())
     features = {by.text: by for by in audit.bys}
-    differences = [parity.name for parity in audit.parities if parity.aggregate.is_difference]
     if disparities.is_empty():
         return Section("Disparities", (), "No disparity is asked for.")
+    tested = significance.tested
     if tested is not None and not tested[".expected_lower"].count():
         tested = None
-    table = _disparities(disparities, tested, features)
+    table = _disparities(disparities, significance, features)
     options = {} if tested is None else {"beside": tested}
     figure = Figure(disparities, "Disparities between groups", options)
-    rule = (
-        f"Intervals are {percent(level)} confidence intervals. Whether groups differ shows in the interval of their "
-        "disparity, which is significant if it leaves out 0, and not in whether the intervals of the groups overlap."
-    )
-    explained = [rule]
-    if tested is not None:
-        explained.append(
-            "Expected if equal is the range in which 95 % of disparities fall if groups are equal; it is wide where a "
-            "group is small. p is the probability of a disparity at least as large if groups are equal, in standard "
-            "errors; adjusted is the same for all tests of this table together (Holm)."
-        )
     shown = Folded(f"All {len(table.table)} disparities", (table,)) if len(table.table) > _FEW_DISPARITIES else table
-    blocks = (figure, shown, Folded("How to read this", tuple(explained)))
-    return Section("Disparities", blocks, _significant(disparities, tested, differences))
+    blocks: list[Content] = [figure, shown]
+    if level is not None:
+        explained = _explained(significance, level, has_tests=tested is not None)
+        blocks.append(Folded("How to read this", tuple(explained)))
+    return Section("Disparities", tuple(blocks), _significant(disparities, significance, level))
 
 
-def _significant(disparities: pl.DataFrame, tested: pl.DataFrame | None, differences: Sequence[str]) -> str:
+def _explained(significance: Significance, level: float, *, has_tests: bool) -> list[str]:
+    """The meaning of intervals, tests and significance."""
+    error = percent(significance.error)
+    of_intervals = (
+        f"Intervals are {percent(level)} confidence intervals. Two groups can differ significantly although their own "
+        "intervals overlap: look at the interval of the disparity."
+    )
+    of_tests = (
+        "Expected if equal is the range that holds 95 % of the disparities of equal groups; small groups make it wide. "
+        "p is the probability that equal groups are at least as far apart, in standard errors."
+    )
+    by_interval = "its confidence interval leaves out the value for equal groups: 0, or 1 for a ratio"
+    rule = f"A disparity is significant if {by_interval}."
+    if has_tests:
+        rule = f"A disparity is significant if its p-value is below {error} or, without a test, if {by_interval}."
+    adjustment = (
+        "P-values and intervals are adjusted for the number of disparities on this page (Holm), so that if all groups "
+        f"are equal, the probability that any disparity is significant is at most {error}. The intervals that are "
+        "shown are not adjusted."
+    )
+    return [of_intervals, *([of_tests] if has_tests else []), f"{rule} {adjustment}"]
+
+
+def _significant(disparities: pl.DataFrame, significance: Significance, level: float | None) -> str:
     """The finding on all disparities together."""
-    if tested is not None:
-        defined = tested.drop_nulls(".p_adjusted")
-        number, total = int((defined[".p_adjusted"] < _USUAL_LEVEL).sum()), len(defined)
-        how = "at the 5 % level, adjusted for the number of tests"
-        verb = "is" if number == 1 else "are"
-        return f"{number} of {total} tested disparities {verb} significant {how}."
-    of_differences = disparities.filter(pl.col(".metric").is_in(differences))
-    if of_differences.is_empty():
-        return f"{len(disparities)} disparities." if len(disparities) > 1 else "One disparity."
-    bounded = of_differences.filter(pl.col(".lower").is_not_null() | pl.col(".upper").is_not_null())
-    total = len(bounded)
-    if not total:
-        return "No difference has a confidence interval."
-    clear = bounded.filter((nearest_end() > 0) & nearest_end().is_finite())
-    if clear.is_empty():
-        which = "The difference is not" if total == 1 else f"None of {total} differences is"
-        return f"{which} significant: {'its interval' if total == 1 else 'the interval of each'} includes 0."
-    which = f"{len(clear)} of {total} differences {'is' if len(clear) == 1 else 'are'}"
-    return f"{'The difference is' if total == 1 else which} significant: the interval leaves out 0."
+    if level is None:
+        return f"{_counted(len(disparities))}; no intervals asked for."
+    judged = len(significance.outcomes)
+    if not judged:
+        return "No disparity has a confidence interval or a test."
+    how = f"at the {percent(significance.error)} level"
+    if judged == 1:
+        return f"The disparity is {'' if significance.number else 'not '}significant {how}."
+    number = significance.number or "None"
+    verb = "is" if significance.number <= 1 else "are"
+    return f"{number} of {judged} disparities {verb} significant {how}, adjusted for their number."
 
 
-def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, features: Mapping[str, By]) -> Table:
+def _counted(number: int) -> str:
+    """A number of disparities in words."""
+    return "One disparity" if number == 1 else f"{number} disparities"
+
+
+def _disparities(disparities: pl.DataFrame, significance: Significance, features: Mapping[str, By]) -> Table:
     """The table of disparities."""
     order = {text: position for position, text in enumerate(features)}
     position = pl.col(".by").replace_strict(order, return_dtype=pl.Int64)
     disparities = disparities.sort(position, maintain_order=True)
     rows = disparities.to_dicts()
     columns = {
-        "disparity": [_with_detail(row) for row in rows],
+        "disparity": [disparity_in_words(row) for row in rows],
         "feature": [feature_in_words(features[row[".by"]]) for row in rows],
         "lowest": [_group_of(features, row, ".group_min") for row in rows],
         "highest": [_group_of(features, row, ".group_max") for row in rows],
@@ -187,21 +176,10 @@ def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, feature
     }
     schema = dict.fromkeys(columns, pl.String)
     table = pl.DataFrame(columns, schema)
+    table = table.hstack(_tests(disparities, significance))
     remark = ""
-    if tested is not None:
-        lower, upper = rounded(tested[".expected_lower"]), rounded(tested[".expected_upper"])
-        added = tested.select(
-            ".metric",
-            ".by",
-            pl.format("{} to {}", lower, upper).alias("expected if equal"),
-            as_p_value(tested[".p_value"]).alias("p"),
-            as_p_value(tested[".p_adjusted"]).alias("p, adjusted"),
-        )
-        keys = disparities.select(".metric", ".by")
-        joined = keys.join(added, on=[".metric", ".by"], how="left", maintain_order="left")
-        table = table.hstack(joined.drop(".metric", ".by"))
-        if joined["p"].has_nulls():
-            remark = f"{NOTHING}: no rate of labels, which alone are tested here, or no value."
+    if "p" in table.columns and table["p"].has_nulls():
+        remark = f"{NOTHING}: no test. Tests are of rates; other disparities are judged by their intervals."
     notes: list[Note] = []
     for index, row in enumerate(rows):
         if row[".status"] not in {None, Status.OK}:
@@ -209,14 +187,27 @@ def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, feature
     return Table(table, tuple(notes), remark, codes=tuple(row[".metric"] for row in rows))
 
 
-def _with_detail(row: Mapping[str, Any]) -> str:
-    """The title of a disparity, with the metric or the label of which several it is about."""
-    title = _short(row[".metric"])
-    if row.get(".base_metric") is not None:
-        title += f", here {in_prose(row['.base_metric'])}"
-    if row.get(".level") is not None:
-        title += f", label {row['.level']}"
-    return title
+def _tests(disparities: pl.DataFrame, significance: Significance) -> pl.DataFrame:
+    """The tests of disparities as columns of their table; without one, the adjusted p-value is known to a bound."""
+    keys = disparities.select(".metric", ".by").rows()
+    tested: dict[tuple[str, str], tuple[str, str, str]] = {}
+    if (tests := significance.tested) is not None:
+        expected = pl.format("{} to {}", rounded(tests[".expected_lower"]), rounded(tests[".expected_upper"]))
+        texts = tests.select(
+            expected.alias("expected"), as_p_value(tests[".p_value"]), as_p_value(tests[".p_adjusted"])
+        )
+        tested = dict(zip(tests.select(".metric", ".by").rows(), texts.rows(), strict=True))
+    bounds: dict[tuple[str, str], str] = {}
+    for key, is_significant in significance.outcomes.items():
+        sign = "<" if is_significant else "\N{GREATER-THAN OR EQUAL TO}"
+        bounds[key] = f"{sign} {significance.error:.3g}"
+    columns: dict[str, list[str | None]] = {}
+    if tested:
+        columns["expected if equal"] = [tested[key][0] if key in tested else None for key in keys]
+        columns["p"] = [tested[key][1] if key in tested else None for key in keys]
+    if bounds:
+        columns["p, adjusted"] = [tested[key][2] if key in tested else bounds.get(key) for key in keys]
+    return pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
 
 
 def _group_of(features: Mapping[str, By], row: Mapping[str, Any], column: str) -> str | None:
@@ -290,7 +281,7 @@ class GroupValues:
         ends = [f"{texts[end]} ({group_in_words(by, ranked['.group'][end])})" for end in (0, -1)]
         label = ranked[".level"][0]
         of_label = "" if label is None else f" of label {label}"
-        return f"{_short(metric)}{of_label} ranges from {ends[0]} to {ends[1]}."
+        return f"{short_title(metric)}{of_label} ranges from {ends[0]} to {ends[1]}."
 
     def _worse(self, by: By, values: pl.DataFrame) -> dict[str, list[str]] | None:
         """The metrics in which groups are worse than all rows; None where that is not tested."""
@@ -329,7 +320,7 @@ class GroupValues:
             for group, is_named in zip(table[".group"], named, strict=True)
         ]
         table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
-        heads = {metric: (_short(metric), metric) for metric in values[".metric"].unique()}
+        heads = {metric: (short_title(metric), metric) for metric in values[".metric"].unique()}
         remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
         return Table(table, tuple(notes), remark, heads=heads)
 
@@ -347,7 +338,7 @@ class GroupValues:
             wide = texts.pivot(".level", index=[".group", ".n", _NTH], values=_BOTH).drop(_NTH)
         else:
             wide = texts.select(".group", ".level", ".n", pl.col(_BOTH).alias(metric))
-        heads = {label: (label, "") for label in labels} | {metric: (_short(metric), metric)}
+        heads = {label: (label, "") for label in labels} | {metric: (short_title(metric), metric)}
         remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
         return Table(wide, (), remark, heads=heads, caption=f"{title_of(metric)}, by label")
 
@@ -366,7 +357,7 @@ class GroupValues:
 
     def leading_figure(self, by: By, shown: pl.DataFrame, metric: str) -> Figure:
         """The picture of one metric: of all groups, or of the lowest and the highest of many."""
-        words, name = feature_in_words(by), _capital(in_prose(metric))
+        words, name = feature_in_words(by), capitalized(in_prose(metric))
         if shown[".group"].n_unique() <= MANY_GROUPS:
             return self.figure(by, shown, metric, f"{name} by {words}")
         ranked = _ranked(shown, metric)
@@ -388,7 +379,7 @@ class GroupValues:
             of_all = NOTHING if all_rows is None else str(with_interval(pl.DataFrame([all_rows], strict=False))[0])
             rows.append(
                 (
-                    f"{_short(str(metric))}{label}", of_all, group_in_words(by, ranked[".group"][0]), texts[0],
+                    f"{short_title(str(metric))}{label}", of_all, group_in_words(by, ranked[".group"][0]), texts[0],
                     group_in_words(by, ranked[".group"][-1]), texts[-1],
                 )
             )  # fmt: skip
@@ -415,14 +406,12 @@ def _with_words(by: By, values: pl.DataFrame) -> pl.DataFrame:
     return values.with_columns(pl.Series(".group", words, dtype=pl.String))
 
 
-def _short(metric: str) -> str:
-    """The title of a metric without what is in brackets."""
-    return title_of(metric).partition(" (")[0]
-
-
-def of_groups(values: GroupValues, findings: Sequence[FeatureFinding], drawn: By | None) -> Section:
+def of_groups(values: GroupValues, findings: Sequence[Finding], drawn: By | None) -> Section:
     """The values of groups, feature by feature; one is drawn at the top of the page."""
-    parts = [values.of_feature(one.by, one.metric, is_drawn=one.by == drawn) for one in findings]
+    parts: list[Part] = []
+    for one in findings:
+        metric = one.metric.name if one.metric else None
+        parts.append(values.of_feature(one.by, metric, is_drawn=one.by == drawn))
     return Section("Groups", tuple(parts))
 
 
@@ -611,7 +600,7 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
     )
     wide = texts.pivot(_PART, index=[*keys, _NTH], values=".estimate").drop(_NTH)
     words = [group_in_words(by, group) for group in wide[".group"]]
-    titles = list(map(_short, wide[".metric"]))
+    titles = list(map(short_title, wide[".metric"]))
     return Table(
         wide.with_columns(pl.Series(".metric", titles, dtype=pl.String), pl.Series(".group", words, dtype=pl.String))
     )
@@ -660,7 +649,14 @@ def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table | N
         group = "all rows" if by is None else group_in_words(by, row[".group"])
         label = f", label {row['.level']}" if row[".level"] is not None else ""
         rows.append(
-            (f"{_short(row['.metric'])}{label}", feature, group, row[".n"], row[".denominator"], reason(row[".status"]))
+            (
+                f"{short_title(row['.metric'])}{label}",
+                feature,
+                group,
+                row[".n"],
+                row[".denominator"],
+                reason(row[".status"]),
+            )
         )
         codes.append(row[".metric"])
     schema = {
@@ -679,7 +675,7 @@ def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[s
     for row in excluded.iter_rows(named=True):
         by = features[row[".by"]]
         names = [group_in_words(by, name) if column == ".groups_left_out" else name for name in row[column]]
-        rows.append((_short(row[".metric"]), feature_in_words(by), "; ".join(names)))
+        rows.append((short_title(row[".metric"]), feature_in_words(by), "; ".join(names)))
     schema = dict.fromkeys(["disparity", "feature", head], pl.String)
     return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(excluded[".metric"]))
 
@@ -720,8 +716,3 @@ def _meaning(metric: Metric | GroupwiseMetric) -> str:
         text, _, _ = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")
         meaning = " ".join(text.split())
     return meaning.replace("`", "")
-
-
-def _capital(text: str) -> str:
-    """A text that starts with a capital letter."""
-    return text[:1].upper() + text[1:]
