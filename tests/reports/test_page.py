@@ -232,51 +232,7 @@ def test_confidence_is_shown_with_all_digits() -> None:
 def test_undefined_disparity_shows_its_status() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0] * 5, "p": [1, 0, 1, 0] * 5, "g": [*"aabb" * 5]})
     text = part(tf.report(people, "y", "p", by="g", metrics=tf.equal_opportunity("g")).markdown(), "Disparities")
-    assert "fewer than two groups can be compared" in text
-
-
-def test_findings_name_size_and_certainty_in_words() -> None:
-    text = tf.report(lending(), **LABELS, by=["sex", "race"]).markdown()
-    result = tf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
-    rates = dict(tf.selection_rate(lending(), **LABELS, group_by="race").select("race", ".estimate").rows())
-    low, high = result[".group_min"], result[".group_max"]
-    ends = f"{result['.lower'] * 100:.1f} to {result['.upper'] * 100:.1f}"
-    assert (
-        f"- **Selection rates differ by race:** {rates[low] * 100:.1f} % of {low} and {rates[high] * 100:.1f} % "
-        f"of {high} rows are selected, {result['.estimate'] * 100:.1f} points apart (95 % CI {ends}). "
-        "2 of the other 3 disparities are also significant."
-    ) in text
-    assert (
-        "- **No clear difference by sex:** the largest difference is 3.1 points, in specificity (95 % CI 0.0 to 6.9)."
-        in text
-    )
-    assert "Of 4 disparities, none is significant." in text
-
-
-def test_findings_take_the_size_of_negative_differences() -> None:
-    call: dict[str, Any] = {**LABELS, "by": tf.privileged(race="White")}
-    text = tf.report(lending(), **call, metrics=tf.demographic_parity(call["by"])).markdown()
-    sides = tf.demographic_parity(call["by"])(lending(), **LABELS, interval="auto").row(0, named=True)
-    assert sides[".upper"] < 0
-    assert re.search(r"% of unprivileged and .* % of privileged rows are selected", text)
-    ends = f"{-sides['.upper'] * 100:.1f} to {-sides['.lower'] * 100:.1f}"
-    assert f"{-sides['.estimate'] * 100:.1f} points apart (95 % CI {ends})" in text
-
-
-def test_findings_of_numbers_and_ratios_are_no_percents() -> None:
-    shift = pl.when(pl.col("sex") == "male").then(2.5).otherwise(0.5)
-    people = LOANS.with_columns(guess=pl.col("weight") + shift + (pl.int_range(pl.len()) % 2 - 0.5) / 50)
-    call: dict[str, Any] = {"by": "sex", "metrics": tf.residual_bias.difference("sex"), "times": 50}
-    text = tf.report(people, "weight", "guess", **call).markdown()
-    assert re.search(
-        r"\*\*Bias differs by sex:\*\* 0.500 for female and 2.500 for male, (1.999|2.00\d) apart \(95", text
-    )
-    same = tf.report(LOANS.with_columns(guess=pl.col("weight") + shift), "weight", "guess", **call).markdown()
-    assert "**Difference by sex:** the difference is 2.000, in bias. It has no confidence interval." in same
-    assert "**No difference has a confidence interval.**" in same
-    ratio = tf.report(lending(), **LABELS, by="race", metrics=tf.disparate_impact("race")).markdown()
-    value = tf.disparate_impact("race")(lending(), **LABELS)[".estimate"].item()
-    assert f"**Disparate impact by race:** {value:.3f} (95 % CI" in ratio
+    assert "there are fewer than two groups to compare" in text
 
 
 def test_labels_have_tables_without_blanks_and_no_average_that_cannot_vary() -> None:
@@ -610,17 +566,6 @@ def test_no_headline_rests_on_an_unknown_or_a_tiny_group(tmp_path: Path, capsys:
     compared = [line for line in shown.splitlines() if "demographic_parity" in line]
     assert compared
     assert not any("AIAN" in line or "null" in line for line in compared)
-
-
-def test_a_mean_of_differences_is_no_difference_of_one_rate() -> None:
-    text = tf.report(LOANS, **LABELS, by="race", metrics=tf.average_abs_odds_difference("race")).markdown()
-    assert "- **Average absolute odds difference by race:** " in text
-    assert "false positive rate" not in text.partition("## Disparities")[0]
-    crossed = tf.average_abs_odds_difference("sex", "race")
-    assert (
-        "Average absolute odds difference"
-        in tf.report(LOANS, **LABELS, by=[("sex", "race")], metrics=crossed, interval="bootstrap", times=50).markdown()
-    )
 
 
 def test_a_feature_that_is_named_twice_is_refused() -> None:

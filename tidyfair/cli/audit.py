@@ -20,15 +20,15 @@ from tidyfair.cli.inputs import groups_of, read_inputs, remarks_on_missing, rema
 from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
-from tidyfair.errors import ArgumentError, ConstantWarning, UndefinedWarning
+from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.reports.findings import of_feature, percent
+from tidyfair.reports.findings import group_in_words, of_feature, percent
 from tidyfair.reports.page import report
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.sections import missing_of
-from tidyfair.reports.tables import groups_side_by_side, one_below_the_other
+from tidyfair.reports.tables import ALL_ROWS, groups_side_by_side, has_dropped_rows, one_below_the_other
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.gates import Gate
     from tidyfair.metric_sets import GroupwiseFactory
     from tidyfair.reports.findings import Finding
+    from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -495,6 +496,7 @@ def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
     parts: list[Part] = []
     for by in audited.metrics.bys:
         disparities = results.filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
+        disparities = _with_sides(by, disparities, [".group_min", ".group_max"])
         table = in_words(_with_base(one_below_the_other(disparities)))
         up_to = "metric" if "metric" in table.columns else ""
         parts.append(Part(f"Disparities of {by.text}{by_outer}", table, (), up_to))
@@ -508,17 +510,27 @@ def _group_parts(audited: _Audited) -> list[Part]:
     overall = _without_constants(groups.filter(pl.col(".by").is_null()), audited.metrics.groups)
     parts: list[Part] = []
     for by in audited.metrics.bys:
-        of_feature = groups.filter(pl.col(".by") == by.text)
+        of_feature = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
         shown, hint = _largest(of_feature, is_full=audited.options.full)
         table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, audited.min_n)
         is_hidden = (shown[".n"] < audited.min_n).any()
         remarks = [f"-: hidden, fewer than {audited.min_n} rows."] if is_hidden else []
+        if is_hidden or (of_feature[".status"] == Status.UNKNOWN).any() or has_dropped_rows(overall, of_feature):
+            remarks.append(ALL_ROWS)
         is_overall = pl.col(".by") == _EVERYBODY
         table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))
         table = in_words(table.drop(".by"))
         title = f"Groups of {by.text}"
         parts.append(Part(title, table, tuple(notes), "rows", (*remarks, *hint)))
     return parts
+
+
+def _with_sides(by: By, results: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Results with the two sides of a feature in words, if it has any."""
+    if by.sides is None:
+        return results
+    words = {side: group_in_words(by, side) for side in ("privileged", "unprivileged", "neither")}
+    return results.with_columns(pl.col(columns).replace(words))
 
 
 def _without_constants(overall: pl.DataFrame, metrics: Iterable[Metric | GroupwiseMetric]) -> pl.DataFrame:

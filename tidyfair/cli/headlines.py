@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
 
 if TYPE_CHECKING:
-    import polars as pl
     from collections.abc import Sequence
+
+    import polars as pl
 
     from tidyfair.reports.findings import Finding
 
 __all__: list[str] = []
 
 _EXIT_CODES = {PASS: 0, FAIL: 3, UNSURE: 4}
+_OUTCOMES = {
+    FAIL: ("failed", "failed"),
+    UNSURE: ("is undecided", "undecided"),
+    PASS: ("passed", "passed"),
+}
+"""What is said of one condition with a verdict, and of several, the worst first."""
 
 
 def exit_code_of(verdicts: pl.DataFrame | None) -> int:
@@ -36,13 +42,11 @@ def verdicts_in_words(verdicts: pl.DataFrame | None) -> list[str]:
     if verdicts.is_empty():
         return ["NOT ENOUGH EVIDENCE: there is nothing to judge."]
     counts = dict(verdicts[".verdict"].value_counts().rows())
-    worst = next(outcome for outcome in (FAIL, UNSURE, PASS) if outcome in counts)
-    parts: list[str] = []
-    for outcome, words in ((FAIL, "failed"), (UNSURE, "undecided for lack of evidence"), (PASS, "passed")):
-        if outcome in counts:
-            parts.append(f"{counts[outcome]:,} {words}")
-    conditions = "condition" if len(verdicts) == 1 else "conditions"
-    return [f"{worst.upper()}: {len(verdicts):,} {conditions} checked, {', '.join(parts)}."]
+    worst = next(outcome for outcome in _OUTCOMES if outcome in counts)
+    if len(verdicts) == 1:
+        return [f"{worst.upper()}: the condition {_OUTCOMES[worst][0]}."]
+    parts = [f"{counts[outcome]:,} {words}" for outcome, (_, words) in _OUTCOMES.items() if outcome in counts]
+    return [f"{worst.upper()}: of {len(verdicts):,} conditions, {' and '.join(parts)}."]
 
 
 def findings_in_words(findings: Sequence[Finding]) -> list[str]:

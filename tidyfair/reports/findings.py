@@ -15,7 +15,7 @@ from tidyfair.audits.significance import compared_groups
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
 from tidyfair.metrics.titles import capitalized, in_prose, short_title
-from tidyfair.reports.tables import rounded
+from tidyfair.reports.tables import reason, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_REASONS: dict[str, str] = {
-    Status.ZERO_DENOMINATOR: "no row of the group counts for this metric",
-    Status.ONE_CLASS: "all rows of the group have the same label",
-    Status.NO_EVENTS: "no row of the group has the event",
-    Status.TOO_FEW_GROUPS: "there are fewer than two groups to compare",
-    Status.UNSEEN_EVENT: "the event does not occur",
-    Status.CONSTANT: "all values of the group are the same",
-}
-"""Reasons why a value is undefined, as a reader needs them."""
 _CONTEXTS = {"rest": "all other groups", "overall": "all groups together"}
 """The references of disparities that are no group."""
 _KINDS = ("difference", "ratio", "log_ratio")
@@ -77,11 +68,6 @@ def _condition(by: By, side: str) -> str:
     for condition in conditions:
         texts.append(" and ".join(f"{name} = {' or '.join(map(str, values))}" for name, values in condition))
     return " or ".join(texts)
-
-
-def reason(status: str) -> str:
-    """The words for a reason why there is no value."""
-    return _REASONS.get(status) or Status.text_of(status)
 
 
 def of_percents(metric: Metric) -> bool:

@@ -17,12 +17,15 @@ from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.titles import capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
-from tidyfair.reports.findings import disparity_in_words, feature_in_words, group_in_words, percent, reason
+from tidyfair.reports.findings import disparity_in_words, feature_in_words, group_in_words, percent
 from tidyfair.reports.tables import (
+    ALL_ROWS,
     NOTHING,
     WORSE,
     as_p_value,
     groups_side_by_side,
+    has_dropped_rows,
+    reason,
     rounded,
     too_few,
     with_interval,
@@ -258,11 +261,14 @@ class GroupValues:
 
     def _finding(self, by: By, values: pl.DataFrame, leading: str) -> str:
         """The groups that are worse than all rows, or how many groups there are."""
-        groups = values.select(".group", ".n").unique()
-        hidden = groups.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
-        count = f"{groups['.group'].n_unique()} groups"
+        known = values.filter(pl.col(".status") != Status.UNKNOWN)
+        number = known[".group"].n_unique()
+        hidden = known.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
+        count = f"{number} {'group' if number == 1 else 'groups'}"
         if hidden:
             count += f", of which {hidden} {'has' if hidden == 1 else 'have'} fewer than {self.min_n} rows"
+        if len(known) < len(values):
+            count += ", and rows whose group is unknown"
         worse = self._worse(by, values)
         if worse is None:
             return f"{count}. {self._spread(by, values, leading)}"
@@ -321,8 +327,11 @@ class GroupValues:
         ]
         table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
         heads = {metric: (short_title(metric), metric) for metric in values[".metric"].unique()}
-        remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
-        return Table(table, tuple(notes), remark, heads=heads)
+        has_hidden = bool((values[".n"] < self.min_n).any())
+        remarks = [too_few(self.min_n)] if has_hidden else []
+        if has_hidden or (values[".status"] == Status.UNKNOWN).any() or has_dropped_rows(overall, values):
+            remarks.append(ALL_ROWS)
+        return Table(table, tuple(notes), " ".join(remarks), heads=heads)
 
     def _table_of_labels(self, by: By, metric: str, values: pl.DataFrame) -> Table:
         """A metric of groups, label by label."""

@@ -11,8 +11,8 @@ from tidyfair.inference.gates import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.metrics.titles import capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
-from tidyfair.reports.findings import disparity_in_words, number_in_digits, percent, reason
-from tidyfair.reports.tables import with_interval
+from tidyfair.reports.findings import disparity_in_words, number_in_digits, percent
+from tidyfair.reports.tables import reason, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
