@@ -879,7 +879,7 @@ def test_unknown_benefit_raises_in_calls(people: pl.DataFrame, start: str) -> No
 
 @pytest.mark.parametrize("start", ["mean_benefit", *STARTS])
 def test_unknown_benefit_raises_in_metric_tweak(start: str) -> None:
-    with pytest.raises(tf.ArgumentError, match="`benefit=` must be .*, not 'ratios'"):
+    with pytest.raises(tf.ArgumentError, match=r"`benefit=` must be .*, not 'ratios'"):
         tf.metric_tweak(getattr(tf, start), "index", **NO_BENEFIT)
 
 

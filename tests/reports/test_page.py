@@ -45,11 +45,11 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
     sizes = LOANS["race"].value_counts()
     for race, count in sizes.rows():
         assert f"{race} {count:,} " in text
-    assert "Not enough evidence: the rows do not decide whether the limit is kept." in text
+    assert "Not enough evidence to decide whether the limit is met." in text
     assert "gate = tdf.check(tdf.demographic_parity('race'), below=0.1, confidence=0.95)" in text
     assert "tdf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate," in text
     assert (
-        "Largest less smallest sensitivity or specificity (whichever is worse), of the groups. Hardt et al. (2016)"
+        "Largest minus smallest sensitivity or specificity (whichever is worse) of the groups. Hardt et al. (2016)"
         in text
     )
 
@@ -61,7 +61,7 @@ def test_page_opens_with_facts_then_verdicts_then_findings_then_a_picture() -> N
     page = re.sub(r"[\s\u00a0]+", " ", Page(made.html()).text)
     opening = [
         "Model Trees 2", "Data Loans of May", "Date 1 June 2026", "Rows 5,000",
-        "Not enough evidence: the rows do not decide 1 of 2 limits.",
+        "Not enough evidence to decide 1 of 2 limits.",
         "Not enough evidence Demographic parity (difference in selection rates) by race demographic_parity 0.152",
         "Pass Equal opportunity (difference in sensitivity) by sex equal_opportunity",
         "No clear difference by sex:", "Selection rates differ by race:", "Disparities", "Definitions",
@@ -86,8 +86,8 @@ def test_verdicts_are_words_colours_and_shapes(verdict: str) -> None:
     made = tf.report(lending(), **LABELS, by="race", gate=gate)
     html = made.html()
     kind, shape, words = {
-        "pass": ("good", "<circle", "Pass: the limit is kept."),
-        "fail": ("bad", "<path", "Fail: the limit is not kept."),
+        "pass": ("good", "<circle", "Pass: the limit is met."),
+        "fail": ("bad", "<path", "Fail: the limit is not met."),
     }[verdict]
     assert f'<div class="verdicts {kind}"' in html
     assert shape in html.partition("headline")[2].partition("</svg>")[0]
@@ -165,7 +165,7 @@ def part(text: str, heading: str) -> str:
 def test_group_sizes_count_all_rows_and_missing_rows_are_listed() -> None:
     people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "y": [None] * 40 + [1, 0] * 30, "p": [1, 0] * 50})
     text = tf.report(people, "y", "p", by="g", metrics=tf.metric_set(tf.accuracy, tf.equal_opportunity("g"))).markdown()
-    assert "| By g | Rows | Share |" in part(text, "Data")
+    assert "*By g*\n\n| Group | Rows | Share |" in part(text, "Data")
     assert "| a | 50 | 50.0 % |" in part(text, "Data")
     assert "40 rows without 'y' are left out" in part(text, "Exclusions")
 
@@ -226,7 +226,7 @@ def test_confidence_is_shown_with_all_digits() -> None:
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.995)
     text = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
     assert "97.5 % confidence intervals" in text
-    assert "right 99.5 % of the time" in text
+    assert "one-sided 99.5 % confidence bound" in text
 
 
 def test_undefined_disparity_shows_its_status() -> None:

@@ -250,7 +250,7 @@ def test_group_chart_marks_the_overall_value() -> None:
     assert names == [f"all rows {value:.3g}" for value in overall.values()]
     alone = tf.autoplot(tf.demographic_parity("race").by_group(LOANS, **LABELS))
     assert "limit" not in drawn(alone)[0]
-    assert alone.to_dict()["title"]["subtitle"] == ["in brackets: rows"]
+    assert alone.to_dict()["title"]["subtitle"] == ["rows in parentheses"]
 
 
 def test_undefined_values_show_the_reason() -> None:
@@ -566,7 +566,7 @@ def test_missing_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_curves_and_changes_have_their_lines_of_reference() -> None:
-    for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "as scores say")):
+    for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "perfect calibration")):
         chart = tf.autoplot(RESULTS[name]())
         assert title in texts_in(chart)
         for layer in layers_of(chart):

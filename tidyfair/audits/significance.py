@@ -139,7 +139,8 @@ def without_single_groups(
             is_single |= (pl.col(".metric") == parity.name) & (pl.col(".by") == parity.by.text)
     is_single &= pl.col(".estimate").is_not_null()
     status = pl.when(is_single).then(pl.lit(Status.TOO_FEW_GROUPS.value)).otherwise(".status").alias(".status")
-    ends = [pl.when(~is_single).then(name).alias(name) for name in (".estimate", ".group_min", ".group_max")]
+    hidden = (".estimate", ".group_min", ".group_max", ".base_metric", ".level")
+    ends = [pl.when(~is_single).then(name).alias(name) for name in hidden if name in results.columns]
     return results.with_columns(status, *ends)
 
 

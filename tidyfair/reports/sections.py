@@ -112,10 +112,14 @@ def of_disparities(
         tested = None
     table = _disparities(disparities, significance, features)
     options = {} if tested is None else {"beside": tested}
-    figure = Figure(disparities, "Disparities between groups", options)
+    words = {text: feature_in_words(by) for text, by in features.items() if by.sides}
+    in_words = pl.col(".by").replace(words)
+    options = {name: frame.with_columns(in_words) for name, frame in options.items()}
+    figure = Figure(disparities.with_columns(in_words), "Disparities between groups", options)
     shown = Folded(f"All {len(table.table)} disparities", (table,)) if len(table.table) > _FEW_DISPARITIES else table
-    blocks: list[Content] = [figure, shown]
-    if level is not None:
+    is_defined = bool(disparities[".estimate"].count())
+    blocks: list[Content] = [figure, shown] if is_defined else [shown]
+    if level is not None and is_defined:
         explained = _explained(significance, level, has_tests=tested is not None)
         blocks.append(Folded("How to read this", tuple(explained)))
     return Section("Disparities", tuple(blocks), _significant(disparities, significance, level))
@@ -149,6 +153,8 @@ def _significant(disparities: pl.DataFrame, significance: Significance, level: f
     if level is None:
         return f"{_counted(len(disparities))}; no intervals asked for."
     judged = len(significance.outcomes)
+    if not disparities[".estimate"].count():
+        return "No groups can be compared."
     if not judged:
         return "No disparity has a confidence interval or a test."
     how = f"at the {percent(significance.error)} level"
@@ -243,7 +249,9 @@ class GroupValues:
             blocks = self._of_many(by, shown, leading)
             blocks = blocks[1:] if is_drawn else blocks
         else:
-            blocks = (self.figure(by, shown, None), *self._tables(by, of_feature))
+            is_repeated = is_drawn and shown[".metric"].n_unique() == 1
+            pictures = () if is_repeated else (self.figure(by, shown, None),)
+            blocks = (*pictures, *self._tables(by, of_feature))
         return Part(f"By {words}", blocks, self._finding(by, of_feature, leading))
 
     def figure(self, by: By, shown: pl.DataFrame, metric: str | None, title: str = "") -> Figure:
@@ -257,19 +265,23 @@ class GroupValues:
             pl.col(".by").is_null() & pl.col(".metric").is_in(shown[".metric"].unique().implode())
         )
         result = pl.concat([overall, _with_words(by, shown)])
-        return Figure(result, title or f"Metrics by {feature_in_words(by)}")
+        metrics = shown[".metric"].unique()
+        name = capitalized(in_prose(metrics[0])) if len(metrics) == 1 else "Metrics"
+        return Figure(result, title or f"{name} by {feature_in_words(by)}")
 
     def _finding(self, by: By, values: pl.DataFrame, leading: str) -> str:
         """The groups that are worse than all rows, or how many groups there are."""
         known = values.filter(pl.col(".status") != Status.UNKNOWN)
         number = known[".group"].n_unique()
         hidden = known.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
-        count = f"{number} {'group' if number == 1 else 'groups'}"
+        count = f"{number} groups" if number != 1 else "One group"
         if hidden:
             count += f", of which {hidden} {'has' if hidden == 1 else 'have'} fewer than {self.min_n} rows"
         if len(known) < len(values):
             count += ", and rows whose group is unknown"
         worse = self._worse(by, values)
+        if number == 1:
+            return f"{count}."
         if worse is None:
             return f"{count}. {self._spread(by, values, leading)}"
         if not worse:
@@ -439,7 +451,8 @@ def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
     missing = missing_of(tally)
     lacking = missing.filter(pl.col("missing") > 0)
     texts = [f"{number:,} without {name}" for name, _, number in lacking.rows()]
-    finding = f"{rows:,} rows; {', '.join(texts) if texts else 'none lacks a truth or a prediction'}."
+    kinds = "prediction" if tally.truth is None else "truth or prediction"
+    finding = f"{rows:,} rows; {', '.join(texts) or f'no {kinds} is missing'}."
     blocks: list[Content] = []
     if tally.weights is not None:
         total, squares = float(tally.cells["w"].sum()), float(tally.cells["w2"].sum())
@@ -470,7 +483,7 @@ def missing_of(tally: Tally) -> pl.DataFrame:
     for name, role, key in columns:
         lacking = tally.cells.filter(pl.col(key).is_null())
         rows.append((name, role, int(lacking["n"].sum())))
-    return pl.DataFrame(rows, schema=["column", "read as", "missing"], orient="row")
+    return pl.DataFrame(rows, schema=["column", "role", "missing"], orient="row")
 
 
 def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
@@ -488,7 +501,7 @@ def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
     enough = pl.when(pl.col("rows") >= min_n)
     remark = too_few(min_n) if (table["rows"] < min_n).any() else ""
     table = table.select("group", enough.then("rows").alias("rows"), enough.then(share).alias("share"))
-    return Table(table, (), remark, heads={"group": (f"By {feature_in_words(by)}", "")})
+    return Table(table, (), remark, caption=f"By {feature_in_words(by)}")
 
 
 def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
@@ -517,16 +530,16 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
         else:
             table = _at_thresholds(by, largest, thresholds[10:100:10])
             options = {} if at is None else {"at": at}
-            blocks.append(Figure(_with_words(by, largest), f"Rates along the threshold, by {words}", options, table))
+            blocks.append(Figure(_with_words(by, largest), f"Rates at each threshold, by {words}", options, table))
         # a calibration curve is of the groups of columns, and of rows that lack nothing
         fit = ""
         if not by.sides and call.get("na_rm") is not False:
             figure, fit = _calibration(by, data, call, columns, min_n)
             blocks.append(figure)
         parts.append(Part(f"By {words}", tuple(blocks), fit))
-    finding = "Rates of groups at every threshold, and how well the scores fit the events."
+    finding = "Selection rate and sensitivity at each threshold, and event rates compared with scores."
     if has_more_groups:
-        finding += f" Of features with more groups, the {_MOST_LINES} largest are shown."
+        finding += f" Of features with more than {_MOST_LINES} groups, the {_MOST_LINES} largest are shown."
     return [Section("Thresholds and calibration", tuple(parts), finding)]
 
 
@@ -559,11 +572,16 @@ def _calibration(
     bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
     if bins.is_empty():
         return f"{title}: there is nothing to draw.", ""
+    if len(names) > 1:
+        # a picture names a group by all columns, as in "female, Black"
+        groups = [group_in_words(by, group) for group in texts_of(bins.select(names))]
+        bins = bins.drop(names).insert_column(0, pl.Series(feature_in_words(by), groups, dtype=pl.String))
+        names = [feature_in_words(by)]
     return Figure(bins, title, instead=_in_bins(bins, names)), _fit(bins, names)
 
 
 def _fit(bins: pl.DataFrame, names: list[str]) -> str:
-    """The group whose scores are farthest from its rate of events."""
+    """The group whose mean score is farthest from its event rate."""
     share = pl.col(".n") / pl.col(".n").sum()
     groups = bins.group_by(names, maintain_order=True).agg(
         (pl.col(".mean_score") * share).sum().alias(".score"), (pl.col(".event_rate") * share).sum().alias(".rate")
@@ -571,7 +589,7 @@ def _fit(bins: pl.DataFrame, names: list[str]) -> str:
     farthest = groups.sort((pl.col(".score") - pl.col(".rate")).abs(), descending=True, maintain_order=True).head(1)
     group = ", ".join("null" if value is None else str(value) for value in farthest.select(names).row(0))
     score, rate = rounded(farthest[".score"])[0], rounded(farthest[".rate"])[0]
-    return f"Scores are farthest from the events for {group}: the mean score is {score}, the rate of events {rate}."
+    return f"The mean score is farthest from the event rate for {group}: {score} compared with {rate}."
 
 
 _NARROW = 0.2
@@ -616,10 +634,10 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
 
 
 def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Table:
-    """Mean score and rate of events in each bin of the scores of a group."""
+    """Mean score and event rate in each bin of the scores of a group."""
     both = pl.format("{} / {}", rounded(calibrated[".mean_score"]), rounded(calibrated[".event_rate"]))
-    remark = "Mean score / rate of events in ten parts of the rows of each group, by rising score."
-    texts = calibrated.select(*features, pl.format("part {}", ".bin").alias(_PART), both.alias(_BOTH))
+    remark = "Mean score / event rate in ten bins of equally many rows of each group, by increasing score."
+    texts = calibrated.select(*features, pl.format("bin {}", ".bin").alias(_PART), both.alias(_BOTH))
     return Table(texts.pivot(_PART, index=features, values=_BOTH), (), remark)
 
 
@@ -633,16 +651,21 @@ def left_out(
         if rows and na_rm:
             lacking.append(f"{rows:,} {'row' if rows == 1 else 'rows'} without {name!r}")
     undefined = groups.filter((pl.col(".status") != Status.OK) & (pl.col(".n") >= min_n))
-    found = [f"{' and '.join(lacking)} are left out of the metrics that read them"] if lacking else []
-    for heading, table in (
-        ("Values of groups that are undefined", _undefined(undefined, features)),
-        ("Groups that are not compared", _excluded(results, ".groups_left_out", "groups left out", features)),
-        ("Metrics that cannot be compared", _excluded(results, ".metrics_left_out", "metrics left out", features)),
-    ):
+    verb = "is" if len(lacking) == 1 and lacking[0].startswith("1 row ") else "are"
+    found = [f"{' and '.join(lacking)} {verb} left out of the metrics that need these values"] if lacking else []
+    by_size = f"Groups with fewer than {min_n} rows that count for a metric are not compared." if min_n else ""
+    left_out_groups = _excluded(results, ".groups_left_out", "groups left out", features, by_size)
+    left_out_metrics = _excluded(results, ".metrics_left_out", "metrics left out", features)
+    of_one = "value of a group is undefined", "disparity leaves out groups", "disparity leaves out metrics"
+    of_several = "values of groups are undefined", "disparities leave out groups", "disparities leave out metrics"
+    headings = "Undefined values", "Groups that are not compared", "Metrics that cannot be compared"
+    tables = _undefined(undefined, features), left_out_groups, left_out_metrics
+    for heading, table, one, several in zip(headings, tables, of_one, of_several, strict=True):
         if table is not None:
-            found.append(f"{heading.lower() if found else heading}: {len(table.table)}")
-            blocks.append(Folded(heading, (table,)) if len(table.table) > _FEW_ROWS else Part(heading, (table,)))
-    finding = f"{'; '.join(found)}." if found else "Every row counts, and every group has every value."
+            number = len(table.table)
+            found.append(f"{number} {several if number > 1 else one}")
+            blocks.append(Folded(heading, (table,)) if number > _FEW_ROWS else Part(heading, (table,)))
+    finding = f"{'; '.join(found)}." if found else "No row is left out, and no value of a group is undefined."
     return Section("Exclusions", tuple(blocks), finding)
 
 
@@ -675,7 +698,9 @@ def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table | N
     return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(codes))
 
 
-def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[str, By]) -> Table | None:
+def _excluded(
+    results: pl.DataFrame, column: str, head: str, features: Mapping[str, By], remark: str = ""
+) -> Table | None:
     """The results with a list of excluded groups or metrics."""
     excluded = results.filter(pl.col(column).list.len() > 0)
     if excluded.is_empty():
@@ -686,7 +711,7 @@ def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[s
         names = [group_in_words(by, name) if column == ".groups_left_out" else name for name in row[column]]
         rows.append((short_title(row[".metric"]), feature_in_words(by), "; ".join(names)))
     schema = dict.fromkeys(["disparity", "feature", head], pl.String)
-    return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(excluded[".metric"]))
+    return Table(pl.DataFrame(rows, schema=schema, orient="row"), (), remark, tuple(excluded[".metric"]))
 
 
 def definitions(audit: UsualMetrics) -> Section:
@@ -718,10 +743,13 @@ def _wish(metric: Metric | GroupwiseMetric) -> str:
 def _meaning(metric: Metric | GroupwiseMetric) -> str:
     """The meaning of a metric: its docstring up to the example, or that of a disparity with its source."""
     if isinstance(metric, GroupwiseMetric):
-        meaning = f"{metric.meaning} {metric.source}." if metric.source else metric.meaning
+        meaning = metric.meaning.replace("Largest less smallest", "Largest minus smallest")
+        meaning = meaning.replace(", of the groups.", " of the groups.")
+        meaning += f" {metric.source}." if metric.source else ""
         for compared in (*metric.metrics, *metric.less):
             meaning = re.sub(rf"\b{re.escape(compared.name)}\b", in_prose(compared.name), meaning)
     else:
         text, _, _ = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")
-        meaning = " ".join(text.split())
+        # pages give the reason where there is no value
+        meaning = re.sub(r"; null [^.;]*|(?<=\.) Null [^.;]*\.", "", " ".join(text.split()))
     return meaning.replace("`", "")

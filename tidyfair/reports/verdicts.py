@@ -52,7 +52,7 @@ def of_gate(
         side = sides.get((row[".metric"], by), "within")
         text = f"{capitalized(numbers)}; must be {side} {row['.limit']:g}."
         if row[".groups_left_out"] and row[".verdict"] == UNSURE:
-            text += " It cannot pass while groups are left out, which Exclusions lists."
+            text += " It cannot pass while groups are left out; see Exclusions."
         if (row[".metric"], by) in limited and limited[row[".metric"], by] != row[".estimate"]:
             value = limited[row[".metric"], by]
             shown = "there is no value" if value is None else f"the value is {number_in_digits(value)}"
@@ -79,21 +79,21 @@ def _headline(overall: str, verdicts: Sequence[Verdict]) -> str:
     """The verdict of a gate as a whole, in a sentence."""
     number, total = sum(one.verdict == overall for one in verdicts), len(verdicts)
     if overall == PASS:
-        return "Pass: the limit is kept." if total == 1 else f"Pass: all {total} limits are kept."
+        return "Pass: the limit is met." if total == 1 else f"Pass: all {total} limits are met."
     if overall == FAIL:
         if total == 1:
-            return "Fail: the limit is not kept."
-        return f"Fail: {number} of {total} limits {'is' if number == 1 else 'are'} not kept."
+            return "Fail: the limit is not met."
+        return f"Fail: {number} of {total} limits {'is' if number == 1 else 'are'} not met."
     if total == 1:
-        return "Not enough evidence: the rows do not decide whether the limit is kept."
-    return f"Not enough evidence: the rows do not decide {number} of {total} limits."
+        return "Not enough evidence to decide whether the limit is met."
+    return f"Not enough evidence to decide {number} of {total} limits."
 
 
 def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
     """The numbers behind the verdicts of a gate."""
     rule = (
-        "A metric passes where all of its interval keeps the limit, and fails where all of it is beyond; otherwise the "
-        f"rows do not decide. Each end of these intervals is right {percent(confidence)} of the time."
+        "A metric passes if its whole interval is within the limit, fails if its whole interval is beyond it, and is "
+        f"undecided otherwise. Each end of these intervals is a one-sided {percent(confidence)} confidence bound."
     )
     figure = Figure(verdicts, "Metrics and their limits")
     return Folded("How the verdicts are reached", (rule, figure, _verdicts(verdicts, features)))
