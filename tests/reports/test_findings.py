@@ -48,7 +48,7 @@ def significant(sentences: list[str]) -> int:
 def test_findings_section_and_terminal_count_the_same_significant_disparities(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    features = ["sex", "race", "age_band"]
+    features: list[Any] = ["sex", "race", "age_band"]
     parities = (tdf.demographic_parity, tdf.equal_opportunity, tdf.equalized_odds, tdf.predictive_parity)
     compared = [parity(feature, min_n=30, unknown="apart") for parity in parities for feature in features]
     tests = tdf.inference.disparity_test(*compared)(lending(), **LABELS)
@@ -70,7 +70,7 @@ def test_findings_section_and_terminal_count_the_same_significant_disparities(
 
 
 def test_disparities_without_tests_are_significant_by_their_adjusted_intervals() -> None:
-    features = ["sex", "race", "age_band"]
+    features: list[Any] = ["sex", "race", "age_band"]
     made = tdf.report(LOANS, **LABELS, by=features, case_weights="weight")
     parities = (tdf.demographic_parity, tdf.equal_opportunity, tdf.equalized_odds, tdf.predictive_parity)
     compared = tdf.metric_set(*(parity(one, min_n=30, unknown="apart") for parity in parities for one in features))

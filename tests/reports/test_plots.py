@@ -304,7 +304,7 @@ def test_many_threshold_curves_are_thinned() -> None:
     curves = tf.threshold_curve(tf.demographic_parity("part"), [step / 250 for step in range(251)])
     rows = drawn(tf.autoplot(curves.by_group(people, **SCORES)))
     assert len(rows) <= 5_000
-    assert {row["panel"] for row in rows} == {"Selection rate by part"}
+    assert {row["panel"] for row in rows} == {"Selection rate"}
 
 
 def test_subgroup_chart_keeps_order_of_searched_subgroups() -> None:
@@ -427,7 +427,7 @@ def test_of_many_lines_the_lowest_and_the_highest_have_colours() -> None:
 
 def test_groups_over_thresholds_have_a_panel_for_each_metric() -> None:
     rows = drawn(tf.autoplot(RESULTS["groups over thresholds"]()))
-    assert {row["panel"] for row in rows} == {"Sensitivity by race", "Specificity by race"}
+    assert {row["panel"] for row in rows} == {"Sensitivity", "Specificity"}
     colours = {(row["series"], row["colour"]) for row in rows}
     assert len(colours) == len({series for series, _ in colours}) == LOANS["race"].n_unique()
 

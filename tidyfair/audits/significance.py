@@ -199,13 +199,13 @@ class _Others:
         """Judge the disparities of these keys at the level that the number of those that remain requires."""
         by_key = {(parity.name, parity.by.text): parity for parity in self.parities}
         # what is not clear by itself is not clear at a stricter level either
-        undecided = self._clear(self.compared, [by_key[key] for key in keys])
+        undecided: list[_Key] = self._clear(self.compared, [by_key[key] for key in keys])
         while undecided:
             remaining = sum(not is_significant for is_significant in outcomes.values())
             results = self.compared
             if remaining > 1:
                 level = 1 - error / remaining
-                options = {**self.reading, "conf_level": level, "on_undefined": "ignore"}
+                options: dict[str, Any] = {**self.reading, "conf_level": level, "on_undefined": "ignore"}
                 results = metric_set(*(by_key[key] for key in undecided)).compute(self.tally, **options)
             clear = self._clear(results, [by_key[key] for key in undecided])
             if not clear:

@@ -264,9 +264,10 @@ def _verdicts_of(
     judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
     words = features_in_words([*audit.bys, *(metric.by for metric in judged)])
     limited = [compared.limited(metric) for metric in judged]
-    others: dict[tuple[str, str], float | None] = {}
+    others: dict[tuple[str, str | None], float | None] = {}
     if limited != judged:
-        values = metric_set(*limited).compute(tally, **{**options, "interval": None})
+        values_only: dict[str, Any] = {**options, "interval": None}
+        values = metric_set(*limited).compute(tally, **values_only)
         for metric, by, value in values.select(".metric", ".by", ".estimate").rows():
             others[metric, by] = value
     return [of_gate(gate, verdicts, words, others), of_verdicts(verdicts, words, gate.confidence)]

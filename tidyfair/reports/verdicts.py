@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 def of_gate(
-    gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str], limited: Mapping[tuple[str, str], float | None]
+    gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str], limited: Mapping[tuple[str, str | None], float | None]
 ) -> Verdicts:
     """The verdict of a gate as a whole, and each of its verdicts.
 
