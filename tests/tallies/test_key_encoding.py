@@ -309,9 +309,8 @@ def test_engine_affinity_of_the_user_is_respected(
     counted = counted if missing else crossed
     expected = tf.accuracy(people, "y", "p")
     assert len(counted) == 1
-    for engine in ("in-memory", pl.InMemoryEngine()):
-        with pl.Config(engine_affinity=engine):  # pyright: ignore[reportArgumentType] - a case
-            assert tf.accuracy(people, "y", "p").equals(expected)
+    with pl.Config(engine_affinity="in-memory"):
+        assert tf.accuracy(people, "y", "p").equals(expected)
     assert len(counted) == 1
     with pl.Config(engine_affinity="streaming"):
         assert tf.accuracy(people, "y", "p").equals(expected)

@@ -396,7 +396,7 @@ class _Table:
         rows = evaluated.rows
         columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
         last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
-        columns |= evaluated.group_cells.features[rows[GROUP_CELL]].to_dict()
+        columns |= evaluated.group_cells.features_of(rows[GROUP_CELL]).to_dict()
         columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
         columns |= {".n": rows["n"], ".share": rows["share"], ".estimate": rows["rate"]}
         scales = [self._scale(spec) for spec in range(len(evaluated.specs))]

@@ -123,7 +123,7 @@ def compared_groups(by: By, results: pl.DataFrame, groups: pl.DataFrame) -> list
     names = groups.filter(is_known)[".group"].unique(maintain_order=True).to_list()
     if by.sides:
         names = [name for name in names if name != "neither"]
-    left_out = [set(names) for names in results.filter(pl.col(".by") == by.text)[".groups_left_out"]]
+    left_out = [set(names) for names in results.filter(pl.col(".by") == by.text)[".groups_left_out"].drop_nulls()]
     never = set[str].intersection(*left_out) if left_out else set[str]()
     return [name for name in names if name not in never]
 

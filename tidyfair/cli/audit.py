@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
@@ -14,15 +14,15 @@ from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.cli.documents import Document, Part, in_words
 from tidyfair.cli.fail_if import SIDES, comparison_of, gate_of
 from tidyfair.cli.flags import as_flags
-from tidyfair.cli.folds import over_outer_groups, pooled
+from tidyfair.cli.folds import CUT_COLUMNS, over_outer_groups, pooled, with_cuts_in_words
 from tidyfair.cli.headlines import exit_code_of, findings_in_words, verdicts_in_words
-from tidyfair.cli.inputs import groups_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
+from tidyfair.cli.inputs import CUTS, groups_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
 from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
 from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.reports.findings import group_in_words, of_feature, percent
 from tidyfair.reports.page import report
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from tidyfair.audits.usual_metrics import Predictions
+    from tidyfair.audits.usual_metrics import Feature, Predictions
     from tidyfair.cli.inputs import Inputs
     from tidyfair.inference.gates import Gate
     from tidyfair.metric_sets import GroupwiseFactory
@@ -78,6 +78,7 @@ def _usual_audit(options: Namespace) -> int:
     pages = [flag for flag in pages if flag in outputs]
     _check_pages(pages, options.group_by)
     inputs = read_inputs(options)
+    _check_one_cut(pages, inputs)
     audited = _Audited.of(options, inputs)
     code = exit_code_of(audited.verdicts)
     needs_results = bool(outputs.files.keys() - {*pages}) or not pages
@@ -106,12 +107,15 @@ class _Audited:
     tally: Tally
     gate: Gate | None
     verdicts: pl.DataFrame | None
+    at_risks: list[_AtRisk]
+    """Metrics that weigh errors by the threshold, such as net benefit, at each of several thresholds."""
 
     @classmethod
     def of(cls, options: Namespace, inputs: Inputs) -> _Audited:
         """Check what is asked for, and count the rows."""
-        more = added_metrics(options, inputs)
+        more, of_risks = _split_by_risk(added_metrics(options, inputs), inputs)
         metrics = UsualMetrics.of(inputs.features, inputs.kind, groups=groups_of(options), more=more)
+        at_risks = _at_risks(of_risks, options, inputs)
         gate = _gate(options, inputs, [by.text for by in metrics.bys])
         call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate}
         counting = dict(inputs.counting)
@@ -121,12 +125,17 @@ class _Audited:
         tally = metrics.everything(*(gate.metrics if gate else ())).tally(**call, **counting)
         metrics.results.run.check_occurs(tally, Options(**inputs.reading))
         verdicts = gate.compute(tally, on_undefined="ignore", **inputs.judged_by) if gate else None
-        return cls(options, inputs, metrics, tally, gate, verdicts)
+        return cls(options, inputs, metrics, tally, gate, verdicts, at_risks)
 
     @property
     def has_outer_groups(self) -> bool:
         """Whether there are several sets of predictions."""
         return bool(self.tally.outer_columns)
+
+    @property
+    def has_several_cuts(self) -> bool:
+        """Whether decisions are made at several thresholds, numbers or shares of rows."""
+        return any(isinstance(self.inputs.counting.get(cut), list) for cut in CUTS)
 
     @property
     def min_n(self) -> int:
@@ -179,11 +188,32 @@ class _Audited:
         return [of_feature(by, self.metrics.parities, *numbers, self.level) for by in self.metrics.bys]
 
     def _results(self, tally: Tally) -> pl.DataFrame:
-        return self.metrics.results.compute(tally, explain=True, on_undefined="ignore", **self.inputs.reading)
+        results = self.metrics.results.compute(tally, explain=True, on_undefined="ignore", **self.inputs.reading)
+        frames = [results]
+        for at_risk in self.at_risks:
+            part = pooled(at_risk.tally) if tally is not self.tally else at_risk.tally
+            own = at_risk.metrics.results.compute(part, explain=True, on_undefined="ignore", **self.inputs.reading)
+            frames.append(own.with_columns(pl.lit(at_risk.threshold).alias(".threshold")))
+        return self._with_every_cut(pl.concat(frames, how="diagonal_relaxed"))
 
     def _groups(self, tally: Tally) -> pl.DataFrame:
         more: dict[str, Any] = {"simultaneous": True} if self.options.simultaneous else {}
-        return self.metrics.groups.compute_by_group(tally, on_undefined="ignore", **self.inputs.reading, **more)
+        groups = self.metrics.groups.compute_by_group(tally, on_undefined="ignore", **self.inputs.reading, **more)
+        frames = [groups]
+        for at_risk in self.at_risks:
+            part = pooled(at_risk.tally) if tally is not self.tally else at_risk.tally
+            own = at_risk.metrics.groups.compute_by_group(part, on_undefined="ignore", **self.inputs.reading, **more)
+            frames.append(own.with_columns(pl.lit(at_risk.threshold).alias(".threshold")))
+        return self._with_every_cut(pl.concat(frames, how="diagonal_relaxed"))
+
+    def _with_every_cut(self, results: pl.DataFrame) -> pl.DataFrame:
+        """Results of which those that depend on no decision, such as areas, are shown at each of several cuts."""
+        cut = next((name for name in CUT_COLUMNS if name in results.columns), None)
+        if cut is None:
+            return results
+        cuts = results[cut].unique().drop_nulls().sort()
+        lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
+        return results.with_columns(lists.alias(cut)).explode(cut)
 
     def remarks_on_results(self) -> list[str]:
         """Sentences on features with very many groups, and on undefined values."""
@@ -210,6 +240,68 @@ class _Audited:
             metric_set(*shown).compute(self.tally, **reading)
         messages = [str(warning.message).partition(" (on_undefined")[0] for warning in caught]
         return [as_flags(message, vars(self.options)) for message in messages]
+
+
+@dataclass(frozen=True)
+class _AtRisk:
+    """Metrics that weigh errors by the odds of a threshold, and the counts at that threshold."""
+
+    threshold: float
+    metrics: UsualMetrics
+    tally: Tally
+
+
+def _split_by_risk(
+    more: Sequence[Metric | GroupwiseFactory], inputs: Inputs
+) -> tuple[list[Metric | GroupwiseFactory], list[Metric | GroupwiseFactory]]:
+    """The metrics that are computed at one threshold or at none, and those that need a count for each threshold."""
+    threshold = inputs.counting.get("threshold")
+    if not isinstance(threshold, list):
+        return [at_risk(metric, threshold) for metric in more], []
+    of_risks = [metric for metric in more if _weighs_by_risk(metric)]
+    return [metric for metric in more if metric not in of_risks], of_risks
+
+
+def _weighs_by_risk(metric: Metric | GroupwiseMetric | GroupwiseFactory) -> bool:
+    """Check whether a metric weighs errors by the odds of the threshold, as net benefit does."""
+    metrics = [metric] if isinstance(metric, Metric) else metric.metrics
+    return any("at" in part.options and part.kind == "class" for part in metrics)
+
+
+def at_risk(metric: Any, threshold: Any) -> Any:
+    """A metric, or what compares it, that weighs errors by the odds of the threshold, if it weighs them at all."""
+    if threshold is None or isinstance(threshold, list) or not _weighs_by_risk(metric):
+        return metric
+    if isinstance(metric, Metric):
+        return metric_tweak(metric, metric.name, at=threshold)
+    metrics = tuple(at_risk(part, threshold) for part in metric.metrics)
+    return replace(metric, metrics=metrics)
+
+
+def _at_risks(of_risks: Sequence[Metric | GroupwiseFactory], options: Namespace, inputs: Inputs) -> list[_AtRisk]:
+    """The metrics at each of several thresholds, counted one by one."""
+    counted: list[_AtRisk] = []
+    for threshold in inputs.counting["threshold"] if of_risks else ():
+        members: list[Any] = []
+        for metric in of_risks:
+            tweaked = at_risk(metric, threshold)
+            if isinstance(tweaked, Metric):
+                members.append(tweaked)
+                # groups are shown for features that are compared
+                continue
+            members += [tweaked(*_columns_of(feature)) for feature in inputs.features]
+        metrics = UsualMetrics.of(inputs.features, inputs.kind, metrics=metric_set(*members), groups=groups_of(options))
+        counting: dict[str, Any] = {**inputs.counting, "threshold": threshold}
+        if "cluster" not in counting:
+            counting["parts"] = inputs.reading.get("seed", 0)
+        tally = metrics.everything().tally(inputs.data, truth=inputs.truth, estimate=inputs.estimate, **counting)
+        counted.append(_AtRisk(threshold, metrics, tally))
+    return counted
+
+
+def _columns_of(feature: Feature) -> tuple[Any, ...]:
+    """The arguments of a comparison for a feature."""
+    return cast("tuple[Any, ...]", feature) if isinstance(feature, tuple) else (feature,)
 
 
 def added_metrics(options: Namespace, inputs: Inputs) -> list[Metric | GroupwiseFactory]:
@@ -252,7 +344,12 @@ def _gate(options: Namespace, inputs: Inputs, features: Sequence[str]) -> Gate |
         return None
     gate = gate_of(options.fail_if, confidence, inputs.schema, features, groups_of(options))
     check_kind("fail_if", gate.metrics, inputs.kind)
-    return gate
+    threshold = inputs.counting.get("threshold")
+    for metric in gate.metrics:
+        if isinstance(threshold, list) and _weighs_by_risk(metric):
+            msg = f"`fail_if`: {metric.name} weighs errors by the threshold: give one number as `threshold`."
+            raise ArgumentError(msg)
+    return replace(gate, metrics=metric_set(*(at_risk(metric, threshold) for metric in gate.metrics)))
 
 
 def confidence_of(options: Namespace) -> float | None:
@@ -289,6 +386,14 @@ def _check_pages(pages: Sequence[str], group_by: Sequence[str] | None) -> None:
             "write the values of each to a file with `output`."
         )
         raise ArgumentError(msg)
+
+
+def _check_one_cut(pages: Sequence[str], inputs: Inputs) -> None:
+    """Refuse pages of decisions at several thresholds."""
+    for cut in CUTS:
+        if pages and isinstance(inputs.counting.get(cut), list):
+            msg = f"A page is about one set of decisions: give one number as `{cut}`, or leave out `{pages[0]}`."
+            raise ArgumentError(msg)
 
 
 def _write_pages(pages: Sequence[str], outputs: Outputs, options: Namespace, audited: _Audited) -> None:
@@ -373,10 +478,11 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     if not verdicts_only:
         parts += _results_parts(audited)
         parts += _group_parts(audited)
-        headline += findings_in_words(audited.findings)
+        if not audited.has_several_cuts:
+            headline += findings_in_words(audited.findings)
         if audited.level is not None:
             remarks.append(f"Intervals in parentheses are {percent(audited.level)} confidence intervals.")
-        if audited.significance.outcomes:
+        if not audited.has_several_cuts and audited.significance.outcomes:
             error = percent(audited.significance.error)
             remarks.append(f"Significant: at the {error} level, adjusted for the number of disparities (Holm).")
     return Document(_title(audited), tuple(headline), tuple(parts), tuple(remarks))
@@ -423,7 +529,10 @@ def verdicts_part(
     if outer and not is_full:
         return Part("Verdicts", _counts_of_verdicts(named, outer), (), "fails if", tuple(remarks))
     value = ".change" if ".change" in verdicts.columns else ".estimate"
-    shown = one_below_the_other(named.select(*outer, ".condition", value, ".lower", ".upper", ".verdict"))
+    cuts = [name for name in CUT_COLUMNS if name in named.columns]
+    shown = one_below_the_other(
+        with_cuts_in_words(named).select(*outer, *cuts, ".condition", value, ".lower", ".upper", ".verdict")
+    )
     remarks.append(f"Each end of an interval is a one-sided {percent(confidence)} confidence bound.")
     if len(verdicts) > 1:
         remarks.append(
@@ -436,7 +545,9 @@ def _counts_of_verdicts(verdicts: pl.DataFrame, outer: Sequence[str]) -> pl.Data
     """The number of outer groups with each verdict, for each condition, and the names of those that fail."""
     names = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in outer], separator=", ")
     is_failure = pl.col(".verdict") == FAIL
-    counts = verdicts.with_columns(names.alias(_NAME)).group_by(".condition", maintain_order=True).agg(
+    cuts = [name for name in CUT_COLUMNS if name in verdicts.columns]
+    named = with_cuts_in_words(verdicts).with_columns(names.alias(_NAME))
+    counts = named.group_by(".condition", *cuts, maintain_order=True).agg(
         *(_count_of(outcome).alias(outcome) for outcome in (FAIL, UNSURE, PASS)),
         pl.col(_NAME).filter(is_failure).str.join(", ").alias(f"failing {', '.join(outer)}"),
     )  # fmt: skip
@@ -465,7 +576,7 @@ def _results_parts(audited: _Audited) -> list[Part]:
     """The tables of disparities, and of metrics of all rows where there are outer groups."""
     if not audited.has_outer_groups:
         return _disparity_parts(audited, "")
-    results, together = audited.results, audited.compared_results
+    results, together = with_cuts_in_words(audited.results), with_cuts_in_words(audited.compared_results)
     outer = ", ".join(column.name for column in audited.tally.outer_columns)
     if audited.options.full:
         metrics = in_words(_of_metrics(results.filter(pl.col(".by").is_null())))
@@ -495,7 +606,9 @@ def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
     results = audited.results if audited.has_outer_groups else audited.compared_results
     parts: list[Part] = []
     for by in audited.metrics.bys:
-        disparities = results.filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
+        disparities = (
+            with_cuts_in_words(results).filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
+        )
         disparities = _with_sides(by, disparities, [".group_min", ".group_max"])
         table = in_words(_with_base(one_below_the_other(disparities)))
         up_to = "metric" if "metric" in table.columns else ""
@@ -506,7 +619,7 @@ def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
 def _group_parts(audited: _Audited) -> list[Part]:
     """A table of groups for each feature, below the values of all rows."""
     shows_all = audited.options.full and audited.has_outer_groups
-    groups = audited.groups if shows_all else audited.pooled_groups
+    groups = with_cuts_in_words(audited.groups if shows_all else audited.pooled_groups)
     overall = _without_constants(groups.filter(pl.col(".by").is_null()), audited.metrics.groups)
     parts: list[Part] = []
     for by in audited.metrics.bys:

@@ -42,7 +42,7 @@ class Part:
 
     def markdown(self) -> list[str]:
         """The paragraphs of the table in Markdown."""
-        paragraphs = [f"## {as_text(self.title)}"]
+        paragraphs = [f"## {as_text(self.title)}"] if self.title else []
         if self.table.is_empty():
             return [*paragraphs, "No rows."]
         table, below = with_notes(self.table, self.notes, nothing=_NOTHING)

@@ -37,6 +37,7 @@ __all__: list[str] = []
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"
+_NO_FEATURE = "\0no feature"
 
 UNGROUPED = "\0ungrouped"
 """The column of outer keys for ungrouped data, under a name that no user's column has."""
@@ -70,8 +71,12 @@ class GroupCells:
                 keys[by] = index.keys.rename({_SIDE: "side"}, strict=False)
         return keys
 
+    def features_of(self, rows: pl.Series) -> pl.DataFrame:
+        """The features of the group cells of rows."""
+        return self._features[rows].drop(_NO_FEATURE, strict=False)
+
     @cached_property
-    def features(self) -> pl.DataFrame:
+    def _features(self) -> pl.DataFrame:
         """The features of each group cell under their own names; null if the cell belongs to other features.
 
         Features named like a column of results appear only in the text of the group.
@@ -79,12 +84,12 @@ class GroupCells:
         tables: list[pl.DataFrame] = []
         for by, (_, size) in self.spans.items():
             if by is None or by.sides:
-                tables.append(pl.DataFrame(height=size))
+                tables.append(_without_features(size))
             else:
                 keys = self.keys[by]
                 named = keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True)))
                 shown = [name for name in named.columns if name not in RESERVED]
-                tables.append(named[shown] if shown else pl.DataFrame(height=size))
+                tables.append(named[shown] if shown else _without_features(size))
         return pl.concat(tables, how="diagonal")
 
     @cached_property
@@ -132,6 +137,11 @@ class GroupCells:
         if not named:
             msg += f" Or {others}."
         raise AggregateError(msg)
+
+
+def _without_features(size: int) -> pl.DataFrame:
+    """Rows without features; not all versions of polars have frames of a height without columns."""
+    return pl.select(pl.repeat(None, size, dtype=pl.Boolean).alias(_NO_FEATURE))
 
 
 def named_groups(groups: pl.DataFrame, reference: object) -> list[tuple[object, ...]]:

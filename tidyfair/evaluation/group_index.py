@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tidyfair.specs.polars_versions import is_beyond_numpy
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -106,8 +108,7 @@ def _dense(key: pl.Series) -> Integers | None:
     """The distances of whole numbers from the smallest one, if they are small enough to serve as codes; else None."""
     import numpy as np
 
-    beyond_numpy = isinstance(key.dtype, pl.Int128 | pl.UInt128)
-    if not key.dtype.is_integer() or beyond_numpy or key.null_count() or not len(key):
+    if not key.dtype.is_integer() or is_beyond_numpy(key.dtype) or key.null_count() or not len(key):
         return None
     values = key.to_numpy()
     lowest, highest = values.min(), values.max()

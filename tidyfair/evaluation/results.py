@@ -253,7 +253,7 @@ def with_features(groups: pl.DataFrame, evaluated: Evaluated) -> pl.DataFrame:
     """The values of groups as `tidy_groups` has them, and after `.by` the features that rows are about."""
     rows = evaluated.rows.unique(VALUE, keep="first", maintain_order=True)
     after = groups.columns.index(".by") + 1
-    features = evaluated.group_cells.features[rows[GROUP_CELL]]
+    features = evaluated.group_cells.features_of(rows[GROUP_CELL])
     return groups[:, :after].hstack(features).hstack(groups[:, after:])
 
 

@@ -28,6 +28,7 @@ from tidyfair.specs.formulas import (
     statistic,
     unprefixed,
 )
+from tidyfair.specs.polars_versions import gives_a_value_per_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -281,7 +282,7 @@ def _check_reads(name: str, definition: Formula) -> None:
     if unknown or value.meta.has_multiple_outputs():
         msg = f"{name}: a formula may only read its parameters, {listed(definition.needs)}, not {value}."
         raise ArgumentError(msg)
-    if value.meta.is_length_preserving():
+    if gives_a_value_per_row(value, unknown=False):
         msg = f"{name}: a formula over rows must return one value; aggregate it, for example with `.sum()`."
         raise ArgumentError(msg)
 
@@ -330,7 +331,7 @@ def _is_of_rows(value: object) -> bool:
     if not isinstance(value, pl.Expr) or value.meta.has_multiple_outputs():
         return False
     columns = set(value.meta.root_names())
-    return columns <= {"truth", "score", "estimate"} and value.meta.is_length_preserving()
+    return columns <= {"truth", "score", "estimate"} and gives_a_value_per_row(value, unknown=False)
 
 
 def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statistic]:

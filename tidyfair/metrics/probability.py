@@ -106,7 +106,7 @@ def positive_score(truth: Expr, score: Expr) -> Expr:
 @statistic
 def negative_score(truth: Expr, score: Expr) -> Expr:
     """The score of those without the event."""
-    return (1 - truth) * score
+    return score - truth * score
 
 
 # How good probabilities are

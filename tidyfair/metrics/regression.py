@@ -18,6 +18,7 @@ from tidyfair.errors import Status
 from tidyfair.metrics.define import numeric_metric
 from tidyfair.specs.arguments import number, whole
 from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
+from tidyfair.specs.polars_versions import value_at
 
 __all__ = [
     "ccc",
@@ -440,13 +441,14 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
     kept = weight > 0
     order = truth.filter(kept).sort()
     # of equal truths the lightest first, so that the order of rows means nothing
-    share = weight.filter(kept).sort_by(truth.filter(kept), weight.filter(kept)).cum_sum() / weight.sum()
+    weights = weight.sort_by(truth, weight)
+    share = weights.filter(weights > 0).cum_sum() / weight.sum()
 
     def quartile(at: float) -> Expr:
         above = pl.min_horizontal((share < at).sum().cast(pl.Int64), order.len().cast(pl.Int64) - 1)
         before = pl.max_horizontal(above - 1, 0)
-        low, high = order.get(before, null_on_oob=True), order.get(above, null_on_oob=True)
-        passed, reached = share.get(before, null_on_oob=True), share.get(above, null_on_oob=True)
+        low, high = value_at(order, before), value_at(order, above)
+        passed, reached = value_at(share, before), value_at(share, above)
         part = pl.when(reached > passed).then((at - passed) / (reached - passed)).otherwise(1.0).clip(0, 1)
         return low + (high - low) * part
 

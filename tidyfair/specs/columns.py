@@ -14,6 +14,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode
+from tidyfair.specs.polars_versions import gives_a_value_per_row
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -24,8 +25,8 @@ _PYTHON = b"PLPY"
 """Prefix of a Python function in serialized expressions of polars."""
 EXACT = 2**53
 """Below this, 64-bit floats represent all whole numbers exactly."""
-_EXACT: dict[pl.DataType, int] = {pl.Float16(): 2**11, pl.Float32(): 2**24}
-"""The same for smaller floats."""
+_EXACT = {"Float16": 2**11, "Float32": 2**24}
+"""The same for smaller floats, by name: older versions of polars lack the first."""
 ColumnLike: TypeAlias = "str | pl.Expr"
 
 
@@ -100,7 +101,8 @@ class Column:
                 'another name with `.alias("…")`.'
             )
             raise ColumnError(msg)
-        if not _keeps_rows(self.source):
+        # polars cannot look into Python functions
+        if not gives_a_value_per_row(self.source, unknown=True):
             msg = f"`{role}`: the expression {self.source} does not give one value for each row."
             raise ColumnError(msg)
 
@@ -229,7 +231,7 @@ def are_told_apart(several: Sequence[pl.Series]) -> bool:
         return True
     for values in (*floats, *others):
         as_floats = values.cast(pl.Float64)
-        if (as_floats.abs() >= _EXACT.get(values.dtype, EXACT)).any():
+        if (as_floats.abs() >= _EXACT.get(str(values.dtype), EXACT)).any():
             return False
         if values.dtype.is_decimal() and (as_floats.cast(values.dtype, strict=False) != values).any():
             return False
@@ -261,11 +263,3 @@ def telling(step: str) -> Generator[None]:
         if not any(note.startswith(prefix) for note in getattr(error, "__notes__", ())):
             error.add_note(f"{prefix} {step}")
         raise
-
-
-def _keeps_rows(expr: pl.Expr) -> bool:
-    """Check whether an expression gives one value for each row, as far as can be determined without the data."""
-    try:
-        return expr.meta.is_length_preserving()
-    except pl.exceptions.PolarsError:
-        return True  # polars cannot look into Python functions

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from tidyfair.specs.polars_versions import from_physical, is_beyond_numpy
 from tidyfair.tallies.slices import over_slices
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Levels(NamedTuple):
         elif self.dtype.is_float():
             values = (steps + self.least).cast(self.dtype)
         elif isinstance(self.dtype, pl.Categorical):
-            values = self._integers(steps, self.dtype.categories.physical()).cat.to(self.dtype)
+            values = from_physical(self._integers(steps, self.dtype.categories.physical()), self.dtype)
         else:
             values = self._integers(steps, self.dtype)
         return values.extend(pl.Series([None], dtype=self.dtype)) if self.nulls else values
@@ -64,7 +65,7 @@ class Levels(NamedTuple):
     @property
     def needs_query(self) -> bool:
         """True where offsets need a query, because the values are not plain numbers of numpy."""
-        return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical | pl.Int128 | pl.UInt128)
+        return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical) or is_beyond_numpy(self.dtype)
 
     def offsets(self, values: Any) -> Any:
         """Offsets of the numbers of an array from the smallest value."""

@@ -15,6 +15,7 @@ import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError
 from tidyfair.specs.columns import Column, roots_of
+from tidyfair.specs.polars_versions import is_row_separable
 from tidyfair.tallies.moments import (
     ACTUAL,
     KNOWN_REPLICATES,
@@ -237,10 +238,8 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
 
 def _is_row_by_row(expr: pl.Expr) -> bool:
     """Check whether the value of a row depends on that row alone, in every part of an expression."""
-    try:
-        return expr.meta.is_row_separable() and all(map(_is_row_by_row, expr.meta.pop()))
-    except pl.exceptions.PolarsError:
-        return False  # a Python function in it, which cannot be looked into
+    # polars cannot look into Python functions
+    return is_row_separable(expr, unknown=False) and all(map(_is_row_by_row, expr.meta.pop()))
 
 
 def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Any, Any]:

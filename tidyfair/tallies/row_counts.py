@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from polars.lazyframe.engine_config import get_engine_affinity_override
 
+from tidyfair.specs.polars_versions import in_batches
 from tidyfair.tallies.bitmaps import can_cross, crossed
 from tidyfair.tallies.key_encoding import (
     Packing,
@@ -148,13 +148,12 @@ def _codes(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> Iterable[
     codes = frame.select(packing.code())
     if rows is not None and rows < _MANY_ROWS:
         return [codes.collect(engine="in-memory")]
-    return codes.collect_batches(chunk_size=max(_BATCH, packing.size), maintain_order=False)
+    return in_batches(codes, max(_BATCH, packing.size))
 
 
 def _gives_batches() -> bool:
     """Check whether queries run in the default engines, not in one chosen by the user, such as a GPU."""
-    is_default = pl.Config.state().get("POLARS_ENGINE_AFFINITY") in {None, "auto", "streaming"}
-    return is_default and get_engine_affinity_override() is None
+    return pl.Config.state().get("POLARS_ENGINE_AFFINITY") in {None, "auto", "streaming"}
 
 
 def binned(

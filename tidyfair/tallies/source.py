@@ -19,6 +19,7 @@ from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
 from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, names_of, roots_of, telling
 from tidyfair.specs.groups import SIDE, Privileged
+from tidyfair.specs.polars_versions import largest_integer
 
 if TYPE_CHECKING:
     from tidyfair.specs.columns import ColumnLike
@@ -33,7 +34,6 @@ FREQUENCY = "frequency"
 SQUARED = "weight squared"
 """The sum of squared weights of rows that are counted together."""
 _EAGER = ("pandas", "pyarrow")
-_LARGEST = 2**127 - 1
 _TOO_WIDE = "decimal256"
 _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 
@@ -419,7 +419,21 @@ def open_frame(
         opened = nw.from_native(cast("Any", frame))
     except (TypeError, ValueError) as error:
         raise _no_frame(frame, error) from error
+    if opened.implementation.is_dask():
+        _check_pandas_of_dask()
     return Source(opened, opened.implementation.value, outer, *sides)
+
+
+def _check_pandas_of_dask() -> None:
+    """Refuse Dask on an old pandas, which loses rows where a key is missing."""
+    import pandas as pd
+
+    if int(pd.__version__.partition(".")[0]) < 3:
+        msg = (
+            f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {pd.__version__}. "
+            "Upgrade pandas, or pass `frame.compute()`."
+        )
+        raise ArgumentError(msg)
 
 
 def _keys_of(grouped: list[Any] | None, group_by: object) -> list[Any]:
@@ -493,7 +507,8 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
 
 def _keys_of_polars(data: GroupBy) -> list[Any]:
     """The keys of a grouped polars frame."""
-    if data.predicates is not None:
+    # `having` is newer than the oldest polars that works here
+    if getattr(data, "predicates", None) is not None:
         raise ArgumentError(_regroup("having()"))
     keys = list[Any]()
     for by in cast("tuple[Any, ...]", data.by):
@@ -612,8 +627,7 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
     except (TypeError, pl.exceptions.PolarsError):
         plain = list(map(_unwrapped, values))
     if all(map(_is_whole_number, plain)):
-        dtype = pl.UInt128 if max(plain) > _LARGEST else pl.Int128
-        return pl.Series(name, plain, dtype=dtype)
+        return pl.Series(name, plain, dtype=largest_integer(max(plain)))
     with_nulls = list(map(_nan_as_null, plain))
     present = [value for value in with_nulls if value is not None]
     if all(isinstance(value, Real) for value in present):

@@ -14,6 +14,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.polars_versions import value_at
 from tidyfair.tallies.key_encoding import Levels
 from tidyfair.tallies.source import WEIGHT, from_arrays
 
@@ -172,7 +173,7 @@ class Cut:
         size = pl.min_horizontal(size.cast(pl.Int64), scored_rows.cast(pl.Int64))
         falling = pl.col(SCORE).drop_nulls().sort(descending=True)
         # nobody is selected by a cut that no score reaches
-        last = pl.when(size > 0).then(falling.get(pl.max_horizontal(size - 1, 0), null_on_oob=True))
+        last = pl.when(size > 0).then(value_at(falling, pl.max_horizontal(size - 1, 0)))
         return last.cast(pl.Float64).fill_null(math.inf)
 
     def remarks(self, table: pl.DataFrame, *, weighed: bool) -> list[str]:

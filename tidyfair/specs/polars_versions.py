@@ -1,0 +1,65 @@
+"""What differs between the versions of polars that this library runs on, in one place.
+
+The oldest is the one that Pyodide has, so that tidyfair runs in browsers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__: list[str] = []
+
+
+def gives_a_value_per_row(expr: pl.Expr, *, unknown: bool) -> bool:
+    """Check whether an expression gives one value for each row; `unknown` where only the data could tell."""
+    try:
+        if hasattr(expr.meta, "is_length_preserving"):
+            return expr.meta.is_length_preserving()
+        # before polars 2.0: three rows show the length
+        rows = pl.DataFrame({name: [0.0, 0.5, 1.0] for name in expr.meta.root_names()})
+        return rows.select(expr).height == len(rows)
+    except pl.exceptions.PolarsError:
+        return unknown
+
+
+def is_row_separable(expr: pl.Expr, *, unknown: bool) -> bool:
+    """Check whether the value of a row depends on that row alone; `unknown` where polars cannot tell, as before 2.0."""
+    try:
+        return expr.meta.is_row_separable() if hasattr(expr.meta, "is_row_separable") else unknown
+    except pl.exceptions.PolarsError:
+        return unknown
+
+
+def from_physical(values: pl.Series, dtype: pl.Categorical) -> pl.Series:
+    """The categories of their physical integers."""
+    if hasattr(values.cat, "to"):
+        return values.cat.to(dtype)
+    # before polars 1.43
+    return values.cast(dtype)
+
+
+def is_beyond_numpy(dtype: pl.DataType) -> bool:
+    """Check for integers of 128 bits; before polars 1.34 there are no unsigned ones."""
+    return str(dtype) in {"Int128", "UInt128"}
+
+
+def value_at(values: pl.Expr, index: pl.Expr) -> pl.Expr:
+    """The value at an index, null beyond the end: `get` does so from polars 1.37 on."""
+    return values.slice(index, 1).first()
+
+
+def in_batches(frame: pl.LazyFrame, rows: int) -> Iterable[pl.DataFrame]:
+    """The result of a query in batches of rows; before polars 1.34 at once."""
+    if hasattr(frame, "collect_batches"):
+        return frame.collect_batches(chunk_size=rows, maintain_order=False)
+    return [frame.collect(engine="streaming")]
+
+
+def largest_integer(value: int) -> Any:
+    """The dtype of 128 bits for a large integer; before polars 1.34 there is one with a sign only."""
+    return pl.UInt128 if value >= 2**127 and hasattr(pl, "UInt128") else pl.Int128
