@@ -644,7 +644,7 @@ def test_pairwise_refuses_scales_that_values_do_not_have() -> None:
         tf.pairwise(tf.mean_prediction.difference("g"), scale="ratio")(below, "zero", "x")
     with pytest.raises(tf.ArgumentError, match="mcc can be negative"):
         tf.pairwise(tf.mcc.difference("g"), scale="ratio")
-    with pytest.raises(tf.ArgumentError, match="mae is no rate, so that it has no odds"):
+    with pytest.raises(tf.ArgumentError, match="mae is not a rate, so it has no odds"):
         tf.pairwise(tf.mae.difference("g"), scale="odds_ratio")
     with pytest.raises(tf.AggregateError, match="`to='z'` is not a group"):
         tf.pairwise(tf.mae.difference("g", to="z"))(NUMBERS, "zero", "x")

@@ -10,6 +10,7 @@ from tidyfair.errors import ArgumentError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.specs.arguments import string, whole
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ _BLANK = {".base_metric", ".status", ".metrics_left_out"}
 """Columns in which a missing value is left blank."""
 
 
+@refuse_unknown_settings
 def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n: int = 0) -> Any:
     """A table of a result that can be published, made by great_tables.
 
