@@ -170,6 +170,14 @@ class ArgumentError(TidyfairError):
         return cls(f"Unknown {kind} {in_short(name)}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
 
     @classmethod
+    def not_one_of(cls, argument: str, given: object, known: Iterable[object]) -> Self:
+        """A value of an argument that takes one of a few."""
+        known = list(known)
+        *others, last = map(repr, known)
+        choice = f"{', '.join(others)} or {last}" if others else last
+        return cls(f"`{argument}=` must be {choice}, not {in_short(given)}.{nearest(given, known)}")
+
+    @classmethod
     def unknown_keyword(cls, kind: str, name: str, known: Iterable[str]) -> Self:
         """A keyword that does not exist, or has another name in this library."""
         known = list(known)

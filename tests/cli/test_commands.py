@@ -461,7 +461,7 @@ def test_printed_values_equal_those_of_the_page(tmp_path: Path, capsys: pytest.C
     cells = set(re.findall(r"\d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)", out))
     assert len(cells) > 25
     assert all(cell in card.read_text("utf-8") for cell in cells)
-    assert "[1] zero denominator" in out
+    assert "[1] no row of the group counts for this metric" in out
 
 
 def test_audit_of_scores_shows_roc_auc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

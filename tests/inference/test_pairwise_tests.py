@@ -149,7 +149,7 @@ def test_pairwise_with_another_test(pairs_of: pl.DataFrame) -> None:
         assert result[".p_value"].item() == pytest.approx(expected.pvalue)
         assert (result[".test"].item(), result[".method"].item()) == (test, "newcombe")
     odd: Any = "chisq"
-    with pytest.raises(tf.ArgumentError, match="Unknown test 'chisq'"):
+    with pytest.raises(tf.ArgumentError, match=r"`test=` must be .*, not 'chisq'"):
         tf.pairwise(tf.demographic_parity("g"), test=odd)
 
 

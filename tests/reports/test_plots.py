@@ -249,7 +249,7 @@ def test_group_chart_marks_the_overall_value() -> None:
     assert names == [f"all rows {value:.3g}" for value in overall.values()]
     alone = tf.autoplot(tf.demographic_parity("race").by_group(LOANS, **LABELS))
     assert "limit" not in drawn(alone)[0]
-    assert alone.to_dict()["title"]["subtitle"] == ["in brackets: rows"]
+    assert alone.to_dict()["title"]["subtitle"] == ["rows in parentheses"]
 
 
 def test_undefined_values_show_the_reason() -> None:
@@ -303,7 +303,7 @@ def test_many_threshold_curves_are_thinned() -> None:
     curves = tf.threshold_curve(tf.demographic_parity("part"), [step / 250 for step in range(251)])
     rows = drawn(tf.autoplot(curves.by_group(people, **SCORES)))
     assert len(rows) <= 5_000
-    assert {row["panel"] for row in rows} == {"Selection rate by part"}
+    assert {row["panel"] for row in rows} == {"Selection rate"}
 
 
 def test_subgroup_chart_keeps_order_of_searched_subgroups() -> None:
@@ -426,7 +426,7 @@ def test_of_many_lines_the_lowest_and_the_highest_have_colours() -> None:
 
 def test_groups_over_thresholds_have_a_panel_for_each_metric() -> None:
     rows = drawn(tf.autoplot(RESULTS["groups over thresholds"]()))
-    assert {row["panel"] for row in rows} == {"Sensitivity by race", "Specificity by race"}
+    assert {row["panel"] for row in rows} == {"Sensitivity", "Specificity"}
     colours = {(row["series"], row["colour"]) for row in rows}
     assert len(colours) == len({series for series, _ in colours}) == LOANS["race"].n_unique()
 
@@ -559,7 +559,7 @@ def test_charts_have_text_descriptions() -> None:
     [
         (lambda: tf.autoplot(pl.DataFrame({"a": [1]})), "draws results of tidyfair"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS).clear()), "has no rows"),
-        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"), "Unknown kind 'pie'"),  # pyright: ignore[reportArgumentType] - bad input
+        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"), "`kind=` must be 'dots' or 'heat map', not 'pie'"),  # pyright: ignore[reportArgumentType] - bad input
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="heat map"), "two features that are crossed"),
         (lambda: tf.autoplot(RESULTS["pairs"](), beside=RESULTS["tests"]()), "drawn behind disparities"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), beside=LOANS), "what `disparity_test"),
@@ -601,7 +601,7 @@ def test_missing_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_curves_and_changes_have_their_lines_of_reference() -> None:
-    for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "as scores say")):
+    for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "perfect calibration")):
         chart = tf.autoplot(RESULTS[name]())
         assert f"dashed: {title}" in " ".join(chart.to_dict()["title"]["subtitle"])
         for layer in layers_of(chart):

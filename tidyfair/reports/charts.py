@@ -33,7 +33,7 @@ GAP, COLUMN_GAP = 12, 28
 """Pixels between labels and panels, and between panels."""
 _LETTERS = 200
 _LEGEND_ROW = 20
-_BOLD = 1.12
+BOLD = 1.12
 """Letters in bold are so much wider."""
 _MARGIN = 9
 """Pixels at the right of a picture, for letters that are wider than they were taken for."""
@@ -54,7 +54,7 @@ class Picture:
         """The chart with its title, and its description for those who do not see it."""
         texts = [short(without_tags(text)) for text in (self.titles if title is None else [title])]
         inner = width - _MARGIN
-        lines = fitting(texts, inner / _BOLD, TITLE) if title is None else wrapped(texts[0], inner / _BOLD, TITLE)
+        lines = fitting(texts, inner / BOLD, TITLE) if title is None else wrapped(texts[0], inner / BOLD, TITLE)
         notes = "; ".join(short(without_tags(note)) for note in self.notes if note)
         heading: dict[str, Any] = {"text": lines if len(lines) > 1 else lines[0]}
         if notes:
@@ -159,7 +159,7 @@ def on_border(texts: Any) -> list[Any]:
 
 def heading(alt: Any, text: str, x: float, y: float, limit: float) -> list[Any]:
     """The heading of a panel."""
-    return written(alt, text, x, y, limit=limit / _BOLD, colour=INK, size=HEADING, bold=True)
+    return written(alt, text, x, y, limit=limit / BOLD, colour=INK, size=HEADING, bold=True)
 
 
 @dataclass(frozen=True)

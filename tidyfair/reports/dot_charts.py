@@ -86,7 +86,10 @@ class Rows:
         above = width < charts.NARROW and widest > most
         labels = 0.0 if above else min(widest, most)
         inner = width - labels - (charts.GAP if labels else 0)
-        columns = charts.columns_of(panels, inner, _LEAST_PANEL) if _alike(table) and parts == 1 else 1
+        # a panel has room for its heading, unless that is longer than half of the picture
+        heading_width = max(text_width(text, charts.HEADING) for text in table["panel"].to_list()) * charts.BOLD + 2
+        least = max(_LEAST_PANEL, min(heading_width, inner / 2 - charts.COLUMN_GAP))
+        columns = charts.columns_of(panels, inner, least) if _alike(table) and parts == 1 else 1
         values = 0.0
         if columns == parts == 1 and width >= _WITH_VALUES and "outer" not in table.columns:
             values = max(text_width(text, charts.SMALL) for text in _values_of(table)) + charts.GAP

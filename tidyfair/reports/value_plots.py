@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_INTERVALS = "lines are confidence intervals"
+_INTERVALS = "lines show confidence intervals"
 _VERBS = {
     "pass": ("passes", "pass"), "fail": ("fails", "fail"),
     "not enough evidence": ("needs more evidence", "need more evidence"), "within": ("is kept", "are kept"),
@@ -114,7 +114,8 @@ def groups_plot(plot: PlotInput) -> Picture:
     if grouped.is_empty():
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
         raise ArgumentError(msg)
-    grouped = grouped.with_columns(plot.panel().alias("panel"))
+    one_feature = ".by" in grouped.columns and grouped[".by"].n_unique() == 1
+    grouped = grouped.with_columns(plot.panel(one_feature=one_feature).alias("panel"))
     spans = {panel: span_of_metric(metric) for panel, metric in grouped.select("panel", ".metric").unique().rows()}
     if cut := cut_of(frame):
         return groups_over_cuts(plot, with_group_text(grouped), cut)
@@ -147,7 +148,7 @@ def _group_dots(plot: PlotInput, frame: pl.DataFrame, grouped: pl.DataFrame, spa
         columns.append("limit")
     columns += _alone(grouped)
     notes = [
-        "in brackets: rows",
+        "rows in parentheses",
         _INTERVALS if ".lower" in grouped.columns else "",
         _ALONE if ".raw" in frame.columns else "",
     ]
