@@ -434,7 +434,7 @@ def test_groups_over_thresholds_have_a_panel_for_each_metric() -> None:
 def test_decision_curves_have_treat_all_and_treat_none_as_lines_of_each_panel() -> None:
     chart = tf.autoplot(RESULTS["decision curve"]())
     rows = drawn(chart)
-    assert {row["panel"] for row in rows} == {"Net benefit by sex", "Standardized net benefit by sex"}
+    assert {row["panel"] for row in rows} == {"Net benefit", "Standardized net benefit"}
     women = LOANS.filter(pl.col("sex") == "female")
     events = women["repaid"].eq("yes").mean()
     assert isinstance(events, float)
