@@ -332,6 +332,14 @@ def test_many_rows_are_transferred_with_a_warning(name: str) -> None:
     assert_frame_equal(result, metric(people, **call), rel_tol=1e-9)
 
 
+@pytest.mark.usefixtures("transfers")
+def test_tallies_keep_scores_so_that_they_merge() -> None:
+    halves = [ELSEWHERE["ibis"](part) for part in (CONTINUOUS[:300], CONTINUOUS[300:])]
+    with pytest.warns(tf.EngineWarning, match="Ibis on duckdb transfers 300 distinct rows"):
+        one, other = (tf.roc_auc.tally(half, "repaid", probs="score") for half in halves)
+    assert_frame_equal(tf.roc_auc.compute(one + other, pos_label="yes"), tf.roc_auc(CONTINUOUS, **SCORES))
+
+
 def test_too_many_rows_raise_before_they_are_transferred(transfers: list[int]) -> None:
     message = r"DuckDB would have to transfer 1,200 distinct rows .* at most 700 are transferred\..*`data\.pl\(\)`"
     with pytest.raises(tf.ColumnError, match=message):
