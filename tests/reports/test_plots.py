@@ -441,9 +441,9 @@ def test_decision_curves_have_treat_all_and_treat_none_as_lines_of_each_panel() 
     for at in (0.1, 0.3, 0.5):
         treat_all = events - (1 - events) * at / (1 - at)
         (net,) = [row["dashed"] for row in rows if (row["panel"], row["series"], row["x"]) == (
-            "Net benefit by sex", "female", at)]  # fmt: skip
+            "Net benefit", "female", at)]  # fmt: skip
         (standardized,) = [row["dashed"] for row in rows if (row["panel"], row["series"], row["x"]) == (
-            "Standardized net benefit by sex", "female", at)]  # fmt: skip
+            "Standardized net benefit", "female", at)]  # fmt: skip
         assert net == pytest.approx(treat_all, abs=1e-9)
         assert standardized == pytest.approx(treat_all / events, abs=1e-9)
     none = [layer for layer in layers_of(chart) if layer["mark"]["type"] == "rule" and layer["rows"] == [{"y": 0}]]
