@@ -490,7 +490,7 @@ def _check_whole_numbers(result: pl.DataFrame) -> None:
 def _with_natural_logarithms(frame: Any) -> Any:
     """A query of Ibis with the function for natural logarithms, for those to any base that narwhals writes.
 
-    PostgreSQL computes these digit by digit on decimals, a hundred times as slowly.
+    PostgreSQL computes these on decimals, at least ten times as slowly.
     """
     import narwhals.stable.v2 as nw
 
