@@ -309,7 +309,7 @@ class Requirements:
 
 
 def _check_predictions(tally: Tally) -> None:
-    """Refuse survival probabilities outside 0 to 1, and intervals whose ends are swapped in all rows."""
+    """Refuse survival probabilities outside 0 to 1, and intervals whose ends are swapped."""
     forecast = tally.forecast
     if forecast is None:
         return
