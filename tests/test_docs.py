@@ -31,7 +31,18 @@ if TYPE_CHECKING:
 PAGES = DOCS / "pages"
 ROOT = DOCS.parent
 LINKING = sorted([ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *PAGES.rglob("*.md")])
-KINDS = ["curves", "dependence", "fairness", "individuals", "inequality", "labels", "numbers", "scores"]
+KINDS = [
+    "curves",
+    "dependence",
+    "fairness",
+    "individuals",
+    "inequality",
+    "intervals",
+    "labels",
+    "numbers",
+    "scores",
+    "survival",
+]
 METRICS = [f"metrics/{kind}.md" for kind in KINDS]
 WRITTEN = [
     *(

@@ -197,6 +197,7 @@ class Run:
             design=options.design,
             metrics=self._names,
             many="transfer" if options.score_bins == "exact" else many,
+            forecast=roles.forecast,
         )
 
     def check_counted(self, tally: Tally, options: Options) -> None:
