@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
@@ -234,8 +235,10 @@ class Forecast:
         """The columns of an interval, or of quantiles by their levels."""
         if isinstance(estimate, PredictionInterval):
             ends = (_column(estimate.lower, "estimate"), _column(estimate.upper, "estimate"))
-            tail = (1 - estimate.level) / 2
-            return cls(points=(tail, 1 - tail), columns=ends, level=estimate.level)
+            # in decimals, so that the levels are those that a user writes: 0.05, and not 0.04999999999999999
+            level = Decimal(str(estimate.level))
+            points = (float((1 - level) / 2), float((1 + level) / 2))
+            return cls(points=points, columns=ends, level=estimate.level)
         if not isinstance(estimate, Mapping):
             msg = (
                 '`estimate` of metrics of intervals is `prediction_interval("lower", "upper", level=0.9)`, or a '
