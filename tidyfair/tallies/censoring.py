@@ -49,15 +49,31 @@ def censoring_distribution(
     if truth.censoring is not None or truth.censoring_by:
         msg = "censoring_distribution() estimates one distribution: leave out `censoring` and `censoring_by`."
         raise ArgumentError(msg)
+    source = open_frame(data)
+    if source.group_by:
+        msg = (
+            "censoring_distribution() estimates one distribution, but the data are grouped. Give the frame without "
+            "groups, or estimate it in each group by `survival(…, censoring_by=…)`."
+        )
+        raise ArgumentError(msg)
     wanted = {ACTUAL: ("truth", truth.column_of_time), EVENT: ("truth", truth.column_of_events)}
     if case_weights is not None:
         wanted[WEIGHT] = ("case_weights", Column.of(case_weights, "case_weights"))
-    rows = _with_event(open_frame(data).read(wanted), wanted[EVENT][1], wanted[ACTUAL][1])
+    rows = _with_event(source.read(wanted), wanted[EVENT][1], wanted[ACTUAL][1])
     weight = rows[WEIGHT].cast(pl.Float64) if WEIGHT in rows.columns else None
     if weight is not None and not (weight.is_finite() & (weight >= 0)).fill_null(value=False).all():
         msg = "`case_weights`: weights must be finite and not negative. Fill or filter these rows first."
         raise WeightError(msg)
+    if not rows[ACTUAL].is_not_null().any():
+        msg = (
+            f"censoring_distribution(): no row has both a time in {truth.column_of_time.name!r} and an event in "
+            f"{truth.column_of_events.name!r}."
+        )
+        raise ColumnError(msg)
     counted = rows[ACTUAL].is_not_null().to_numpy()
+    if weight is not None and not weight.to_numpy()[counted].any():
+        msg = f"`case_weights`: all values of {wanted[WEIGHT][1].name!r} are zero."
+        raise WeightError(msg)
     time, event = rows[ACTUAL].to_numpy()[counted], rows[EVENT].fill_null(value=False).to_numpy()[counted]
     return kaplan_meier_of_censoring(time, event, None if weight is None else weight.to_numpy()[counted])
 
