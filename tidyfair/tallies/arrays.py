@@ -57,17 +57,29 @@ def _named(roles: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, objec
                 arrays[name] = scores
         elif isinstance(values, Survival):
             times = {"time": values.time, "event": values.event}
-            arrays |= {ARRAY + own: column for own, column in times.items()}
+            arrays |= _given_arrays("survival", times)
             named = {own: Column(ARRAY + own) for own in times}
             names[role] = replace(values, **named)
         elif isinstance(values, PredictionInterval):
             ends = {"lower": values.lower, "upper": values.upper}
-            arrays |= {ARRAY + own: column for own, column in ends.items()}
+            arrays |= _given_arrays("prediction_interval", ends)
             names[role] = replace(values, **{own: Column(ARRAY + own) for own in ends})
         elif values is not None:
             names[role] = ARRAY + role
             arrays[names[role]] = values
     return names, arrays
+
+
+def _given_arrays(function: str, arguments: Mapping[str, object]) -> dict[str, object]:
+    """The arrays that a function was given, by the names of their columns."""
+    for name, value in arguments.items():
+        if isinstance(value, Column):
+            msg = (
+                f"`{function}` takes arrays in `.arrays`, but `{name}` is the column {value.name!r}. Give the arrays, "
+                "or call the metric with a frame."
+            )
+            raise ColumnError(msg)
+    return {ARRAY + name: array for name, array in arguments.items()}
 
 
 def _by_name(role: str, features: object) -> dict[str, object]:
