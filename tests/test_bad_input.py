@@ -912,7 +912,7 @@ def test_text_and_infinite_numbers(loans: pl.DataFrame) -> None:
         "ArgumentError: `pos_label` applies to labels, but rmse reads numbers; leave it out."
     )
     assert message(lambda: tf.rmse(loans, "truth", probs="score", threshold=0.5)) == snapshot(
-        "ArgumentError: `threshold` turns scores into labels, but rmse reads numbers."
+        "ArgumentError: `threshold` turns scores into labels, but rmse reads numbers; leave it out."
     )
     assert message(lambda: tf.default_metrics(loans, "fold", "fold")) == snapshot(
         "ArgumentError: `truth`: the column 'fold' holds whole numbers, which may be labels or a measurement; list labels as `labels=`, or use metrics of numbers, such as `metric_set(rmse, rsq, mae)`."

@@ -17,7 +17,7 @@ from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival
 from tidyfair.specs.formulas import OF_CENSORING, OF_INTERVAL, Statistic, unprefixed
 from tidyfair.tallies.moments import Needs
 from tidyfair.tallies.tally import Scores, check_tally
-from tidyfair.tallies.thresholds import Cut
+from tidyfair.tallies.thresholds import RULES, Cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,6 +118,7 @@ class Requirements:
         """The columns given by options, if the metrics can use them."""
         columns: dict[str, Column | None] = {}
         given: set[str] = set()
+        self._check_rules(options)
         options, forecast = self._with_forecast(options)
         for role in ("truth", "estimate", "case_weights", "frequency_weights", "cluster"):
             name = getattr(options, role)
@@ -147,6 +148,15 @@ class Requirements:
         """True if bins of scores are enough for all metrics that read scores one by one."""
         ranking = [formula for _, formula in self.formulas if formula.input != "sums"]
         return bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
+
+    def _check_rules(self, options: Options) -> None:
+        """Refuse a threshold or selection for metrics that read no labels."""
+        for name, formula in self.formulas:
+            for rule in RULES:
+                if not formula.of_labels and getattr(options, rule) is not None:
+                    content = _CONTENT[formula.kind]
+                    msg = f"`{rule}` turns scores into labels, but {name} reads {content}; leave it out."
+                    raise ArgumentError(msg)
 
     def _with_forecast(self, options: Options) -> tuple[Options, Forecast | None]:
         """The options with one column of truth and of estimates at most, and the other columns of these."""
@@ -240,13 +250,10 @@ class Requirements:
                 raise ColumnError(_missing(name, formula, role, given))
 
     def _check_numbers(self, roles: Roles) -> None:
-        """Refuse a threshold for numbers, and weights that a formula would ignore."""
+        """Refuse weights that a formula would ignore."""
         for name, formula in self.formulas:
             if formula.of_labels:
                 continue
-            if roles.cut is not None:
-                msg = f"`{roles.cut.option}` turns scores into labels, but {name} reads {_CONTENT[formula.kind]}."
-                raise ArgumentError(msg)
             if roles.weights is not None and formula.input == "rows" and "weight" not in formula.statistics:
                 msg = (
                     f"{name} does not accept weights; leave out `case_weights=`, or add a parameter `weight` to its "

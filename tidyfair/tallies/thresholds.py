@@ -27,7 +27,8 @@ __all__ = ["sigmoid"]
 
 SCORE, ESTIMATE = "s0", "estimate"
 _CUT = "cut"
-_RULES = ("threshold", "top_k", "top_fraction")
+RULES = ("threshold", "top_k", "top_fraction")
+"""The options that turn scores into labels."""
 _MOST_CUTS = 2**15
 _BUCKETS = 2**12
 _MOST_ROWS = 2.0**62
@@ -53,7 +54,7 @@ class Cut:
     def of(cls, options: Mapping[str, object], roles: Collection[str]) -> Cut | None:
         """Read `threshold`, `top_k` and `top_fraction` from the options of a call with columns in some roles."""
         rules: dict[str, object] = {}
-        for rule in _RULES:
+        for rule in RULES:
             if options.get(rule) is not None:
                 rules[rule] = options[rule]
         if not rules:
