@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
-from tidyfair.metrics.defaults import are_numbers
+from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
 from tidyfair.metrics.fairness import (
     auc_parity,
     demographic_parity,
@@ -91,8 +91,9 @@ def kind_of(
 
     Raises:
         ArgumentError: For whole numbers that may be labels or a measurement.
-        ColumnError: For scores given as `estimate`.
+        ColumnError: For scores given as `estimate`, and for survival times, intervals and quantiles.
     """
+    refuse_forecasts(truth, estimate)
     if truth is None:
         return "selections"
     if options.get("probs") is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,11 +14,11 @@ from tidyfair.metrics.classification import accuracy, kap
 from tidyfair.metrics.probability import mn_log_loss, roc_auc
 from tidyfair.metrics.regression import mae, rmse, rsq
 from tidyfair.specs.columns import Column, telling
+from tidyfair.specs.forecasts import PredictionInterval, Survival
 from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Unpack
 
     from tidyfair.specs.columns import ColumnLike
@@ -64,6 +65,7 @@ def default_metrics(
     >>> default_metrics(seen, "y", "guess")[".metric"].to_list()
     ['rmse', 'rsq', 'mae']
     """
+    refuse_forecasts(truth, estimate)
     source = open_frame(data, options.get("group_by"))
     scored = options.get("probs") is not None
     if not scored and are_numbers(source, truth, estimate, options):
@@ -74,6 +76,23 @@ def default_metrics(
     has_labels = estimate is not None or cut
     chosen = metric_set(_OF_LABELS, _OF_SCORES) if has_labels else _OF_SCORES
     return chosen(data, truth, estimate, **options)
+
+
+def refuse_forecasts(truth: object, estimate: object) -> None:
+    """Refuse survival times, intervals and quantiles, which have no usual metrics."""
+    if isinstance(truth, Survival):
+        content, example = "survival times", "concordance_survival"
+    elif isinstance(estimate, PredictionInterval):
+        content, example = "intervals", "interval_coverage"
+    elif isinstance(estimate, Mapping):
+        content, example = "quantiles", "weighted_interval_score"
+    else:
+        return
+    msg = (
+        f"The usual metrics are of labels, scores and numbers, not of {content}; ask for metrics such as `{example}`, "
+        "which a report takes as `metrics=`."
+    )
+    raise ColumnError(msg)
 
 
 def are_numbers(source: Source, truth: ColumnLike, estimate: ColumnLike | None, options: Mapping[str, Any]) -> bool:
