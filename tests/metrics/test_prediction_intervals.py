@@ -86,6 +86,14 @@ def test_quantiles_have_a_row_for_each_level_and_null_for_all_of_them() -> None:
     assert ".quantile_level" not in one.columns
 
 
+def test_ends_of_an_interval_are_at_the_levels_of_the_same_quantiles() -> None:
+    for level, ends in ((0.9, (0.05, 0.95)), (0.8, (0.1, 0.9)), (0.95, (0.025, 0.975)), (0.68, (0.16, 0.84))):
+        interval = tf.prediction_interval("low", "high", level=level)
+        losses = tf.quantile_loss(forecasts(), "y", interval)
+        assert losses[".quantile_level"].to_list() == list(ends)
+        assert_frame_equal(losses, tf.quantile_loss(forecasts(), "y", dict(zip(ends, ("low", "high"), strict=True))))
+
+
 def test_weighted_interval_score_is_made_of_interval_scores() -> None:
     rows = forecasts()
     score = tf.weighted_interval_score(rows, "y", QUANTILES)[".estimate"].item()
@@ -255,6 +263,12 @@ def test_what_is_no_interval_is_refused() -> None:
         "`estimate` maps a level between 0 and 1 to a column of quantiles, not 1.5."
     )
     assert refusal(tf.quantile_loss, "y", {0.5: "group"}).startswith("`estimate`: the column 'group' is String")
+    assert refusal(tf.quantile_loss, "y", {0.5: "group"}).endswith("quantiles and the ends of intervals are numbers.")
+    for option in ("threshold", "top_k", "top_fraction"):
+        wanted: Any = {option: 0.5}
+        assert refusal(tf.interval_coverage, "y", INTERVAL, **wanted) == (
+            f"`{option}` turns scores into labels, but interval_coverage reads intervals; leave it out."
+        )
     assert refusal(tf.quantile_loss, "y", {}).startswith("`estimate` maps a level between 0 and 1 to a column")
     assert refusal(lambda _: tf.prediction_interval("low", "high", level=90)) == (
         "`level` is a number between 0 and 1, not 90; 90 percent is 0.9."

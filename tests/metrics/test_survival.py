@@ -476,7 +476,11 @@ def test_calls_without_what_survival_metrics_read_say_what_to_write() -> None:
     assert "A set cannot combine metrics of survival times with others" in refusal(
         lambda _: tf.metric_set(tf.accuracy, tf.brier_survival)
     )
-    assert "`threshold`" in refusal(tf.brier_survival, TRUTH, probs={4: "s4"}, threshold=0.5)
+    for given in ({"probs": {4: "s4"}}, {"estimate": "estimate"}, {"estimate": "estimate", "probs": {4: "s4"}}):
+        metric: Any = tf.brier_survival if "probs" in given else tf.concordance_survival
+        assert refusal(metric, TRUTH, threshold=0.5, **given) == (
+            f"`threshold` turns scores into labels, but {metric.name} reads survival times; leave it out."
+        )
     assert "`pos_label` applies to labels, but concordance_survival reads survival times" in refusal(
         tf.concordance_survival, TRUTH, "estimate", pos_label=True
     )
@@ -489,6 +493,7 @@ def test_values_that_are_no_survival_times_are_refused() -> None:
         ({"event": pl.col("fold")}, r"the column of events 'event' holds 2; it must be Boolean, or 0 and 1"),
         ({"event": pl.col("group")}, "the column of events 'event' is String; it must be Boolean, or 0 and 1"),
         ({"time": pl.col("group")}, "the column 'time' is String"),
+        ({"estimate": pl.col("group")}, "the column 'estimate' is String; predicted times and risks are numbers"),
         ({"s4": pl.col("s4") * 2}, "'s4' holds values from 0 to 2, but survival probabilities lie between 0 and 1"),
     ):  # fmt: skip
         assert message in refusal(ALL, TRUTH, "estimate", rows=rows.with_columns(**columns), probs=PROBS)
@@ -515,3 +520,44 @@ def test_censoring_that_does_not_fit_is_refused() -> None:
         tf.brier_survival, TRUTH, probs=PROBS, group_by=sides
     )
     assert "takes `survival(" in refusal(lambda rows: tf.censoring_distribution(rows, odd))
+
+
+def test_a_censoring_distribution_is_of_rows_of_one_group() -> None:
+    for rows in (people().head(0), people().with_columns(event=None), people().with_columns(time=None)):
+        assert refusal(lambda data: tf.censoring_distribution(data, TRUTH), rows=rows) == (
+            "censoring_distribution(): no row has both a time in 'time' and an event in 'event'."
+        )
+    assert refusal(lambda data: tf.censoring_distribution(data.group_by("fold"), TRUTH)) == (
+        "censoring_distribution() estimates one distribution, but the data are grouped. Give the frame without groups, "
+        "or estimate it in each group by `survival(…, censoring_by=…)`."
+    )
+    weightless = people().with_columns(weight=0)
+    assert "all values of 'weight' are zero" in refusal(
+        lambda data: tf.censoring_distribution(data, TRUTH, case_weights="weight"), rows=weightless
+    )
+
+
+def test_names_of_columns_are_refused_where_arrays_are_read() -> None:
+    message = "`survival` takes arrays in `.arrays`, but `time` is the column 'time'"
+    with pytest.raises(tf.ColumnError, match=message.replace("(", r"\(")):
+        tf.concordance_survival.arrays(TRUTH, [1, 2, 3])
+    interval = tf.prediction_interval([0, 1], "high", level=0.9)
+    with pytest.raises(
+        tf.ColumnError, match=r"`prediction_interval` takes arrays in `.arrays`, but `upper` is the column"
+    ):
+        tf.interval_coverage.arrays([1, 2], interval)
+
+
+def test_survival_times_and_intervals_have_no_usual_metrics() -> None:
+    interval = tf.prediction_interval("s8", "s4", level=0.9)
+    for content, metric, truth, estimate in (
+        ("survival times", "concordance_survival", TRUTH, "estimate"),
+        ("intervals", "interval_coverage", "time", interval),
+        ("quantiles", "weighted_interval_score", "time", {0.5: "estimate"}),
+    ):
+        given: Any = (truth, estimate)
+        for call_without_metrics in (tf.default_metrics, lambda *args: tf.report(*args, by="group")):
+            assert refusal(call_without_metrics, *given) == (
+                f"The usual metrics are of labels, scores and numbers, not of {content}; ask for metrics such as "
+                f"`{metric}`, which a report takes as `metrics=`."
+            )

@@ -577,6 +577,10 @@ def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.La
         role, column = wanted[name]
         if not (schema[name].is_numeric() or schema[name] == pl.Null):
             why = "regression metrics read numbers"
+            if EVENT in wanted:
+                why = "predicted times and risks are numbers"
+            elif is_point(name):
+                why = "quantiles and the ends of intervals are numbers"
             if EVENT in wanted and name == ACTUAL:
                 why = "survival times are numbers, such as `pl.col(…).dt.total_days()` of a duration"
             if role == "probs":
