@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival
 from tidyfair.specs.formulas import OF_CENSORING, OF_INTERVAL, Statistic, unprefixed
-from tidyfair.tallies.moments import Needs
+from tidyfair.tallies.moments import Needs, step
 from tidyfair.tallies.tally import Scores, check_tally
 from tidyfair.tallies.thresholds import RULES, Cut
 
@@ -325,14 +326,11 @@ class Requirements:
 
 
 def _check_predictions(tally: Tally) -> None:
-    """Refuse survival probabilities outside 0 to 1, and intervals whose ends are swapped."""
+    """Refuse survival probabilities outside 0 to 1, and predictions whose columns are swapped."""
     forecast = tally.forecast
     if forecast is None:
         return
-    if forecast.level is not None and (_ends(tally, "width")[0] or 0) < 0:
-        lower, upper = (column.name for column in forecast.columns)
-        msg = f"`estimate`: {lower!r} is above {upper!r} in some rows; the lower end of an interval comes first."
-        raise ColumnError(msg)
+    _check_order(tally, forecast)
     for name, column in zip(forecast.names, forecast.columns, strict=True):
         if not forecast.is_survival:
             continue
@@ -341,6 +339,34 @@ def _check_predictions(tally: Tally) -> None:
             msg = (
                 f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but survival probabilities lie "
                 "between 0 and 1."
+            )
+            raise ColumnError(msg)
+
+
+def _check_order(tally: Tally, forecast: Forecast) -> None:
+    """Refuse intervals whose ends are swapped, and predictions that are in the wrong order in all rows."""
+    predictions = zip(forecast.points, [column.name for column in forecast.columns], strict=True)
+    for index, ((start, before), (end, after)) in enumerate(itertools.pairwise(predictions)):
+        least, most = _ends(tally, step(index))
+        if least is None:
+            continue
+        if forecast.level is not None:
+            if least < 0:
+                msg = (
+                    f"`estimate`: {before!r} is above {after!r} in some rows; the lower end of an interval comes first."
+                )
+                raise ColumnError(msg)
+        elif forecast.is_survival:
+            if least > 0:
+                msg = (
+                    f"`probs`: {after!r} at {end:g} is above {before!r} at {start:g} in all rows, but survival does "
+                    "not rise with time; the columns may be swapped."
+                )
+                raise ColumnError(msg)
+        elif most < 0:
+            msg = (
+                f"`estimate`: {after!r} at {end:g} is below {before!r} at {start:g} in all rows, but quantiles rise "
+                "with their level; the columns may be swapped."
             )
             raise ColumnError(msg)
 

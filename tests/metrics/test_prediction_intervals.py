@@ -259,6 +259,11 @@ def test_what_is_no_interval_is_refused() -> None:
     assert refusal(tf.interval_coverage, "y", swapped) == (
         "`estimate`: 'high' is above 'low' in some rows; the lower end of an interval comes first."
     )
+    apart = forecasts().with_columns(high=pl.col("high") + 1)
+    assert refusal(tf.weighted_interval_score, "y", {0.1: "high", 0.9: "low"}, rows=apart) == (
+        "`estimate`: 'low' at 0.9 is below 'high' at 0.1 in all rows, but quantiles rise with their level; the columns "
+        "may be swapped."
+    )
     assert refusal(tf.quantile_loss, "y", {1.5: "low"}) == (
         "`estimate` maps a level between 0 and 1 to a column of quantiles, not 1.5."
     )

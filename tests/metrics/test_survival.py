@@ -499,6 +499,18 @@ def test_values_that_are_no_survival_times_are_refused() -> None:
         assert message in refusal(ALL, TRUTH, "estimate", rows=rows.with_columns(**columns), probs=PROBS)
 
 
+def test_survival_that_rises_in_all_rows_is_refused() -> None:
+    rows = people().with_columns(s4=0.5 + pl.col("s4") / 2, s8=0.25 + pl.col("s4") / 4)
+    assert refusal(tf.brier_survival, TRUTH, rows=rows, probs={8: "s4", 4: "s8"}) == (
+        "`probs`: 's4' at 8 is above 's8' at 4 in all rows, but survival does not rise with time; the columns may be "
+        "swapped."
+    )
+    # models of single times may cross in some rows, and agree
+    some = rows.with_columns(s8=pl.when(pl.col("time") > 3).then("s8").otherwise(1.0))
+    assert tf.brier_survival(some, TRUTH, probs={8: "s4", 4: "s8"})[".estimate"].null_count() == 0
+    assert tf.brier_survival(rows, TRUTH, probs={4: "s4", 8: "s4"})[".estimate"].null_count() == 0
+
+
 def test_censoring_that_does_not_fit_is_refused() -> None:
     odd: Any = 3
     assert "`censoring` is made by `censoring_distribution(" in refusal(

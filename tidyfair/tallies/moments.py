@@ -6,6 +6,7 @@ about different centres are moved to a common one before they are added.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -122,6 +123,11 @@ def extremes(names: Collection[str]) -> list[tuple[str, str]]:
     return pairs
 
 
+def step(index: int) -> str:
+    """The name of the difference of the predictions at a point and at the one before it, numbered from 0."""
+    return f"step{index}"
+
+
 def score_columns(count: int) -> list[str]:
     """The internal names of a number of columns of scores."""
     return [f"s{index}" for index in range(count)]
@@ -232,13 +238,12 @@ def _ends(needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | Non
     """Extremes of scores and numbers, and of the sum of all scores of a row."""
     scored = score_columns(scores) if needs.scores else []
     names = [*scored, ACTUAL, PREDICTED] if needs.numbers else scored
-    names += forecast.names if forecast is not None else []
     measure = api.col(MEASURE)
     ends = list[Quantity]()
-    if forecast is not None and forecast.level is not None:
-        lower, upper = forecast.names
-        ends += _extremes_of("width", api.col(upper) - api.col(lower))
-    for name in names:
+    predictions = forecast.names if forecast is not None else []
+    for index, (before, after) in enumerate(itertools.pairwise(predictions)):
+        ends += _extremes_of(step(index), api.col(after) - api.col(before))
+    for name in [*names, *predictions]:
         value = api.col(name)
         if weighted:
             # what is infinite spoils sums even if it weighs nothing
