@@ -31,9 +31,8 @@ def run(folder: Path, code: int = 0, **inputs: str) -> Ran:
     folder.mkdir(exist_ok=True)
     command = folder / "tidyfair" / "bin" / "tidyfair"
     command.parent.mkdir(parents=True)
-    command.write_text(
-        f"#!{sys.executable} -S\nimport json, sys\njson.dump(sys.argv[1:], open('arguments.json', 'w'))\nsys.exit({code})\n"
-    )
+    lines = ["import json, sys", "json.dump(sys.argv[1:], open('arguments.json', 'w'))", f"sys.exit({code})"]
+    command.write_text("\n".join([f"#!{sys.executable} -S", *lines]))
     command.chmod(0o755)
     step = STEPS["Audit"]
     given = {name: str(declared.get("default", "")) for name, declared in ACTION["inputs"].items()} | inputs
@@ -95,7 +94,7 @@ def test_arguments_of_the_action_are_those_of_the_command_line(
     )  # fmt: skip
     monkeypatch.chdir(tmp_path)
     assert main(ran.arguments) == 3
-    assert "Disparities of sex" in capsys.readouterr().out
+    assert "FAIL: 1 condition checked" in capsys.readouterr().out
     assert "accuracy" in (tmp_path / "summary of the run.md").read_text("utf-8")
 
 
