@@ -53,23 +53,27 @@ def groups_behind(metrics: MetricSet, failed: pl.DataFrame, groups: pl.DataFrame
     """A paragraph on each disparity that fails: what would pass, and the values of its groups with their rows."""
     by_name = {(metric.name, metric.by.text if metric.by else None): metric for metric in metrics}
     shared = [*_outer_keys(failed), *_selection(failed)]
-    for row in failed.head(_EXPLAINED).iter_rows(named=True):
+    for number, row in enumerate(failed.head(_EXPLAINED).iter_rows(named=True)):
         metric = by_name[row[".metric"], row[".by"]]
-        text = _what_passes(metric, row, side)
+        name = f"{row['.metric']} of {row['.by']}" if row[".by"] else row[".metric"]
+        name += "".join(f", {key.removeprefix('.')}={row[key]}" for key in shared if row[key] is not None)
+        text = f"{visible(name)} {_what_passes(metric, row, side)}"
         if isinstance(metric, GroupwiseMetric):
-            same = [pl.col(name).eq_missing(pl.lit(row[name], failed.schema[name])) for name in shared]
-            text += f"\n{_as_text(_groups_of(metric, row, groups.filter(*same)))}"
+            same = groups
+            if shared:
+                this = failed.slice(number, 1).select(shared)
+                same = groups.join(this, on=shared, how="semi", nulls_equal=True, maintain_order="left")
+            text += f"\n{_as_text(_groups_of(metric, row, same))}"
         yield text
     if len(failed) > _EXPLAINED:
         yield f"The groups of {len(failed) - _EXPLAINED} more are not shown."
 
 
 def _what_passes(metric: Metric | GroupwiseMetric, row: dict[str, Any], side: str) -> str:
-    """The sentence on what a pass takes."""
-    name = f"{row['.metric']} of {row['.by']}" if row[".by"] else row[".metric"]
+    """What a pass takes, and the limit with which these rows would pass."""
     limit, lower, upper = row[".limit"], row[".lower"], row[".upper"]
     bound = "upper" if side == "below" else "lower"
-    text = visible(f"{name} passes if `.{bound}` is {side} {limit:g}")
+    text = f"passes if `.{bound}` is {side} {limit:g}"
     if row[".groups_left_out"]:
         return f"{text} and no group is left out; here {listed(row['.groups_left_out'])} are."
     if lower is None or upper is None:
@@ -81,7 +85,7 @@ def _what_passes(metric: Metric | GroupwiseMetric, row: dict[str, Any], side: st
         sufficient = -_rounded_up(-lower)
         if metric.direction == "one" and upper > 1:
             sufficient = min(sufficient, -_rounded_up(-1 / upper))
-    if not 0 < sufficient <= max(map(abs, metric.range)):
+    if not (math.isfinite(sufficient) and 0 < sufficient <= max(map(abs, metric.range))):
         return f"{text}; here no limit would pass."
     return f"{text}; these rows would pass with `{side}={sufficient:.3g}`."
 
