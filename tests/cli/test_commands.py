@@ -27,8 +27,15 @@ from tidyfair.metrics import catalog
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "predictions.csv"
+    lending(2_000).write_csv(path)
+    return str(path)
+
+
 @pytest.fixture(params=[".parquet", ".csv", ".ndjson"])
-def file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def any_file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     path = tmp_path / f"predictions{request.param}"
     data = lending(2_000)
     write: dict[str, Any] = {".parquet": data.write_parquet, ".csv": data.write_csv, ".ndjson": data.write_ndjson}
@@ -45,13 +52,13 @@ def test_audit_of_example_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{race['.estimate'][0]:.3f}" in shown
 
 
-def test_audit_of_a_file(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", file, *ARGUMENTS]) == 0
+def test_audit_of_a_file(any_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", any_file, *ARGUMENTS]) == 0
     shown = capsys.readouterr().out
     assert "race:sex" in shown
     assert "equalized_odds" in shown
     output = tmp_path / "result.parquet"
-    assert main(["audit", file, *ARGUMENTS, "--weights", "weight", "--output", str(output)]) == 0
+    assert main(["audit", any_file, *ARGUMENTS, "--weights", "weight", "--output", str(output)]) == 0
     assert capsys.readouterr().out == ""
     result = pl.read_parquet(output)
     expected = tf.equalized_odds("race", "sex", min_n=30, unknown="apart")(
@@ -61,11 +68,11 @@ def test_audit_of_a_file(file: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert row[".estimate"][0] == pytest.approx(expected[".estimate"][0])
 
 
-def test_group_by_with_every_output_format(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_group_by_with_every_output_format(any_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[int] = []
     for suffix in (".csv", ".json", ".parquet"):
         output = tmp_path / f"result{suffix}"
-        assert main(["audit", file, *ARGUMENTS, "--group-by", "fold", "--output", str(output)]) == 0
+        assert main(["audit", any_file, *ARGUMENTS, "--group-by", "fold", "--output", str(output)]) == 0
         read: Any = {
             ".csv": pl.read_csv,
             ".json": partial(pl.read_json, infer_schema_length=None),
@@ -454,7 +461,7 @@ def test_printed_values_equal_those_of_the_page(tmp_path: Path, capsys: pytest.C
     cells = set(re.findall(r"\d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)", out))
     assert len(cells) > 25
     assert all(cell in card.read_text("utf-8") for cell in cells)
-    assert "[1] zero denominator" in out
+    assert "[1] no row of the group counts for this metric" in out
 
 
 def test_audit_of_scores_shows_roc_auc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -573,7 +580,7 @@ def test_threshold_outside_the_scores_gives_a_note(tmp_path: Path, capsys: pytes
             assert ("is selected" in err) == bool(who)
 
 
-@pytest.mark.parametrize("kind", ["class", "prob", "numeric"])
+@pytest.mark.parametrize("kind", ["class", "prob", "numeric", "survival", "interval"])
 def test_fail_if_of_a_plain_metric_suggests_a_comparison(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # each message looks through all metrics, whose sources are then read once only
     monkeypatch.setattr(catalog, "source_of", cache(catalog.source_of))
@@ -943,3 +950,11 @@ def test_without_intervals_tables_have_no_empty_columns(capsys: pytest.CaptureFi
             rows = [line.strip("|").split("|") for line in table.splitlines()]
             for column in zip(*rows[2:], strict=True):
                 assert {cell.strip() for cell in column} - {"", "-", "\N{EN DASH}"}
+
+
+def test_command_line_says_that_survival_times_and_intervals_are_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, content in (("concordance_parity", "survival times"), ("interval_score", "intervals and quantiles")):
+        assert "gate" not in explanation_of(name)
+        code, _, err = called(capsys, "audit", "--metric", name)
+        assert code == 2
+        assert f"{name} reads {content}, which only a call in Python can name." in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,10 @@ def _delta(path: Path) -> pl.LazyFrame:
 
 
 def _iceberg(path: Path) -> pl.LazyFrame:
-    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - is not always there
-
     path.mkdir()
-    catalog = SqlCatalog("local", uri=f"sqlite:///{path}/catalog.db", warehouse=f"file://{path}")
+    catalog = import_module("pyiceberg.catalog.sql").SqlCatalog(
+        "local", uri=f"sqlite:///{path}/catalog.db", warehouse=f"file://{path}"
+    )
     catalog.create_namespace("audits")
     table = catalog.create_table("audits.loans", schema=LOANS.to_arrow().schema)
     for _, rows in LOANS.group_by("fold", maintain_order=True):

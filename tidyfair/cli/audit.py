@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.audits.significance import Significance, draws_of, has_tests, without_single_groups
 from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.cli.documents import Document, Part, in_words
 from tidyfair.cli.fail_if import SIDES, comparison_of, gate_of
 from tidyfair.cli.flags import as_flags
 from tidyfair.cli.folds import CUT_COLUMNS, over_outer_groups, pooled, with_cuts_in_words
-from tidyfair.cli.headlines import differences_in_words, exit_code_of, verdicts_in_words
+from tidyfair.cli.headlines import exit_code_of, findings_in_words, verdicts_in_words
 from tidyfair.cli.inputs import CUTS, groups_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
 from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
-from tidyfair.errors import ArgumentError, ConstantWarning, UndefinedWarning
+from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set, metric_tweak
+from tidyfair.metric_sets import KINDS, PYTHON_ONLY, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.reports.findings import percent
+from tidyfair.reports.findings import group_in_words, of_feature, percent
 from tidyfair.reports.page import report
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.sections import missing_of
-from tidyfair.reports.tables import groups_side_by_side, one_below_the_other
+from tidyfair.reports.tables import ALL_ROWS, groups_side_by_side, has_dropped_rows, one_below_the_other
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from tidyfair.cli.inputs import Inputs
     from tidyfair.inference.gates import Gate
     from tidyfair.metric_sets import GroupwiseFactory
+    from tidyfair.reports.findings import Finding
+    from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -158,6 +161,31 @@ class _Audited:
     def pooled_groups(self) -> pl.DataFrame:
         """The same of all outer groups together."""
         return self._groups(pooled(self.tally)) if self.has_outer_groups else self.groups
+
+    @cached_property
+    def compared_results(self) -> pl.DataFrame:
+        """The pooled results, in which a single group has no disparity."""
+        return without_single_groups(self.pooled_results, self.pooled_groups, self.metrics.parities)
+
+    @cached_property
+    def significance(self) -> Significance:
+        """The significant disparities of all outer groups together."""
+        tally, reading, results = pooled(self.tally), self.inputs.reading, self.compared_results
+        tests = has_tests(self.inputs.counting, tally, results)
+        draws = draws_of(self.pooled_groups)
+        return Significance.of(self.metrics.parities, tally, reading, results, draws=draws, tests=tests)
+
+    @property
+    def level(self) -> float | None:
+        """The confidence level of intervals; None where none are asked for."""
+        reading = self.inputs.reading
+        return reading.get("conf_level", _INTERVAL) if reading["interval"] else None
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The finding on each feature."""
+        numbers = self.compared_results, self.pooled_groups, self.significance
+        return [of_feature(by, self.metrics.parities, *numbers, self.level) for by in self.metrics.bys]
 
     def _results(self, tally: Tally) -> pl.DataFrame:
         results = self.metrics.results.compute(tally, explain=True, on_undefined="ignore", **self.inputs.reading)
@@ -340,6 +368,9 @@ def confidence_of(options: Namespace) -> float | None:
 def check_kind(flag: str, metrics: Iterable[Metric | GroupwiseMetric], kind: Predictions) -> None:
     """Refuse metrics of numbers for labels, and the reverse."""
     for metric in metrics:
+        if metric.kind in PYTHON_ONLY:
+            msg = f"`{flag}`: {metric.name} reads {KINDS[metric.kind]}, which only a call in Python can name."
+            raise ArgumentError(msg)
         if (metric.kind == "numeric") != (kind == "numbers"):
             content = "labels" if kind == "numbers" else "numbers"
             msg = f"`{flag}`: {metric.name} is about {content}, which these predictions are not."
@@ -420,7 +451,7 @@ def _content(options: Namespace, audited: _Audited, notes: list[str], code: int)
             "estimate": inputs.estimate,
             **{name: value for name, value in inputs.counting.items() if name != "group_by"},
         },
-        "conf_level": inputs.reading.get("conf_level", _INTERVAL) if inputs.reading["interval"] else None,
+        "conf_level": audited.level,
         "results": records(audited.results),
         "groups": records(_without_small(audited.groups, min_n)),
     }
@@ -451,10 +482,12 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
         parts += _results_parts(audited)
         parts += _group_parts(audited)
         if not audited.has_several_cuts:
-            headline += differences_in_words(audited.metrics.parities, audited.pooled_results)
-        if audited.inputs.reading["interval"]:
-            level = audited.inputs.reading.get("conf_level", _INTERVAL)
-            remarks.append(f"Intervals in parentheses are {percent(level)} confidence intervals.")
+            headline += findings_in_words(audited.findings)
+        if audited.level is not None:
+            remarks.append(f"Intervals in parentheses are {percent(audited.level)} confidence intervals.")
+        if not audited.has_several_cuts and audited.significance.outcomes:
+            error = percent(audited.significance.error)
+            remarks.append(f"Significant: at the {error} level, adjusted for the number of disparities (Holm).")
     return Document(_title(audited), tuple(headline), tuple(parts), tuple(remarks))
 
 
@@ -546,7 +579,7 @@ def _results_parts(audited: _Audited) -> list[Part]:
     """The tables of disparities, and of metrics of all rows where there are outer groups."""
     if not audited.has_outer_groups:
         return _disparity_parts(audited, "")
-    results, together = with_cuts_in_words(audited.results), with_cuts_in_words(audited.pooled_results)
+    results, together = with_cuts_in_words(audited.results), with_cuts_in_words(audited.compared_results)
     outer = ", ".join(column.name for column in audited.tally.outer_columns)
     if audited.options.full:
         metrics = in_words(_of_metrics(results.filter(pl.col(".by").is_null())))
@@ -573,13 +606,13 @@ def _of_metrics(results: pl.DataFrame) -> pl.DataFrame:
 
 def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
     """The table of disparities of each feature."""
+    results = audited.results if audited.has_outer_groups else audited.compared_results
     parts: list[Part] = []
     for by in audited.metrics.bys:
         disparities = (
-            with_cuts_in_words(audited.results)
-            .filter(pl.col(".by") == by.text)
-            .drop(".by", ".n", ".method", strict=False)
+            with_cuts_in_words(results).filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
         )
+        disparities = _with_sides(by, disparities, [".group_min", ".group_max"])
         table = in_words(_with_base(one_below_the_other(disparities)))
         up_to = "metric" if "metric" in table.columns else ""
         parts.append(Part(f"Disparities of {by.text}{by_outer}", table, (), up_to))
@@ -593,17 +626,27 @@ def _group_parts(audited: _Audited) -> list[Part]:
     overall = _without_constants(groups.filter(pl.col(".by").is_null()), audited.metrics.groups)
     parts: list[Part] = []
     for by in audited.metrics.bys:
-        of_feature = groups.filter(pl.col(".by") == by.text)
+        of_feature = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
         shown, hint = _largest(of_feature, is_full=audited.options.full)
         table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, audited.min_n)
         is_hidden = (shown[".n"] < audited.min_n).any()
         remarks = [f"-: hidden, fewer than {audited.min_n} rows."] if is_hidden else []
+        if is_hidden or (of_feature[".status"] == Status.UNKNOWN).any() or has_dropped_rows(overall, of_feature):
+            remarks.append(ALL_ROWS)
         is_overall = pl.col(".by") == _EVERYBODY
         table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))
         table = in_words(table.drop(".by"))
         title = f"Groups of {by.text}"
         parts.append(Part(title, table, tuple(notes), "rows", (*remarks, *hint)))
     return parts
+
+
+def _with_sides(by: By, results: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Results with the two sides of a feature in words, if it has any."""
+    if by.sides is None:
+        return results
+    words = {side: group_in_words(by, side) for side in ("privileged", "unprivileged", "neither")}
+    return results.with_columns(pl.col(columns).replace(words))
 
 
 def _without_constants(overall: pl.DataFrame, metrics: Iterable[Metric | GroupwiseMetric]) -> pl.DataFrame:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from tidyfair.cli.terminal import blank_line, heading, say, show, with_notes
-from tidyfair.errors import Status
 from tidyfair.escapes import as_text, markdown_row, visible
+from tidyfair.reports.tables import reason
 
 __all__: list[str] = []
 
@@ -90,7 +90,7 @@ class Document:
 def in_words(table: pl.DataFrame) -> pl.DataFrame:
     """A table whose columns of results have headings in words; columns of the user keep their names."""
     if ".status" in table.columns:
-        reasons = [Status.text_of(status) if status else None for status in table[".status"]]
+        reasons = [reason(status) if status else None for status in table[".status"]]
         table = table.with_columns(pl.Series(".status", reasons, dtype=pl.String))
     names: dict[str, str] = {}
     for name in table.columns:

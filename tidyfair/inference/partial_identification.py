@@ -602,7 +602,7 @@ def probabilistic_groups(
         msg = f"{name}() takes a rate that is a share of rows, such as selection_rate or sens, not {rate.name}."
         raise ArgumentError(msg)
     named = _named(groups)
-    one_of("reference", to, [*named, *_REFERENCES])
+    one_of("to", to, [*named, *_REFERENCES])
     listed_proxy = tuple(proxy) if are_columns(proxy) else (proxy,)
     columns = tuple(dict.fromkeys(Column.of(column, "proxy") for column in listed_proxy))
     return ProbabilisticGroups(rate, tuple(named), tuple(named.values()), to, columns)

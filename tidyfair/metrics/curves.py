@@ -106,7 +106,7 @@ class Curve:
         given = cast("dict[str, Any]", options)
         thresholds, on_undefined = _thresholds(given.pop("thresholds", None)), given.pop("on_undefined", "warn")
         if on_undefined not in _ON_UNDEFINED:
-            raise ArgumentError.unknown("on_undefined", on_undefined, _ON_UNDEFINED)
+            raise ArgumentError.not_one_of("on_undefined", on_undefined, _ON_UNDEFINED)
         points, curves, with_keys = _points(self.name, data, truth, given)
         extra = [math.inf, *(thresholds or [])]
         if self.rising:

@@ -54,7 +54,7 @@ class Contrast(Aggregate):
             msg = f"{self.kind}: `to=` takes the value of a group, not a {type(group).__name__}."
             raise AggregateError(msg)
         if not (self.signed is None or isinstance(self.signed, bool)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            raise ArgumentError.unknown("signed", self.signed, [True, False])
+            raise ArgumentError.not_one_of("signed", self.signed, [True, False])
         if self.signed and self.to == "range":
             raise AggregateError(self._no_sign())
 

@@ -254,7 +254,7 @@ class Unknown:
     def of(cls, treatment: object, values: object, name: str) -> Unknown | None:
         """Read the options of a factory; None if unknown groups are treated like all others."""
         if treatment not in ("group", "apart", "drop"):
-            raise ArgumentError.unknown("unknown", treatment, ["group", "apart", "drop"])
+            raise ArgumentError.not_one_of("unknown", treatment, ["group", "apart", "drop"])
         if values is not None and not is_list(values):
             msg = f"{name}: `unknown_values` is a list of values, not {in_short(values)}."
             raise ArgumentError(msg)

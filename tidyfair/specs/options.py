@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import Privileged, Treatment
     from tidyfair.specs.survey_designs import Design
 
@@ -51,7 +52,7 @@ class CountOptions(TypedDict, total=False):
     threshold: Threshold | None
     top_k: int | Sequence[int] | None
     top_fraction: float | Sequence[float] | None
-    score_bins: int | None
+    score_bins: int | Literal["exact"] | None
     cluster: ColumnLike | None
     parts: int | None
     keep_rows: bool
@@ -126,8 +127,8 @@ OptionsOf: TypeAlias = (
 class Options:
     """The arguments of a call except its data: checked once, then passed from step to step."""
 
-    truth: ColumnLike | None = None
-    estimate: ColumnLike | None = None
+    truth: TruthLike | None = None
+    estimate: Prediction | None = None
     # counting
     probs: Scores | None = None
     group_by: OuterGroups | None = None
@@ -136,7 +137,7 @@ class Options:
     threshold: Threshold | None = None
     top_k: int | Sequence[int] | None = None
     top_fraction: float | Sequence[float] | None = None
-    score_bins: int | None = None
+    score_bins: int | Literal["exact"] | None = None
     cluster: ColumnLike | None = None
     parts: int | None = None
     keep_rows: bool = False

@@ -109,7 +109,7 @@ class Spread(Aggregate):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.weighted, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            raise ArgumentError.unknown("weighted", self.weighted, [True, False])
+            raise ArgumentError.not_one_of("weighted", self.weighted, [True, False])
 
     @abstractmethod
     def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
