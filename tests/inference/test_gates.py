@@ -652,12 +652,11 @@ def limit_that_passes(text: str) -> float:
     ],
     ids=str,
 )
-def test_limit_that_would_pass_passes_and_a_slightly_stricter_one_does_not(
-    metric: Any, limit: dict[str, float]
-) -> None:
+def test_limit_that_would_pass_passes_and_a_slightly_stricter_one_does_not(metric: Any, limit: dict[str, Any]) -> None:
     passing = limit_that_passes(failure(metric, UNFAIR, estimate="e", strict=True, **limit))
     (side,) = limit
-    tf.assert_fair(metric, UNFAIR, estimate="e", strict=True, **{side: passing})
+    nearest: dict[str, Any] = {side: passing}
+    tf.assert_fair(metric, UNFAIR, estimate="e", strict=True, **nearest)
     stricter = passing * (0.98 if side == "below" else 1.02)
     failure(metric, UNFAIR, estimate="e", strict=True, **{side: stricter})
 

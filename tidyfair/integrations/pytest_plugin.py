@@ -137,7 +137,7 @@ def pytest_runtest_makereport(
     """Add verdicts to the report of a test, which also travels from the workers of pytest-xdist."""
     report = yield
     if call.when == "teardown":
-        cast("Any", report).fairness = item.stash.get(_judged, [])
+        cast("Any", report).fairness = item.stash.get(_judged, list[Judged]())
     gates = item.stash.get(_fairness, None)
     if call.when == "call" and call.excinfo and gates and gates.failures:
         text = "\n\n".join(gates.failures)
