@@ -131,6 +131,8 @@ class Run:
     @telling("counted the rows")
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
         """The tallies of a call, with the metrics that are read from them."""
+        if options.interval is not None:
+            self._required.check_independence(options)
         unknown = options.cluster is None and options.parts is None and options.design is None
         if options.interval in {"auto", "bootstrap"} and unknown:
             # intervals need to see how much sums vary from part to part

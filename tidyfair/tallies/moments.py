@@ -16,6 +16,7 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from tidyfair.specs.columns import Column
     from tidyfair.specs.formulas import Statistic
     from tidyfair.specs.segments import Array, Booleans, Segments
 
@@ -64,6 +65,8 @@ class Needs:
     """Whether some metrics need the rows themselves."""
     order: bool = False
     """Whether some metrics depend on the order of rows."""
+    undivided: frozenset[tuple[Statistic, Column]] = frozenset()
+    """Quantities of lists, with the features whose groups must not divide a list."""
 
     # read for every batch
     @cached_property
@@ -74,7 +77,7 @@ class Needs:
     @cached_property
     def compared(self) -> tuple[Statistic, ...]:
         """The quantities that compare a row with others."""
-        return _sorted(term for term in self.terms if term.neighborhood)
+        return _sorted(term for term in self.terms if term.compares_rows)
 
     @property
     def flags(self) -> list[str]:
