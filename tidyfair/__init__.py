@@ -139,7 +139,7 @@ _NAMES = {
         generalized_true_negatives generalized_true_positives mean_score mn_log_loss pr_auc ranked_prob_score
         roc_auc roc_aunp roc_aunu
     """,
-    "metrics.ranking": "attention_gap exposure exposure_per_relevance ndcg ndkl rnd",
+    "metrics.ranking": "attention_gap exposure exposure_per_relevance max_skew min_skew ndcg ndkl rnd skew",
     "metrics.regression": """
         ccc gini_coef huber_loss huber_loss_pseudo iic mae mape mase mean_prediction mean_truth
         median_absolute_error mpe msd mse pinball_loss poisson_log_loss residual_bias rmse rmse_relative rpd

@@ -334,3 +334,26 @@ def test_a_group_that_is_wanted_nowhere_makes_the_divergence_infinite() -> None:
         data, estimate="score", on_undefined="ignore", explain=True
     )
     assert result.select(".estimate", ".status").row(0) == (math.inf, "infinite")
+
+
+def test_skew_at_k_is_the_logarithm_of_shares(found: pl.DataFrame) -> None:
+    data = found.with_columns(score=pl.col("score") + pl.int_range(pl.len()) / 1e4)
+    top = data.sort("score", descending=True).head(100)
+    expected: list[float] = []
+    for group in "abc":
+        shares = [(rows["group"] == group).sum() / len(rows) for rows in (top, data)]
+        expected.append(math.log(shares[0] / shares[1]))
+    both = tf.metric_set(tf.min_skew("group"), tf.max_skew("group"))
+    result = both(data, probs="score", top_k=100)
+    assert result[".estimate"].to_list() == [exactly(min(expected)), exactly(max(expected))]
+    groups = tf.min_skew("group").by_group(data, probs="score", top_k=100)
+    assert groups[".estimate"].to_list() == [exactly(skew) for skew in expected]
+
+
+def test_skew_of_a_group_that_is_not_at_the_top_is_infinite() -> None:
+    data = pl.DataFrame({"score": [3, 2, 1], "group": ["a", "a", "b"]})
+    result = tf.min_skew("group")(data, probs="score", top_k=2, explain=True, on_undefined="ignore")
+    assert result.select(".estimate", ".status", ".group_min").row(0) == (-math.inf, "infinite", "b")
+    # of a query in which nobody is selected there is no value
+    nobody = tf.skew(data, estimate=(pl.col("score") > 3).alias("top"), on_undefined="ignore", explain=True)
+    assert nobody.select(".estimate").item() is None

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
-from tidyfair.metrics.define import defined
+from tidyfair.metrics.define import class_metric, defined
+from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import number, one_of, proper_share, text, whole
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.formulas import Expr, Lists, Number, Rate, Statistic
+from tidyfair.specs.spreads import group_maximum, group_minimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,10 +29,13 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-__all__ = ["attention_gap", "exposure", "exposure_per_relevance", "ndcg", "ndkl", "rnd"]
+__all__ = [
+    "attention_gap", "exposure", "exposure_per_relevance", "max_skew", "min_skew", "ndcg", "ndkl", "rnd", "skew",
+]  # fmt: skip
 
 Discount: TypeAlias = Literal["log2", "geometric", "reciprocal"]
 _DISCOUNTS = ("log2", "geometric", "reciprocal")
+_GEYIK = "Geyik et al. (2019), Fairness-aware ranking in search and recommendation systems"
 _GAINS = ("linear", "exponential")
 
 
@@ -405,6 +410,28 @@ def rnd(
         "lists": _term("lists", of_score, lists_that_vary, columns, settings, others, undivided=True),
     }
     return _metric(mean_distance, "minimize", (0, 1), name, terms)
+
+
+# Tops of lists, from labels
+
+
+@class_metric(direction="zero", range=(-math.inf, math.inf), undefined_levels="null")
+def skew(selected: Number, unselected: Number, overall_selected: Number, overall_unselected: Number) -> Number:
+    """Logarithm of a group's share of those selected over its share of all, which is skew@k if the top k are selected.
+
+    Above 0 the group is at the top more often than elsewhere. Negative infinity for a group of which nobody is
+    selected; null where nobody is. Geyik, Ambler and Kenthapadi (2019), Fairness-aware ranking in search and
+    recommendation systems.
+
+    >>> skew.formula(selected=1, unselected=3, overall_selected=4, overall_unselected=4)
+    -0.6931471805599453
+    """
+    rate, overall_rate = selected / (selected + unselected), overall_selected / (overall_selected + overall_unselected)
+    return np.log(rate / overall_rate)
+
+
+min_skew = new_groupwise_metric(skew, "min_skew", group_minimum(), direction="zero", source=_GEYIK)
+max_skew = new_groupwise_metric(skew, "max_skew", group_maximum(), direction="zero", source=_GEYIK)
 
 
 # Arguments
