@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.gates import *
     from tidyfair.inference.model_comparison import *
     from tidyfair.inference.monitoring import *
+    from tidyfair.inference.paired_groups import *
     from tidyfair.inference.pairwise_tests import *
     from tidyfair.inference.partial_identification import *
     from tidyfair.inference.permutation_test import *
@@ -33,6 +34,7 @@ _NAMES = {
     "gates": "assert_fair check four_fifths Gate UnfairError",
     "model_comparison": "compare_models ModelComparison",
     "monitoring": "monitor Monitor",
+    "paired_groups": "paired_groups PairedGroups",
     "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
     "partial_identification": "probabilistic_groups ProbabilisticGroups",
     "permutation_test": "disparity_test DisparityTest",
