@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.pairwise_tests import pairwise as pairwise
     from tidyfair.integrations.scorers import *
     from tidyfair.metric_sets import *
+    from tidyfair.metrics.annotators import *
     from tidyfair.metrics.catalog import *
     from tidyfair.metrics.classification import *
     from tidyfair.metrics.confusion import *
@@ -92,6 +93,7 @@ _NAMES = {
         correlation_score CorrelationScorer equal_opportunity_score FairnessScorer make_scorer p_percent_score
         subset_score SubsetScorer
     """,
+    "metrics.annotators": "fleiss_kap krippendorff_alpha majority_label soft_label",
     "metrics.catalog": "catalogue get_metrics",
     "metrics.classification": """
         accuracy average_odds average_predictive_value bal_accuracy base_rate demographic_disparity

@@ -16,7 +16,7 @@ from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.formulas import Statistic, unprefixed
 from tidyfair.tallies.moments import Needs
 from tidyfair.tallies.tally import Scores, check_tally
-from tidyfair.tallies.thresholds import Cut
+from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -240,9 +240,23 @@ class Requirements:
                     raise ArgumentError(msg)
         self._check_given(tally.given)
         self._check_probabilities(tally)
+        self._check_agreement(tally, options)
         if not tally.needs.covers(self.needs):
             msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
             raise ArgumentError(msg)
+
+    def _check_agreement(self, tally: Tally, options: Options) -> None:
+        """Refuse one label of many for metrics that compare labels row by row."""
+        if options.pos_label is None:
+            return
+        for name, formula in self.formulas:
+            is_of_labels = formula.kind == "class" and bool(_terms_of_lists([formula]))
+            if is_of_labels and tally.cells[ESTIMATE].drop_nulls().n_unique() > 2:
+                msg = (
+                    f"{name} is about all labels; leave out `pos_label`, or make the event a column of its own, "
+                    f'such as `(pl.col("label") == {options.pos_label!r}).alias("event")`.'
+                )
+                raise ArgumentError(msg)
 
     def _check_probabilities(self, tally: Tally) -> None:
         """Refuse scores other than probabilities if a metric needs probabilities."""
