@@ -357,3 +357,21 @@ def test_skew_of_a_group_that_is_not_at_the_top_is_infinite() -> None:
     # of a query in which nobody is selected there is no value
     nobody = tf.skew(data, estimate=(pl.col("score") > 3).alias("top"), on_undefined="ignore", explain=True)
     assert nobody.select(".estimate").item() is None
+
+
+def test_tests_need_to_know_the_lists_and_models_are_compared_list_by_list(found: pl.DataFrame) -> None:
+    gap = tf.exposure("query").difference("group")
+    with pytest.raises(tf.ArgumentError, match=r"exposure: the rows of a list depend on each other.*`cluster='query'`"):
+        tf.pairwise(gap)(found, estimate="score")
+    assert tf.pairwise(gap)(found, estimate="score", cluster="query")[".p_value"].null_count() == 0
+    with pytest.raises(tf.ArgumentError, match="cannot compare ndcg, in which rows depend on each other"):
+        tf.compare_models(tf.ndcg("query"))
+    # nDCG of two rankings, query by query
+    both = [
+        tf.ndcg("query")(found, "relevance", score, group_by="query", on_undefined="ignore")
+        for score in ("score", (pl.col("score") * 0).alias("all tied"))
+    ]
+    result = tf.inference.compare_resamples(*both)
+    changes = (both[1][".estimate"] - both[0][".estimate"]).drop_nulls().to_numpy()
+    assert result.select(".difference", ".n").row(0) == (exactly(changes.mean()), len(changes))
+    assert result[".std_error"].item() == exactly(changes.std(ddof=1) / math.sqrt(len(changes)))
