@@ -11,7 +11,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
-from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
+from tidyfair.metrics import classification, dependence, fairness, inequality, probability, ranking, regression
 from tidyfair.metrics.other_names import OTHER_NAMES
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["catalogue", "get_metrics"]
 
-_MODULES: tuple[ModuleType, ...] = (classification, probability, regression, inequality, dependence)
+_MODULES: tuple[ModuleType, ...] = (classification, probability, regression, inequality, dependence, ranking)
 
 _KINDS = {"class": "labels", "prob": "scores", "numeric": "numbers"}
 """The kinds of metrics, and what they read."""
@@ -161,7 +161,7 @@ def _operand(node: ast.expr) -> str:
 
 def factories() -> list[GroupwiseFactory]:
     """The groupwise metrics with established names."""
-    values = [getattr(fairness, name) for name in fairness.__all__]
+    values = [getattr(module, name) for module in (fairness, ranking) for name in module.__all__]
     return [value for value in values if isinstance(value, GroupwiseFactory)]
 
 
