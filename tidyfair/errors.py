@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +12,7 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
 __all__ = [
     "AggregateError",
@@ -53,11 +54,17 @@ def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
     return (", ".join(texts[:shown]) + more) or "nothing"
 
 
+def is_frame(value: object) -> bool:
+    """True for data: an object with columns that is not of this library."""
+    own = type(value)
+    return not own.__module__.startswith("tidyfair.") and hasattr(own, "columns")
+
+
 def in_short(value: object) -> str:
     """A value for messages: its representation, or its type if that is long or has rows."""
     own = type(value)
     module = own.__module__.partition(".")[0]
-    has_rows = module != "tidyfair" and (hasattr(own, "columns") or bool(getattr(value, "shape", ())))
+    has_rows = is_frame(value) or (module != "tidyfair" and bool(getattr(value, "shape", ())))
     # the representation of a frame may run a query
     representation = "" if has_rows else repr(value)
     if has_rows or "\n" in representation or len(representation) > _LONGEST:
@@ -163,6 +170,14 @@ class ArgumentError(TidyfairError):
         return cls(f"Unknown {kind} {in_short(name)}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
 
     @classmethod
+    def not_one_of(cls, argument: str, given: object, known: Iterable[object]) -> Self:
+        """A value of an argument that takes one of a few."""
+        known = list(known)
+        *others, last = map(repr, known)
+        choice = f"{', '.join(others)} or {last}" if others else last
+        return cls(f"`{argument}=` must be {choice}, not {in_short(given)}.{nearest(given, known)}")
+
+    @classmethod
     def unknown_keyword(cls, kind: str, name: str, known: Iterable[str]) -> Self:
         """A keyword that does not exist, or has another name in this library."""
         known = list(known)
@@ -240,3 +255,24 @@ class UndefinedWarning(UserWarning):
 
 class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
     """To be raised by a function of arrays without a value for a group; its text is shown as the status."""
+
+
+@contextmanager
+def failures_of(owner: str, advice: str, kind: type[TidyfairError] = ArgumentError) -> Generator[None, None, None]:
+    """Turn an exception of a user's function into an error that names its owner, with the exception as its cause.
+
+    Args:
+        owner: The metric, statistic or aggregate that the function belongs to.
+        advice: What to write instead, as sentences.
+        kind: The class of the error.
+    """
+    try:
+        yield
+    except (TidyfairError, Undefined, MemoryError):
+        raise
+    except Exception as error:
+        # polars adds its plan, and columns that are not the user's
+        first_line = str(error).partition("\n")[0].partition("; valid columns")[0]
+        reason = f"{type(error).__name__}: {first_line}".rstrip(".: ")
+        msg = f"{owner} failed with {reason}. {advice}".rstrip()
+        raise kind(msg) from error

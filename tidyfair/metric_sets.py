@@ -22,6 +22,7 @@ from tidyfair.specs.aggregates import as_aggregate
 from tidyfair.specs.arguments import number, text, whole
 from tidyfair.specs.groups import By, Privileged, Unknown, privileged
 from tidyfair.specs.options import GroupCallOptions, GroupOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,7 +72,7 @@ class Metric(Evaluable):
     direction: Direction
     range: tuple[float, float]
     constant_average: ConstantAverage = field(default=False, repr=False)
-    """Whether its average over labels, or the pooled one, does not depend on the data (shares that add up to 1)."""
+    """True if its average over labels, or the pooled one, does not depend on the data (shares that add up to 1)."""
     base: Metric | None = field(default=None, compare=False, repr=False)
     """The original metric, for an alias or a tweak."""
     others: tuple[Metric, ...] = field(default=(), repr=False)
@@ -304,8 +305,10 @@ class Metric(Evaluable):
                 definition.check()
                 for term in definition.all_terms:
                     term.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score"))
-        except (TypeError, OverflowError) as error:
-            msg = f"{self.name} cannot use the options {options!r}: {error}."
+        except ArgumentError as error:
+            if error.__cause__ is None:
+                raise
+            msg = f"{self.name} cannot use the options {options!r}: {error.__cause__}."
             raise ArgumentError(msg) from error
         return replace(self, name=name, definition=definition, base=self.base or self, others=())
 
@@ -445,17 +448,17 @@ class GroupwiseMetric(Evaluable):
 
     @property
     def several(self) -> bool:
-        """Whether it compares several metrics, of which one may be the worst."""
+        """True if it compares several metrics, of which one may be the worst."""
         return len(self.metrics) > 1
 
     @property
     def label_by_label(self) -> bool:
-        """Whether more than two labels are by default compared one against the rest."""
+        """True if more than two labels are by default compared one against the rest."""
         return any(metric.constant_average is True for metric in self.metrics)
 
     @property
     def of_distances(self) -> bool:
-        """Whether the values of groups are distances from other groups, to which chance only adds."""
+        """True if the values of groups are distances from other groups, to which chance only adds."""
         return any(
             metric.definition.compares and metric.direction == "minimize" and metric.range[0] == 0
             for metric in self.metrics
@@ -851,6 +854,7 @@ def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
         seen.add((member.name, by))
 
 
+@refuse_unknown_settings
 def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
     """Set options of a metric under a new name.
 

@@ -19,6 +19,7 @@ from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.metric_specs import compared_columns
 from tidyfair.specs.options import SurveyCountOptions
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.arrays import frame_of_arrays
 from tidyfair.tallies.files import save
 from tidyfair.tallies.forks import check_threads
@@ -264,6 +265,7 @@ def _columns_of(tally: Tally) -> dict[str, Any]:
     return arguments
 
 
+@refuse_unknown_settings
 def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = None) -> None:
     """Write a tally to a parquet file, with a version, the definition of the count, and a digest.
 
@@ -362,6 +364,7 @@ def _are_small(counts: Any, fewest: int) -> Any:
     return (counts > 0) & (counts < fewest)
 
 
+@refuse_unknown_settings
 def load_state(path: str | Path, like: Tally) -> Tally:
     """Read a tally that `save_state` wrote.
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import tidyfair as tf
 from tidyfair.datasets import lending
@@ -28,6 +28,10 @@ def power(rates: tuple[float, float], rows: tuple[int, int], *, mid_p: bool = Fa
     """How often a difference of two groups is found when all ways to shuffle them are counted, summed over all data."""
     hits = [stats.binom.pmf(np.arange(size + 1), size, rate) for size, rate in zip(rows, rates, strict=True)]
     result = 0.0
+    # of the hypergeometric distribution
+    logarithms = special.gammaln(np.arange(sum(rows) + 1) + 1)
+    ways = [logarithms[size] - logarithms[: size + 1] - logarithms[size::-1] for size in rows]
+    logarithm_of_all = logarithms[-1] - logarithms - logarithms[::-1]
     for total in range(sum(rows) + 1):
         one = np.arange(max(0, total - rows[1]), min(rows[0], total) + 1)
         likely = hits[0][one] * hits[1][total - one]
@@ -35,7 +39,8 @@ def power(rates: tuple[float, float], rows: tuple[int, int], *, mid_p: bool = Fa
             continue
         distance = np.abs(one / rows[0] - (total - one) / rows[1])
         order = np.argsort(distance)
-        above = np.append(np.cumsum(stats.hypergeom.pmf(one, sum(rows), total, rows[0])[order][::-1])[::-1], 0.0)
+        shuffles = np.exp(ways[0][one] + ways[1][total - one] - logarithm_of_all[total])
+        above = np.append(np.cumsum(shuffles[order][::-1])[::-1], 0.0)
         as_far, farther = (above[np.searchsorted(distance[order], distance + slack)] for slack in (-SAME, SAME))
         reached = (as_far + farther) / 2 if mid_p else as_far
         result += float(likely[reached <= level].sum())

@@ -635,7 +635,7 @@ def test_share_of_recognizes_rates() -> None:
         (
             tf.sens,
             {"interval": "wilson"},
-            snapshot("Unknown interval 'wilson'. Known: 'auto', 'analytic', 'bootstrap', 'bayes', 'exact'."),
+            snapshot("`interval=` must be 'auto', 'analytic', 'bootstrap', 'bayes' or 'exact', not 'wilson'."),
         ),
         (
             tf.sens,

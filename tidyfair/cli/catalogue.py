@@ -26,7 +26,7 @@ from tidyfair.metrics.catalog import (
     names_of_metrics,
     source_of,
 )
-from tidyfair.metrics.other_names import expression_for
+from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
 from tidyfair.tallies.files import write
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def explanation_of(name: str) -> str:
     if expression is not None:
         ours = expression.partition("(")[0].replace(".", "_")
         return f"{visible(name)} is {expression} here.\n\n{explanation_of(ours)}"
-    msg = f"There is no metric {name!r}.{nearest(name, [*metrics, *fairness.__all__])} `tidyfair metrics` lists all."
+    comparisons = [f"{metric}_{way}" for metric in metrics for way in COMPARISONS]
+    known = [*metrics, *fairness.__all__, *comparisons, *OTHER_NAMES]
+    msg = f"There is no metric {name!r}.{nearest(name, known)} `tidyfair metrics` lists all."
     raise ArgumentError(msg)
 
 
@@ -220,6 +222,9 @@ def datasets(options: Namespace) -> int:
     """The example data, which no one need download."""
     outputs = Outputs.of(options)
     if options.name is None:
+        if outputs:
+            msg = "`output` needs the name of a data set: `tidyfair datasets lending --output FILE`."
+            raise ArgumentError(msg)
         description = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
         show("Example data", pl.DataFrame([description]))
         return 0

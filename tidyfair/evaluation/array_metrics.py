@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined
+from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
 from tidyfair.evaluation.values import OfRows
-from tidyfair.specs.formulas import WEIGHTS, name_of
+from tidyfair.specs.formulas import WEIGHTS
 from tidyfair.tallies.moments import REST
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sample"]
 
+_NO_VALUE = 'Where a group has no value, return nan or raise `Undefined("reason")`.'
 _LARGEST = 2**1023
 """Largest whole number up to which doubles are exact."""
 
@@ -274,22 +275,24 @@ def _call(
         return math.nan, None
     arguments = dict(formula.options) | (options or {}) | _weight_argument(formula, weight)
     try:
-        result = formula.function(*arrays, **arguments)
+        with failures_of(formula.name, _NO_VALUE):
+            result = _result_of(formula, arrays, arguments)
     except Undefined as reason:
         return math.nan, str(reason)
-    except TidyfairError:
-        raise
-    except (ValueError, ArithmeticError) as error:
-        # one metric that fails does not sink the others
-        return math.nan, f"failed: {error}"
-    except Exception as error:
-        error.add_note(f"in the function of {name_of(formula.function)}")
-        raise
-    if result is None:
-        return math.nan, Status.NO_VALUE.value
     number = _number_of(formula, result)
     reason = Status.NO_VALUE.value if math.isnan(number) else None
     return number, reason
+
+
+def _result_of(formula: Formula, arrays: Sequence[object], arguments: Mapping[str, Any]) -> Any:
+    """The result of a function; undefined for a `ValueError`, by which scikit-learn refuses, say, a single class."""
+    try:
+        return formula.function(*arrays, **arguments)
+    except (TidyfairError, Undefined):
+        raise
+    except ValueError as error:
+        msg = f"failed: {error}"
+        raise Undefined(msg) from error
 
 
 def _number_of(formula: Formula, result: Any) -> float:
@@ -299,7 +302,7 @@ def _number_of(formula: Formula, result: Any) -> float:
         number = result.item()
     too_large = isinstance(number, Integral) and abs(int(number)) > _LARGEST
     if not isinstance(number, Real) or too_large:
-        msg = f"{name_of(formula.function)} returned {result!r}; it must return one number."
+        msg = f"{formula.name} returned {result!r}; it must return one number. {_NO_VALUE}"
         raise ArgumentError(msg)
     return float(number)
 
@@ -313,7 +316,7 @@ def _weight_argument(formula: Formula, weight: Array | None) -> dict[str, object
         if name in parameters:
             return {name: weight}
     msg = (
-        f"{name_of(formula.function)} does not accept weights; leave out `case_weights=`, or add a parameter "
+        f"{formula.name} does not accept weights; leave out `case_weights=`, or add a parameter "
         "`sample_weight` to the function."
     )
     raise ArgumentError(msg)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
+from tidyfair.errors import failures_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST
 from tidyfair.tallies.slices import MOST_PARTED, Parted
@@ -54,7 +55,7 @@ class Level:
     other: int | None = None
     """The index of the label that it is read against, instead of the rest."""
     both_sides: bool = False
-    """Whether the label and its complement are read together, for formulas over all labels."""
+    """True if the label and its complement are read together, for formulas over all labels."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,8 +230,14 @@ def ordered_values(
     reader = _Numbers(rows) if formulas[0].kind == "numeric" else _Scores.of(rows, formulas, level)
     expressions = [formula.over_rows.alias(formula.column) for formula in formulas]
 
+    names = ", ".join(formula.name for formula in formulas)
+
     def evaluate(segment: Segment) -> pl.DataFrame | None:
-        return _aggregate(reader.read(segment), expressions) if segment.size else None
+        if not segment.size:
+            return None
+        frame = reader.read(segment)
+        with failures_of(f"{names}: the formula", "It is computed by polars over columns of floats."):
+            return _aggregate(frame, expressions)
 
     if scope == "rest" or len(rows.group_cell) <= _CHUNK:
         # in threads the rows of all segments of the rest would be in memory at once

@@ -451,6 +451,9 @@ def assert_fair(
             "verdicts."
         )
         raise ArgumentError(msg)
+    if data is None:
+        msg = "assert_fair() takes the data in the same call: `assert_fair(metrics, data, …, below=0.1)`."
+        raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
     verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
     failures = [FAIL, UNSURE] if strict else [FAIL]
@@ -470,7 +473,7 @@ def assert_fair(
 
 
 def _way_out(unsure: pl.DataFrame) -> str:
-    """What leads to a verdict."""
+    """The reasons for a verdict."""
     groups: list[str] = []
     for names in unsure[".groups_left_out"].to_list():
         groups += names or []

@@ -42,9 +42,11 @@ class CalledOnData(ABC):
     _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
     """The arguments other than settings, which representations show in words."""
     follows_designs: ClassVar[bool] = False
-    """Whether the result follows the design of a survey."""
+    """True if the result follows the design of a survey."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted, each with the end of its error message."""
+    findings: ClassVar[tuple[str, ...]] = ()
+    """The columns that readers look for, which stand at the end, because printed frames leave out those between."""
 
     @property
     @abstractmethod
@@ -66,7 +68,7 @@ class CalledOnData(ABC):
         return visible(f"<{type(self).__name__} of {made_of}; call it with (data, truth, estimate, …)>")
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in {"refused", "subject"}]
+        return [name for name in super().__dir__() if name not in {"findings", "refused", "subject"}]
 
     def _members(self) -> list[str]:
         """The metrics as texts."""
@@ -103,7 +105,7 @@ class CalledOnData(ABC):
         self._check_source(source)
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
-        return source.restore(called._results(tally, options))  # noqa: SLF001 - as above
+        return source.restore(self._in_reading_order(called._results(tally, options)))  # noqa: SLF001 - as above
 
     def _check_design(self, tally: Tally) -> None:
         """Refuse a tally with the design of a survey if the result does not follow it."""
@@ -119,7 +121,14 @@ class CalledOnData(ABC):
         check_tally(tally)
         self._check_design(tally)
         called = self._reading(tally.given)
-        return called._results(tally, called._options(called._run, keywords, ReadOptions))  # noqa: SLF001 - as above
+        options = called._options(called._run, keywords, ReadOptions)  # noqa: SLF001 - of the same class
+        return self._in_reading_order(called._results(tally, options))  # noqa: SLF001 - as above
+
+    def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with its findings as the last columns."""
+        last = [name for name in self.findings if name in table.columns]
+        first = [name for name in table.columns if name not in last]
+        return table.select(first + last)
 
 
 class MetricSetOnData(CalledOnData):

@@ -399,8 +399,11 @@ def _cells_and_strata(
     return numbered[GROUP_CELL].to_numpy(), strata.cast(pl.Int64).to_numpy() - 1
 
 
-def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ...]:
-    """The groupwise metrics in a function's arguments, including members of sets, or an error."""
+def groupwise(given: tuple[object, ...], name: str, *, takes_data: bool = False) -> tuple[GroupwiseMetric, ...]:
+    """The groupwise metrics in a function's arguments, including members of sets, or an error.
+
+    `takes_data` if the function takes the data in the same call.
+    """
     members: list[object] = []
     for argument in given:
         members += argument if isinstance(argument, MetricSet) else [argument]
@@ -412,8 +415,9 @@ def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ..
             msg = f'{name}() takes comparisons of groups: write `{member.name}.difference("column")`.'
             raise ArgumentError(msg)
         if not isinstance(member, GroupwiseMetric):
-            call = f'`{name}(accuracy.difference("column"))(data, …)`'
-            msg = f"{name}() takes comparisons of groups, and then data, as in {call}, not {in_short(member)}."
+            example = 'accuracy.difference("column")'
+            call = f"{name}({example}, data, …)" if takes_data else f"{name}({example})(data, …)"
+            msg = f"{name}() takes comparisons of groups, and then data, as in `{call}`, not {in_short(member)}."
             raise ArgumentError(msg)
     if not members:
         msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'

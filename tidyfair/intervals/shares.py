@@ -116,7 +116,7 @@ def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
 
 
 _CORNERS = ((False, False), (True, False), (False, True))
-"""Whether all rows of either part are hits."""
+"""True if all rows of either part are hits."""
 
 
 def on_counts(formula: Formula, tables: Sequence[dict[str, float]]) -> Floats:

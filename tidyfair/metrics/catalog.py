@@ -13,6 +13,7 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, ranking, regression
 from tidyfair.metrics.other_names import OTHER_NAMES
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,7 @@ _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
 """Comments for tools at the end of a line of code."""
 
 
+@refuse_unknown_settings
 def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSet:
     """All metrics of a kind as one set, without aliases and metrics that compare a group with others.
 

@@ -60,6 +60,7 @@ from tidyfair.metrics.regression import squared_shift
 from tidyfair.specs.aggregates import DIRECTIONS, as_aggregate
 from tidyfair.specs.arguments import one_of, text
 from tidyfair.specs.contrasts import difference, log_ratio, ratio
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.specs.spreads import (
     FarthestPair,
     coefficient_of_variation,
@@ -146,6 +147,7 @@ _SPEICHER = "Speicher et al. (2018), A unified approach to quantifying algorithm
 _WACHTER = "Wachter et al. (2021), Why fairness cannot be automated"
 
 
+@refuse_unknown_settings
 def new_groupwise_metric(
     fn: Metric | MetricSet,
     name: str,
@@ -214,6 +216,7 @@ def _check_name(name: object, direction: object) -> None:
         raise ArgumentError(msg)
 
 
+@refuse_unknown_settings
 def new_between_group_metric(
     fn: Metric | Callable[[Sample, Sample], float],
     name: str,

@@ -114,7 +114,20 @@ def title_of(name: str) -> str:
         base = name.removesuffix(f"_{way}")
         if base != name:
             return words.format(in_prose(base))
-    text = name.replace("_", " ")
+    return capitalized(name.replace("_", " "))
+
+
+def short_title(name: str) -> str:
+    """The name of a metric that people read, without what is in brackets.
+
+    >>> short_title("sens")
+    'Sensitivity'
+    """
+    return title_of(name).partition(" (")[0]
+
+
+def capitalized(text: str) -> str:
+    """A text that starts with a capital letter; the others stay as they are."""
     return text[:1].upper() + text[1:]
 
 
@@ -124,7 +137,7 @@ def in_prose(name: str) -> str:
     >>> in_prose("sens"), in_prose("roc_auc"), in_prose("brier_class")
     ('sensitivity', 'area under the ROC curve', 'Brier score')
     """
-    title = title_of(name).partition(" (")[0]
+    title = short_title(name)
     first_word = title.partition(" ")[0]
     keeps_capital = len(first_word) == 1 or first_word != first_word.capitalize()
     if keeps_capital or _NAMES_OF_PEOPLE.match(title):

@@ -60,9 +60,10 @@ class PlotInput:
         """The same, with the outer group."""
         return pl.format("{}, {}", self.compared(), OUTER) if self.outer else self.compared()
 
-    def panel(self) -> pl.Expr:
-        """The metric of a value of a group, its label, and the feature."""
-        return self.metric() + self._level() + by_text()
+    def panel(self, *, one_feature: bool = False) -> pl.Expr:
+        """The metric of a value of a group, its label, and the feature where there are several."""
+        metric = self.metric() + self._level()
+        return metric if one_feature else metric + by_text()
 
     def _level(self) -> pl.Expr:
         """The label of a value, if there are several."""

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, listed, nearest
+from tidyfair.errors import ArgumentError, Status, failures_of, listed, nearest
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -190,7 +191,8 @@ class Statistic:
         """The quantity over columns given by the names of its parameters."""
         known = inspect.signature(self.function).parameters
         arguments = {name: column for name, column in columns.items() if name in known}
-        return self.function(**arguments, **dict[str, Any](self.options))
+        with failures_of(f"the statistic {self.name!r}", "It must return a polars expression of its parameters."):
+            return self.function(**arguments, **dict[str, Any](self.options))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # its function goes by the name that the statistic has taken over
@@ -211,6 +213,7 @@ def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], 
     return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
 
 
+@refuse_unknown_settings
 def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0) -> Any:
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
@@ -232,7 +235,7 @@ class Influence:
     """Sampling variation of a value."""
 
     of_unit: Number
-    """What the value loses when a unit, a row or a cluster, is left out: their squares add up to the variance."""
+    """The change of the value when a unit, a row or a cluster, is left out; the squares add up to the variance."""
     freedom: float
     """The degrees of freedom of the variance; infinite for that of a model."""
     of_model: float | None = None
@@ -253,23 +256,23 @@ class Formula:
     input: Input = "sums"
     """Its input: sums, the rows of a group as expressions, or as arrays."""
     over_levels: bool = False
-    """Whether it sums over the rows of all labels itself, instead of being evaluated label by label."""
+    """True if it sums over the rows of all labels itself, instead of being evaluated label by label."""
     undefined_levels: Literal["drop", "null"] = "drop"
-    """Whether an average over labels leaves out labels without a value, or has none itself."""
+    """Treatment of labels without a value in averages: leave them out, or make the average undefined."""
     undefined: str = Status.ZERO_DENOMINATOR
     """The reason if it has no value."""
     average: str | None = None
     """The only average over labels that it has, or its default average."""
     probabilities: bool = False
-    """Whether scores must be probabilities."""
+    """True if scores must be probabilities."""
     counts: Counts = "instances"
     """Rows that its denominator counts, if it is not a rate."""
     given: Given | None = None
-    """Whether it reads how one side is spread over the labels, in all rows or those of each label of the other."""
+    """The rows in which it reads the distribution of labels: all of them, or those of each label of the other side."""
     ordered_with: tuple[str, str] | None = None
     """The option, and its value, with which the order of labels counts."""
     against: Literal["rest", "pairs"] | None = None
-    """Whether it compares the rows of a group with those of the others."""
+    """The groups whose rows it compares with those of a group: all others together, or each of them."""
     min_n: int = 0
     """The fewest rows of a group that others are compared with."""
     min_share: float = 0.0
@@ -283,7 +286,7 @@ class Formula:
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in their given order."""
     squared_correlation: bool = False
-    """Whether it is the square of a correlation, whose interval is that of the correlation."""
+    """True if it is the square of a correlation, whose interval is that of the correlation."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
@@ -291,6 +294,8 @@ class Formula:
     terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
     """Parameters that are sums of a quantity of rows."""
     options: tuple[tuple[str, object], ...] = ()
+    metric: str = field(default="", repr=False, compare=False)
+    """The name of the user's metric, where it is not that of the function."""
 
     @classmethod
     def of(
@@ -329,6 +334,11 @@ class Formula:
     def _hash(self) -> int:
         # computed once, because formulas are keys of many mappings
         return hash((self.function, self.kind, self.input, self.min_n, self.min_share, self.options))
+
+    @property
+    def name(self) -> str:
+        """The name in messages: that of the metric, or of the function."""
+        return self.metric or name_of(self.function)
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -378,25 +388,25 @@ class Formula:
 
     @property
     def reads_label_order(self) -> bool:
-        """Whether its value, with its options, depends on the order of all labels."""
+        """True if its value, with its options, depends on the order of all labels."""
         return self.ordered_with in self.options
 
     @property
     def reads_row_order(self) -> bool:
-        """Whether its value depends on the order of rows."""
+        """True if its value depends on the order of rows."""
         own = self.in_order_unless is not None and dict(self.options)[self.in_order_unless] is None
         return own or any(part.reads_row_order for _, part in self.parts)
 
     @property
     def compares(self) -> bool:
-        """Whether it reads other groups besides its own."""
+        """True if it reads other groups besides its own."""
         return self.against is not None or bool(self.beyond)
 
     @property
     def error_bound(self) -> Formula:
         """The formula of its largest error if scores are counted in bins."""
         if self.error_of_bins is None:
-            msg = f"{name_of(self.function)} needs the scores themselves: count again without `score_bins`."
+            msg = f"{self.name} needs the scores themselves: count again without `score_bins`."
             raise ArgumentError(msg)
         return Formula(self.error_of_bins, self.kind, self.input, undefined_levels=self.undefined_levels)
 
@@ -436,25 +446,45 @@ class Formula:
 
         arguments = {name: self._argument(name, sums, whose) for name in self.needs}
         with np.errstate(all="ignore"):
-            result: object = self.function(**arguments, **dict[str, Any](self.options))
+            result = self._result(arguments)
             match result:
                 case tuple() if len(pair := cast("tuple[Any, ...]", result)) == 2:
-                    numerator, denominator = (np.asarray(part, dtype=np.float64) for part in pair)
+                    numerator, denominator = (self._as_numbers(part) for part in pair)
                     return np.where(denominator == 0, np.nan, numerator / denominator), denominator
                 case np.ndarray() | np.floating():
-                    return np.asarray(result, dtype=np.float64), None
+                    return self._as_numbers(result), None
                 case pl.Expr():
                     msg = (
-                        f"{name_of(self.function)}() returns a polars expression; a formula over sums uses arithmetic "
+                        f"{self.name}() returns a polars expression; a formula over sums uses arithmetic "
                         "on numpy arrays, such as `np.where(tp > 0, tp / fn, np.nan)`."
                     )
                     raise ArgumentError(msg)
                 case _:
                     msg = (
-                        f"{name_of(self.function)}() must return a number for each group, or numerator and "
+                        f"{self.name}() must return a number for each group, or numerator and "
                         f"denominator, computed from its parameters, not {result!r}."
                     )
                     raise ArgumentError(msg)
+
+    def _result(self, arguments: Mapping[str, Any]) -> object:
+        """The result of the function for statistics by their names."""
+        language = "polars expressions"
+        if self.input == "sums":
+            language = "numpy arrays, such as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
+        with failures_of(f"{self.name}: the formula", f"Write it with {language}."):
+            return self.function(**arguments, **dict[str, Any](self.options))
+
+    def _as_numbers(self, result: Any) -> Number:
+        """The result of the function, or a part of it, as an array of floats."""
+        import numpy as np
+
+        array = np.asarray(result)
+        # numpy would read None as nan
+        if array.dtype == object and any(item is None for item in array.flat):
+            msg = f"{self.name}() returned None among its values; where a group has no value, return np.nan."
+            raise ArgumentError(msg)
+        with failures_of(f"{self.name}: the result of the formula", "It must be made of numbers."):
+            return array.astype(np.float64, copy=False)
 
     def _argument(self, name: str, sums: Sums, whose: str) -> Number:
         """The statistic, or the value of the metric, that a parameter stands for."""
@@ -517,10 +547,7 @@ class Formula:
             way_out = "return one value for each group and label"
             if self.over_levels:
                 way_out = "sum over the labels, which are the last axis: `tp.sum(axis=-1)`"
-            msg = (
-                f"{name_of(self.function)}() turns arrays of shape {shape} into arrays of shape {value.shape}; "
-                f"{way_out}."
-            )
+            msg = f"{self.name}() turns arrays of shape {shape} into arrays of shape {value.shape}; {way_out}."
             raise ArgumentError(msg)
         return value, denominator
 
@@ -557,13 +584,13 @@ class Formula:
 
     @cached_property
     def is_rate(self) -> bool:
-        """Whether it returns numerator and denominator."""
+        """True if it returns numerator and denominator."""
         _, denominator = self.try_out() if self.input == "sums" else self.express()
         return denominator is not None
 
     @cached_property
     def is_share_of_rows(self) -> bool:
-        """Whether it is a rate whose denominator is a number of rows."""
+        """True if it is a rate whose denominator is a number of rows."""
         if self.input != "sums" or not self.is_rate or self.kind == "class":
             return self.input == "sums" and self.is_rate
         others = {name: math.nan for name in self.all_sums if name not in _COUNTS_OF_ROWS}
@@ -571,7 +598,7 @@ class Formula:
 
     @cached_property
     def counts_steps(self) -> bool:
-        """Whether it reads the distance of truth and estimate in levels, with its options."""
+        """True if it reads the distance of truth and estimate in levels, with its options."""
         import numpy as np
 
         steps = {"absolute_steps", "squared_steps"}
@@ -591,7 +618,7 @@ class Formula:
                 arguments[name], _ = parts[name].express(given)
             else:
                 arguments[name] = pl.col(name)
-        result: object = self.function(**arguments, **dict[str, Any](self.options))
+        result = self._result(arguments)
         match result:
             case pl.Expr():
                 return result, None
@@ -599,7 +626,7 @@ class Formula:
                 return pl.when(denominator != 0).then(numerator / denominator), denominator
             case _:
                 msg = (
-                    f"{name_of(self.function)}() must return an expression of its parameters, or numerator and "
+                    f"{self.name}() must return an expression of its parameters, or numerator and "
                     f"denominator, not {result!r}."
                 )
                 raise ArgumentError(msg)
@@ -639,7 +666,7 @@ class Formula:
                 missing += sorted(needed - {*given})
         steps = {"absolute_steps", "squared_steps"} if "fn" in given else set[str]()
         if missing := [name for name in missing if name not in steps]:
-            msg = f"{name_of(self.function)} needs the number {missing[0]!r}."
+            msg = f"{self.name} needs the number {missing[0]!r}."
             raise ArgumentError(msg)
 
     def _of_numbers(self, given: Mapping[str, float | list[float]]) -> float:
@@ -649,10 +676,10 @@ class Formula:
         sums: dict[str, Any] = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
         lengths = {value.shape for value in sums.values()} - {()}
         if len(lengths) > 1:
-            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            msg = f"{self.name} takes one number for each statistic, or lists of the same length."
             raise ArgumentError(msg)
         if lengths and not self.over_levels and lengths != {(1,)}:
-            msg = f"{name_of(self.function)} takes one number for each statistic: it is computed label by label."
+            msg = f"{self.name} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         (shape,) = lengths or {()}
         sums = {name: np.broadcast_to(value, shape) for name, value in sums.items()}
@@ -668,11 +695,11 @@ class Formula:
         try:
             frame = pl.DataFrame(dict(given), strict=False).with_columns(pl.all().cast(pl.Float64))
         except pl.exceptions.PolarsError as error:
-            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            msg = f"{self.name} takes one number for each statistic, or lists of the same length."
             raise ArgumentError(msg) from error
         values = frame.select(self.express(given=frame.columns)[0]).to_series()
         if len(values) != 1:
-            msg = f"{name_of(self.function)} takes one number for each statistic: it is computed label by label."
+            msg = f"{self.name} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         return values.item()
 

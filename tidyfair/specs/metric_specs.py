@@ -49,7 +49,7 @@ class MetricSpec(Protocol):
 
     @property
     def several(self) -> bool:
-        """Whether it compares several metrics, of which one may be the worst."""
+        """True if it compares several metrics, of which one may be the worst."""
         ...
 
     @property
@@ -74,12 +74,12 @@ class MetricSpec(Protocol):
 
     @property
     def label_by_label(self) -> bool:
-        """Whether more than two labels are by default compared one against the rest."""
+        """True if more than two labels are by default compared one against the rest."""
         ...
 
     @property
     def of_distances(self) -> bool:
-        """Whether the values of groups are distances from other groups, to which chance only adds."""
+        """True if the values of groups are distances from other groups, to which chance only adds."""
         ...
 
     @property

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -426,12 +427,11 @@ def open_frame(
 
 def _check_pandas_of_dask() -> None:
     """Refuse Dask on an old pandas, which loses rows where a key is missing."""
-    import pandas as pd
-
-    if int(pd.__version__.partition(".")[0]) < 3:
+    installed = version("pandas")
+    if int(installed.partition(".")[0]) < 3:
         msg = (
-            f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {pd.__version__}. Upgrade "
-            "pandas, or pass `frame.compute()`."
+            f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {installed}. "
+            "Upgrade pandas, or pass `frame.compute()`."
         )
         raise ArgumentError(msg)
 
