@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from tidyfair.inference.drift import *
     from tidyfair.inference.frontier import *
     from tidyfair.inference.gates import *
+    from tidyfair.inference.matched_pairs import *
     from tidyfair.inference.model_comparison import *
     from tidyfair.inference.monitoring import *
-    from tidyfair.inference.paired_groups import *
     from tidyfair.inference.pairwise_tests import *
     from tidyfair.inference.partial_identification import *
     from tidyfair.inference.permutation_test import *
@@ -32,9 +32,9 @@ _NAMES = {
     "drift": "compare_periods PeriodTest",
     "frontier": "model_frontier ModelFrontier",
     "gates": "assert_fair check four_fifths Gate UnfairError",
+    "matched_pairs": "paired_groups PairedGroups",
     "model_comparison": "compare_models ModelComparison",
     "monitoring": "monitor Monitor",
-    "paired_groups": "paired_groups PairedGroups",
     "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
     "partial_identification": "probabilistic_groups ProbabilisticGroups",
     "permutation_test": "disparity_test DisparityTest",

@@ -16,6 +16,7 @@ from tidyfair.metrics.define import defined
 from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.formulas import Expr, Lists, Number, Statistic
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,6 +31,7 @@ __all__ = ["fleiss_kap", "krippendorff_alpha", "majority_label", "soft_label"]
 # Columns made of the labels of several annotators
 
 
+@refuse_unknown_settings
 def majority_label(labels: ColumnLike | Iterable[ColumnLike], *, item: ColumnLike | None = None) -> pl.Expr:
     """The label that most annotators gave, as a column; null where two labels are given most often, or none is.
 
@@ -53,6 +55,7 @@ def majority_label(labels: ColumnLike | Iterable[ColumnLike], *, item: ColumnLik
     return pl.when(modes.len() == 1).then(modes.first()).over(items.expr).alias(name)
 
 
+@refuse_unknown_settings
 def soft_label(
     labels: ColumnLike | Iterable[ColumnLike], pos_label: object, *, item: ColumnLike | None = None
 ) -> pl.Expr:
@@ -153,6 +156,7 @@ def alpha_of_krippendorff(agreeing: Number, selected: Number) -> Number:
     return np.where(by_chance < 1, (agreeing[..., 0] / total - by_chance) / (1 - by_chance), np.nan)
 
 
+@refuse_unknown_settings
 def fleiss_kap(item: ColumnLike | Iterable[ColumnLike], *, name: str = "fleiss_kap") -> Metric:
     """Make a metric of the agreement of annotators beyond chance: Fleiss's kappa, for as many labels of each item.
 
@@ -178,6 +182,7 @@ def fleiss_kap(item: ColumnLike | Iterable[ColumnLike], *, name: str = "fleiss_k
     return _agreement("fleiss_kap()", kappa_of_fleiss, shares_of_equal_numbers, item, name)
 
 
+@refuse_unknown_settings
 def krippendorff_alpha(item: ColumnLike | Iterable[ColumnLike], *, name: str = "krippendorff_alpha") -> Metric:
     """Make a metric of the agreement of annotators beyond chance: Krippendorff's alpha for nominal labels.
 
