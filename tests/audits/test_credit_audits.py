@@ -344,6 +344,7 @@ def test_ratios_of_medians_have_the_limits_of_price_and_bonett() -> None:
     assert (row[".lower"], row[".upper"]) == (pytest.approx(low), pytest.approx(high))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("quantile", "rows"), [(0.5, (12, 25)), (0.5, (80, 200)), (0.25, (40, 60)), (0.9, (100, 60))])
 def test_limits_of_ratios_of_quantiles_hold_the_true_ratio(quantile: float, rows: tuple[int, int]) -> None:
     runs, random = 400, np.random.default_rng(4)

@@ -98,6 +98,7 @@ def test_pairwise_limits_of_bh_have_the_level_of_the_rejected_share() -> None:
     assert result.select(".lower", ".upper").row(0) == pytest.approx((low, high))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("adjust", ["holm", "max_t"])
 def test_pairwise_limits_hold_for_all_pairs_at_once(adjust: Any) -> None:
     random, runs, rates = np.random.default_rng(11), 300, np.array([0.3, 0.3, 0.3, 0.42])
@@ -279,6 +280,7 @@ NOT_ALL_EQUAL = [
 ]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("sizes", "rates"), NOT_ALL_EQUAL, ids=str)
 def test_max_t_familywise_error_rate(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
     runs, random = 400, np.random.default_rng(5)
@@ -296,6 +298,7 @@ def test_max_t_familywise_error_rate(sizes: tuple[int, ...], rates: tuple[float,
     assert rejected["run"].n_unique() / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("sizes", "rates", "adjust"),
     # Holm's adjustment needs nothing of the pairs, so that it is tried on few

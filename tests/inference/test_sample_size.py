@@ -66,6 +66,7 @@ def needed_rows(difference: float, share: float, *, mid_p: bool) -> int:
     return rows_needed(difference, share, mid_p=mid_p)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("difference", "share"), DIFFERENCES)
 @pytest.mark.parametrize("mid_p", [False, True])
 def test_rows_needed_reach_the_power_asked_for(difference: float, share: float, mid_p: bool) -> None:  # noqa: FBT001 - a case
@@ -90,6 +91,7 @@ def test_rows_needed_grow_with_power_and_confidence() -> None:
     assert power((0.4, 0.5), (surer, surer), level=0.01) == pytest.approx(0.8, abs=0.025)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("rows", "share"),
     [((500, 500), 0.5), ((2000, 300), 0.3), ((400, 1000), 0.8), ((3000, 60), 0.02), ((1000, 250), 0.01)],
@@ -120,6 +122,7 @@ def share_found(rates: list[float], rows: list[int], test: Any, runs: int = 400)
     return float((result.group_by("run").agg(pl.col(".p_value").min())[".p_value"] <= 0.05).mean())
 
 
+@pytest.mark.simulation
 def test_disparity_test_of_several_groups_has_the_power_promised() -> None:
     test = disparity_test(tf.demographic_parity("group"), times=199, adjust="none")
     sizes = {"a": 300, "b": 300, "c": 300, "d": 80}
@@ -216,6 +219,7 @@ def share_of_verdicts(rates: list[float], rows: int, verdict: str, runs: int, **
     return float((given == verdict).mean() or 0)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("difference", "share", "groups", "limit", "verdict"),
     [

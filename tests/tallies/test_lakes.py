@@ -34,7 +34,9 @@ def _delta(path: Path) -> pl.LazyFrame:
 
 def _iceberg(path: Path) -> pl.LazyFrame:
     path.mkdir()
-    catalog = import_module("pyiceberg.catalog.sql").SqlCatalog("local", uri=f"sqlite:///{path}/catalog.db", warehouse=f"file://{path}")
+    catalog = import_module("pyiceberg.catalog.sql").SqlCatalog(
+        "local", uri=f"sqlite:///{path}/catalog.db", warehouse=f"file://{path}"
+    )
     catalog.create_namespace("audits")
     table = catalog.create_table("audits.loans", schema=LOANS.to_arrow().schema)
     for _, rows in LOANS.group_by("fold", maintain_order=True):

@@ -216,7 +216,7 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
         pl.format("n = {}", pl.col(".n")).alias("below"),
         pl.col(".n").alias("rows"),
     )
-    return heat_map(table, titles, ["the darker, the higher"], features[row], features[column])
+    return heat_map(table, titles, ["stronger colours: higher values"], features[row], features[column])
 
 
 def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) -> Picture:

@@ -37,15 +37,13 @@ from tidyfair.tallies.moments import (
 )
 from tidyfair.tallies.neighbors import other_labels
 from tidyfair.tallies.pushdown import distinct_rows, pushed_bins, pushed_down
-from tidyfair.tallies.row_counts import binned, count_in_memory, engine_for, grouped
+from tidyfair.tallies.row_counts import Engine, binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, whole_frequencies
 from tidyfair.tallies.tally import BLOCK, LABELS, ROW, TRUTH, Key, Scores, Tally, check_total, key_names
 from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from polars._typing import EngineType
 
     from tidyfair.specs.groups import Privileged
     from tidyfair.specs.survey_designs import Design
@@ -247,7 +245,7 @@ def _here(source: Source, order: _Order) -> Tally:
     return _finished(replace(tally, rows=rows), cells, wanted, exact)
 
 
-def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyFrame:
+def _decided(frame: pl.LazyFrame, order: _Order, engine: Engine) -> pl.LazyFrame:
     """Add the labels that a threshold derives from scores."""
     tally, cut = order.tally, order.tally.cut
     if cut is None:
@@ -260,7 +258,7 @@ def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyF
 
 
 def _with_rows(
-    frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], engine: EngineType
+    frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], engine: Engine
 ) -> tuple[pl.LazyFrame, pl.DataFrame | None]:
     """The frame, read once if single rows are needed; and its rows, if the tally keeps them."""
     needs = order.tally.needs
@@ -586,7 +584,7 @@ def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
     return cells.drop(extremes)
 
 
-def _known_labels(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> dict[str, Levels]:
+def _known_labels(frame: pl.LazyFrame, order: _Order, engine: Engine) -> dict[str, Levels]:
     """The possible labels, as far as known before counting; numbers that are not whole are refused."""
     schema, known = frame.collect_schema(), _made_by(order.tally.cut)
     floats = [name for name in order.labels if schema[name].is_float() or schema[name].is_decimal()]
@@ -605,7 +603,7 @@ def _known_labels(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> dic
     return known
 
 
-def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: EngineType) -> None:
+def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: Engine) -> None:
     """Refuse scores on another scale than the thresholds, before the thresholds are applied."""
     if cut.is_of_probabilities and scores is not None:
         score = pl.col("s0")
@@ -614,7 +612,7 @@ def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: 
 
 
 def _weighable(
-    frame: pl.LazyFrame, tally: Tally, frequencies: Column | None, engine: EngineType, *, repeat: bool
+    frame: pl.LazyFrame, tally: Tally, frequencies: Column | None, engine: Engine, *, repeat: bool
 ) -> pl.LazyFrame:
     """Check weights and frequencies and make them numbers; `repeat` rows by their frequencies."""
     weights = tally.weights
