@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.errors import ColumnError, WeightError
+from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.specs.columns import Column, roots_of
 from tidyfair.specs.polars_versions import is_row_separable
 from tidyfair.tallies.moments import (
@@ -90,7 +90,7 @@ def pushed_down(
     try:
         sums = quantities(needs, scores, weighted=weighted, api=nw) if needs.anything else []
         of_rows = quantities(needs, scores, weighted=False, api=nw) if needs.anything else []
-    except (AttributeError, TypeError):
+    except (ArgumentError, AttributeError, TypeError):
         return None  # some quantity is a function of polars itself
     centres = _centres(frame, weighted=weighted) if needs.moments else {}
     if centres:
