@@ -213,8 +213,8 @@ BESIDE_ALL: dict[str, Callable[[Table, Table], Value]] = {
     ),
     "skew": lambda own, everybody: of(
         lambda a, b: math.log(a / b) if a else -math.inf,
-        rate(own.tp + own.fp, sum(own)),
-        rate(everybody.tp + everybody.fp, sum(everybody)) or None,
+        rate(own.tp + own.fp, sum(own, Fraction())),
+        rate(everybody.tp + everybody.fp, sum(everybody, Fraction())) or None,
     ),
     "inequality_within": squared_inequality_within,
 }

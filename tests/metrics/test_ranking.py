@@ -52,6 +52,10 @@ ATTENTION: dict[str, Callable[[int], float]] = {
 }
 
 
+def total(rows: pl.DataFrame, column: str) -> float:
+    return float(rows[column].cast(pl.Float64).sum())
+
+
 def attention(rows: pl.DataFrame, discount: str, k: int | None) -> list[float]:
     """The mean attention of the positions that an item may have among equal scores."""
     scores = rows["score"].to_list()
@@ -84,7 +88,7 @@ def test_exposure_is_the_mean_attention_of_positions(found: pl.DataFrame, discou
 def test_disparate_treatment_is_the_ratio_of_attention_per_relevance(found: pl.DataFrame) -> None:
     plain = with_attention(found, "log2", None)
     parts = {
-        group: rows["attention"].sum() / rows["relevance"].sum() for (group,), rows in plain.group_by("group")
+        group: total(rows, "attention") / total(rows, "relevance") for (group,), rows in plain.group_by("group")
     }  # fmt: skip
     metric = tf.exposure_per_relevance("query").ratio("group", to="a", signed=True)
     groups = tf.exposure_per_relevance("query").difference("group").by_group(found, "relevance", "score")
@@ -103,8 +107,8 @@ def test_attention_gap_is_the_mean_over_lists_of_the_shares_of_groups(found: pl.
         for group, own in gaps.items():
             of_group = rows.filter(group=group)
             own.append(
-                of_group["attention"].sum() / rows["attention"].sum()
-                - of_group["relevance"].sum() / rows["relevance"].sum()
+                total(of_group, "attention") / total(rows, "attention")
+                - total(of_group, "relevance") / total(rows, "relevance")
             )
     result = tf.attention_gap("query", k=10).difference("group").by_group(found, "relevance", "score")
     assert result[".estimate"].to_list() == [exactly(float(np.mean(own))) for own in gaps.values()]
@@ -341,7 +345,7 @@ def test_skew_at_k_is_the_logarithm_of_shares(found: pl.DataFrame) -> None:
     top = data.sort("score", descending=True).head(100)
     expected: list[float] = []
     for group in "abc":
-        shares = [(rows["group"] == group).sum() / len(rows) for rows in (top, data)]
+        shares = [len(rows.filter(group=group)) / len(rows) for rows in (top, data)]
         expected.append(math.log(shares[0] / shares[1]))
     both = tf.metric_set(tf.min_skew("group"), tf.max_skew("group"))
     result = both(data, probs="score", top_k=100)
@@ -367,11 +371,11 @@ def test_tests_need_to_know_the_lists_and_models_are_compared_list_by_list(found
     with pytest.raises(tf.ArgumentError, match="cannot compare ndcg, in which rows depend on each other"):
         tf.compare_models(tf.ndcg("query"))
     # nDCG of two rankings, query by query
-    both = [
+    one, other = (
         tf.ndcg("query")(found, "relevance", score, group_by="query", on_undefined="ignore")
         for score in ("score", (pl.col("score") * 0).alias("all tied"))
-    ]
-    result = tf.inference.compare_resamples(*both)
-    changes = (both[1][".estimate"] - both[0][".estimate"]).drop_nulls().to_numpy()
+    )
+    result = tf.inference.compare_resamples(one, other)
+    changes = (other[".estimate"] - one[".estimate"]).drop_nulls().to_numpy()
     assert result.select(".difference", ".n").row(0) == (exactly(changes.mean()), len(changes))
     assert result[".std_error"].item() == exactly(changes.std(ddof=1) / math.sqrt(len(changes)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
@@ -26,12 +27,14 @@ from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords,
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Unpack
 
     import numpy as np
 
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.formulas import Statistic
     from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
 
@@ -326,7 +329,9 @@ class _PairedRows:
         metrics = self.comparison.metrics
         shares = [_paired_share(metric) for metric in metrics]
         event = self._event()
-        is_event = {name: pl.col(name) == event for name in (_TRUTH, _ESTIMATE) if name in self.rows.columns}
+        is_event: dict[str, pl.Expr] = {
+            name: pl.col(name) == pl.lit(event) for name in (_TRUTH, _ESTIMATE) if name in self.rows.columns
+        }
         results: list[dict[str, Any]] = []
         for metric, share in zip(metrics, shares, strict=True):
             counted = _cells_in(share.among, is_event)
@@ -392,18 +397,28 @@ def _cells_in(names: Any, is_event: dict[str, pl.Expr]) -> pl.Expr:
     return pl.when(is_selected.is_not_null()).then(pl.any_horizontal(among))
 
 
-def _quantity_of_mean(metric: Metric | GroupwiseMetric) -> Any:
+def _quantity_of_mean(metric: Metric | GroupwiseMetric) -> Callable[[pl.Expr], pl.Expr] | None:
     """The quantity of a row whose mean a metric of numbers is, as a function of the estimate; None for others."""
     if not isinstance(metric, Metric) or metric.kind != "numeric":
         return None
     definition = metric.definition
     if definition.function is mean_prediction.definition.function:
-        return lambda estimate: estimate
+        return _itself
     if len(definition.terms) == 1 and definition.needs == (definition.terms[0][0], "instances"):
         ((_, term),) = definition.terms
         if not term.compares_rows:
-            return lambda estimate: term.of(truth=pl.col(_TRUTH).cast(pl.Float64), estimate=estimate)
+            return partial(_quantity, term)
     return None
+
+
+def _itself(estimate: pl.Expr) -> pl.Expr:
+    """The quantity of a mean prediction."""
+    return estimate
+
+
+def _quantity(term: Statistic, estimate: pl.Expr) -> pl.Expr:
+    """The quantity of a mean error."""
+    return term.of(truth=pl.col(_TRUTH).cast(pl.Float64), estimate=estimate)
 
 
 def _limits_of_mean(differences: Array, level: float) -> dict[str, float | None]:
