@@ -240,3 +240,25 @@ def test_bad_input_of_paired_groups(answers: pl.DataFrame) -> None:
         lambda: paired_groups(tf.precision, by="name", pair="prompt").cochrans_q(answers, "truth", "yes")
     )
     assert "the data are grouped by 'name'" in message(lambda: metric(answers, estimate="yes", group_by="name"))
+
+
+def test_groups_without_common_pairs() -> None:
+    metric = paired_groups(tf.selection_rate, by="name", pair="pair")
+    apart = pl.DataFrame({"pair": [1, 2], "name": ["a", "b"], "yes": [1, 0], "model": ["x", "x"]})
+    with pytest.raises(tf.ColumnError, match="no 'pair' has a prediction for both 'a' and 'b'"):
+        metric(apart, estimate="yes")
+    both = pl.concat([apart, pl.DataFrame({"pair": [1, 1], "name": ["a", "b"], "yes": [1, 0], "model": ["y", "y"]})])
+    with pytest.warns(tf.SelectionWarning, match="2 of 2 lack one of two groups"):
+        result = metric(both, estimate="yes", group_by="model")
+    shown = result.select("model", ".metric", ".estimator", ".disparity", ".pairs", ".unmatched", ".p_value").rows()
+    assert shown == [
+        ("x", "selection_rate", "binary", None, 0, 2, None),
+        ("y", "selection_rate", "binary", 1, 1, 0, 0.5),
+    ]
+
+
+def test_metrics_that_pairs_have_not() -> None:
+    with pytest.raises(tf.ArgumentError, match="compares labels or scores; call it for each"):
+        paired_groups(tf.accuracy, tf.roc_auc, by="name", pair="pair")
+    with pytest.raises(tf.ArgumentError, match="cannot compare ndcg, in which rows depend on each other"):
+        paired_groups(tf.ndcg("query"), by="name", pair="pair")

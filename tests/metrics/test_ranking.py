@@ -157,7 +157,7 @@ def test_ndcg_of_the_items_of_each_group_ranks_them_among_themselves(found: pl.D
 
 def test_groups_must_not_divide_a_list(found: pl.DataFrame) -> None:
     with pytest.raises(
-        tf.ColumnError, match=r"rows with the same 'query' have different 'group'.*\['query', 'group'\]"
+        tf.ColumnError, match=r"ndcg: rows with the same 'query' have different 'group'.*\['query', 'group'\]"
     ):
         tf.ndcg("query").difference("group")(found, "relevance", "score")
     # other metrics of the set may compare them
@@ -255,6 +255,14 @@ def test_rows_without_score_or_relevance_are_not_ranked(found: pl.DataFrame) -> 
     assert tf.ndcg("query")(gaps, "relevance", "score", na_rm=False, on_undefined="ignore")[".estimate"].item() is None
 
 
+def test_metrics_that_need_relevance_do_not_change_those_that_do_not(found: pl.DataFrame) -> None:
+    gaps = found.with_columns(relevance=pl.when(pl.int_range(pl.len()) % 3 > 0).then("relevance"))
+    metrics = (tf.exposure("query"), tf.exposure_per_relevance("query"))
+    together = tf.metric_set(*metrics)(gaps, "relevance", "score")[".estimate"].to_list()
+    assert together == [exactly(value(metric(gaps, "relevance", "score"))) for metric in metrics]
+    assert together[0] == exactly(value(metrics[0](found, estimate="score")))
+
+
 def test_lists_are_those_of_an_outer_group(found: pl.DataFrame) -> None:
     result = tf.exposure("query")(found, estimate="score", group_by="group")
     for group, mean in result.select("group", ".estimate").iter_rows():
@@ -324,6 +332,8 @@ def test_bad_settings_of_rankings(make: Callable[[], object], message: str) -> N
 def test_bad_columns_of_rankings(found: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match=r"'query' says which list a row belongs to, but is null in 40 rows"):
         tf.exposure("query")(found.with_columns(query=pl.col("query").shift(40)), estimate="score")
+    with pytest.raises(tf.ColumnError, match=r"`lists`: there is no column 'qery'\. Did you mean 'query'\?"):
+        tf.exposure("qery")(found, estimate="score")
     with pytest.raises(tf.ColumnError, match="relevance is 0 or more, but the smallest value is -1"):
         tf.ndcg("query")(found.with_columns(pl.col("relevance") - 1), "relevance", "score")
     with pytest.raises(tf.ArgumentError, match=r"`target` has no share for the group 'c'; it has 'a', 'b'"):

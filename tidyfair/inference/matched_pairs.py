@@ -234,7 +234,14 @@ class _PairedRows:
             (~both).sum().cast(pl.Int64).alias(".unmatched"),
             self._flip_rate(both).alias(".flip_rate"),
         )
-        table = self._changes(wide).join(counts, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        self._check_pairs(counts)
+        # outer groups without pairs have no value
+        metrics = pl.DataFrame({".metric": [metric.name for metric in self.comparison.metrics]})
+        rows = metrics.join(counts.sort(keys, nulls_last=True), how="cross")
+        estimator = pl.col(".estimator")
+        table = rows.join(
+            self._changes(wide), on=[*keys, ".metric"], how="left", nulls_equal=True, maintain_order="left"
+        ).with_columns(estimator.fill_null(estimator.drop_nulls().first().over(".metric")))
         table = self._with_tests_of_means(table, wide.filter(both))
         self._warn_of_unmatched(table)
         names = {number: (self.groups[one], self.groups[other]) for number, (one, other) in enumerate(comparisons)}
@@ -250,6 +257,17 @@ class _PairedRows:
         ]  # fmt: skip
         table = table.select(columns).rename(_RENAMED).rename({".other_group": ".other"})
         return self._adjusted(table).rename(dict(zip(self.outer, names_of(self.source.outer), strict=True)))
+
+    def _check_pairs(self, counts: pl.DataFrame) -> None:
+        """Refuse two groups that have no pair in common."""
+        pairs = counts.group_by(_COMPARISON).agg(pl.col(".pairs").sum()).filter(pl.col(".pairs") == 0)
+        if len(pairs):
+            group, other = (self.groups[index] for index in self.comparisons[pairs[_COMPARISON].min() or 0])
+            msg = (
+                f"{_SUBJECT}: no {self.comparison.pair.name!r} has a prediction for both {group!r} and {other!r}; "
+                "`pair` is the column whose values are the same in the rows that belong together."
+            )
+            raise ColumnError(msg)
 
     def _side_by_side(self, number: int, group: int, other: int) -> pl.DataFrame:
         """The pairs of two groups, with the prediction of either, null where a group has no row."""
@@ -496,6 +514,13 @@ def paired_groups(
     for metric in compared:
         if isinstance(metric, GroupwiseMetric) or metric.definition.compares:
             msg = f"{_SUBJECT} compares groups itself; give a metric such as selection_rate instead of {metric.name}."
+            raise ArgumentError(msg)
+    if len({metric.kind for metric in compared}) > 1:
+        msg = f"{_SUBJECT} compares labels or scores; call it for each."
+        raise ArgumentError(msg)
+    for metric in compared:
+        if any(term.compares_rows for term in metric.definition.all_terms):
+            msg = f"{_SUBJECT} cannot compare {metric.name}, in which rows depend on each other."
             raise ArgumentError(msg)
     one_of("adjust", adjust, ADJUSTMENTS)
     return PairedGroups(

@@ -214,7 +214,9 @@ def _agreement(
     if not columns or len(set(columns)) < len(columns):
         msg = f'{caller} needs the column of items, such as "item", or several; `item` is empty or has duplicates.'
         raise ArgumentError(msg)
-    term = Statistic(of_label, alias="agreeing", lists=Lists(columns, quantity, undivided=True))
+    term = Statistic(
+        of_label, alias="agreeing", lists=Lists(caller.removesuffix("()"), columns, quantity, undivided=True)
+    )
     settings = {"over_levels": True, "undefined": Status.CONSTANT}
     ends = (-math.inf, 1) if quantity is shares_of_unequal_numbers else (-1, 1)
     return defined(

@@ -234,7 +234,9 @@ def exposure(
     0.417
     """
     settings = _settings("exposure()", discount, patience, k)
-    terms = {"attention": _term("attention", of_score, attention_of, _columns("exposure()", lists), settings)}
+    terms = {
+        "attention": _term("exposure", "attention", of_score, attention_of, _columns("exposure()", lists), settings)
+    }
     return _metric(mean_exposure, "maximize", (0, 1), name, terms)
 
 
@@ -262,8 +264,10 @@ def exposure_per_relevance(
     caller = "exposure_per_relevance()"
     settings, columns = _settings(caller, discount, patience, k), _columns(caller, lists)
     terms = {
-        "attention": _term("attention", of_score_and_relevance, attention_of, columns, settings),
-        "relevance": _term("relevance", of_score_and_relevance, relevance_of, columns, {}),
+        "attention": _term(
+            "exposure_per_relevance", "attention", of_score_and_relevance, attention_of, columns, settings
+        ),
+        "relevance": _term("exposure_per_relevance", "relevance", of_score_and_relevance, relevance_of, columns, {}),
     }
     return _metric(attention_per_relevance, "maximize", (0, math.inf), name, terms)
 
@@ -292,8 +296,12 @@ def attention_gap(
     """
     settings, columns = _settings("attention_gap()", discount, patience, k), _columns("attention_gap()", lists)
     terms = {
-        "attention_gap": _term("attention_gap", of_score_and_relevance, attention_gap_of, columns, settings),
-        "relevant_lists": _term("relevant_lists", of_score_and_relevance, relevant_lists_of, columns, {}),
+        "attention_gap": _term(
+            "attention_gap", "attention_gap", of_score_and_relevance, attention_gap_of, columns, settings
+        ),
+        "relevant_lists": _term(
+            "attention_gap", "relevant_lists", of_score_and_relevance, relevant_lists_of, columns, {}
+        ),
     }
     return _metric(mean_gap, "zero", (-1, 1), name, terms)
 
@@ -334,9 +342,11 @@ def ndcg(
     settings, columns = _settings("ndcg()", discount, patience, k), _columns("ndcg()", lists)
     settings |= {"gain": one_of("gain", gain, _GAINS)}
     terms = {
-        "gain_share": _term("gain_share", of_score_and_relevance, gain_shares, columns, settings, undivided=True),
+        "gain_share": _term(
+            "ndcg", "gain_share", of_score_and_relevance, gain_shares, columns, settings, undivided=True
+        ),
         "relevant_lists": _term(
-            "relevant_lists", of_score_and_relevance, relevant_lists_of, columns, {}, undivided=True
+            "ndcg", "relevant_lists", of_score_and_relevance, relevant_lists_of, columns, {}, undivided=True
         ),
     }
     return _metric(mean_gain, "maximize", (0, 1), name, terms)
@@ -376,8 +386,8 @@ def ndkl(
     settings = {"k": _last_position("ndkl()", k), "target": _target(target)}
     others = (Column.of(by, "by"),)
     terms = {
-        "divergence": _term("divergence", of_score, divergences, columns, settings, others, undivided=True),
-        "lists": _term("lists", of_score, list_shares, columns, {}, undivided=True),
+        "divergence": _term("ndkl", "divergence", of_score, divergences, columns, settings, others, undivided=True),
+        "lists": _term("ndkl", "lists", of_score, list_shares, columns, {}, undivided=True),
     }
     return _metric(mean_divergence, "minimize", (0, math.inf), name, terms)
 
@@ -413,8 +423,8 @@ def rnd(
     columns, others = _columns("rnd()", lists), (Column.of(protected, "protected"),)
     settings = {"step": whole("step", step, 1, of="rnd()")}
     terms = {
-        "distance": _term("distance", of_score, normalized_distances, columns, settings, others, undivided=True),
-        "lists": _term("lists", of_score, lists_that_vary, columns, settings, others, undivided=True),
+        "distance": _term("rnd", "distance", of_score, normalized_distances, columns, settings, others, undivided=True),
+        "lists": _term("rnd", "lists", of_score, lists_that_vary, columns, settings, others, undivided=True),
     }
     return _metric(mean_distance, "minimize", (0, 1), name, terms)
 
@@ -445,6 +455,7 @@ max_skew = new_groupwise_metric(skew, "max_skew", group_maximum(), direction="ze
 
 
 def _term(
+    metric: str,
     name: str,
     reads: Callable[..., Expr],
     quantity: Callable[..., Array],
@@ -455,7 +466,7 @@ def _term(
     undivided: bool = False,
 ) -> Statistic:
     """A quantity of an item in its list."""
-    lists = Lists(columns, quantity, others, undivided)
+    lists = Lists(metric, columns, quantity, others, undivided)
     return Statistic(reads, options=tuple(options.items()), alias=name, lists=lists)
 
 

@@ -120,6 +120,8 @@ class Neighborhood:
 class Lists:
     """The rows that a row is ranked or counted among: those with the same values of some columns."""
 
+    metric: str
+    """The function that makes the metric, for messages."""
     columns: tuple[Column, ...]
     quantity: Callable[..., Any]
     """A number for each row, as a function of the rows in lists (`ListedRows`) and the options."""
@@ -160,7 +162,7 @@ class Statistic:
             suffix += f" of {near.n_neighbors} by {features}"
         if lists := self.lists:
             names = [fingerprint(column.expr) or id(column.source) for column in self.compared_by]
-            suffix += f" {name_of(lists.quantity)} of {len(lists.columns)} of {names}"
+            suffix += f" {name_of(lists.quantity)} of {sorted(self.reads)} in {len(lists.columns)} of {names}"
         return f"{self.name}({_text_of(self.options)}){suffix}"
 
     @property

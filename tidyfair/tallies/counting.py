@@ -131,7 +131,10 @@ class _Order:
         if tally.scores is not None and (needs.scores or tally.cut is not None):
             wanted |= _numbered("s", "probs", tally.scores.columns)
         wanted |= _numbered("v", ROLE, self.replicates)
-        return wanted | _numbered("f", "features", self.features)
+        in_lists = {column for term in self.tally.needs.compared if term.lists for column in term.compared_by}
+        for index, column in enumerate(self.features):
+            wanted[f"f{index}"] = ("lists" if column in in_lists else "features", column)
+        return wanted
 
     @cached_property
     def groups(self) -> _Wanted:

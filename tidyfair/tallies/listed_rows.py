@@ -141,7 +141,7 @@ def quantity_in_lists(
         sizes,
         _numbers(sorted_rows, needed) if numbers else {"label": _codes(sorted_rows[ESTIMATE])[0]},
         tuple(_codes(sorted_rows[name]) for name in others),
-        _groups(sorted_rows, sizes, together, undivided_by, names_of(lists.columns), term.name),
+        _groups(sorted_rows, sizes, together, undivided_by, names_of(lists.columns), lists.metric),
         WEIGHT in rows.columns,
     )
     if lists.undivided and in_lists.weighted:
@@ -184,7 +184,7 @@ def _groups(
     together: Sequence[str],
     undivided_by: Mapping[str, str],
     names: Sequence[str],
-    quantity: str,
+    metric: str,
 ) -> Array:
     """The code of the group of each list, which must be that of all of its rows."""
     import numpy as np
@@ -199,7 +199,7 @@ def _groups(
         groups = list(undivided_by.values())
         wanted = ", ".join(repr(name) for name in [*names, *groups])
         msg = (
-            f"{quantity.replace('_', ' ')}: rows with the same {listed(names)} have different {listed(groups)}, but "
+            f"{metric}: rows with the same {listed(names)} have different {listed(groups)}, but "
             f"the value is that of a whole list. For lists of one group only, give [{wanted}] as the columns of lists."
         )
         raise ColumnError(msg)
