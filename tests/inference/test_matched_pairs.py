@@ -140,7 +140,7 @@ def test_cochrans_q_equals_statsmodels_and_mcnemars_chi_squared(wide: pl.DataFra
         answers.filter(pl.col("name") != "c"), "truth", "yes"
     )
     pairs = two.pivot("name", index="prompt", values="yes")
-    only, only_other = (pairs["a"] & ~pairs["b"]).sum(), (pairs["b"] & ~pairs["a"]).sum()
+    only, only_other = len(pairs.filter(a=True, b=False)), len(pairs.filter(a=False, b=True))
     assert of_two[".statistic"].item() == exactly((only - only_other) ** 2 / (only + only_other))
     assert of_two[".pairs"].item() == len(pairs)
 
