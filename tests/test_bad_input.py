@@ -502,7 +502,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
     )
     odd: Any = "numbers"
     assert message(lambda: tf.get_metrics(odd)) == snapshot(
-        "ArgumentError: get_metrics(): `kind` is one of 'class' (labels), 'prob' (scores), 'numeric' (numbers), not 'numbers'."
+        "ArgumentError: get_metrics(): `kind` is one of 'class' (labels), 'prob' (scores), 'numeric' (numbers), 'survival' (survival times), 'interval' (intervals and quantiles), not 'numbers'."
     )
 
 

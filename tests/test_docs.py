@@ -32,9 +32,19 @@ PAGES = DOCS / "pages"
 ROOT = DOCS.parent
 LINKING = sorted([ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *PAGES.rglob("*.md")])
 KINDS = [
-    "annotators", "curves", "dependence", "fairness", "individuals", "inequality", "labels", "numbers", "rankings",
+    "annotators",
+    "curves",
+    "dependence",
+    "fairness",
+    "individuals",
+    "inequality",
+    "intervals",
+    "labels",
+    "numbers",
+    "rankings",
     "scores",
-]  # fmt: skip
+    "survival",
+]
 METRICS = [f"metrics/{kind}.md" for kind in KINDS]
 WRITTEN = [
     *(

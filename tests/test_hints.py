@@ -374,7 +374,8 @@ def test_tests_of_rates_name_the_test_of_everything_else() -> None:
 
 def test_unknown_kind_of_metrics_says_what_kinds_read() -> None:
     assert refusal(lambda: LOOSE.get_metrics("regression")) == (
-        "get_metrics(): `kind` is one of 'class' (labels), 'prob' (scores), 'numeric' (numbers), not 'regression'."
+        "get_metrics(): `kind` is one of 'class' (labels), 'prob' (scores), 'numeric' (numbers), 'survival' "
+        "(survival times), 'interval' (intervals and quantiles), not 'regression'."
     )
 
 

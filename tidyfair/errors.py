@@ -115,6 +115,8 @@ class Status(StrEnum):
     UNSEEN_EVENT = "unseen_event", "unseen event"
     ONE_CLASS = "one_class", "one class"
     NO_EVENTS = "no_events", "no events"
+    NO_COMPARABLE_PAIRS = "no_comparable_pairs", "no comparable pairs"
+    ALL_CENSORED = "all_censored", "all censored before"
     CONSTANT = "constant", "constant"
     SEPARATION = "separation", "separation"
     SCORES_OF_0_OR_1 = "scores_of_0_or_1", "scores of 0 or 1"

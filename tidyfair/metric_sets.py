@@ -209,6 +209,12 @@ class Metric(Evaluable):
         reads = self.definition.reads
         columns = {"truth": '"truth"', "estimate": '"estimate"' if "truth" in reads else 'estimate="estimate"'}
         columns["probs"] = 'probs="score"'
+        if self.kind == "survival":
+            columns |= {"truth": 'survival("time", "event")', "probs": 'probs={365: "survival_at_365"}'}
+        if self.kind == "interval":
+            of_quantiles = self.definition.reads_points
+            interval = '{0.05: "q05", 0.95: "q95"}' if of_quantiles else 'prediction_interval("low", "high", level=0.9)'
+            columns["estimate"] = interval if "truth" in reads else f"estimate={interval}"
         given = [f", {text}" for role, text in columns.items() if role in reads]
         return f"Call it as `{self.name}(data{''.join(given)})`."
 
@@ -760,6 +766,15 @@ class MetricSet(Evaluable):
         return _as_html(self.metrics)
 
 
+KINDS = {
+    "class": "labels", "prob": "scores", "numeric": "numbers", "survival": "survival times",
+    "interval": "intervals and quantiles",
+}  # fmt: skip
+"""The kinds of metrics, and what they read."""
+PYTHON_ONLY = {"survival", "interval"}
+"""The kinds whose columns are several, so that the command line does not read them."""
+_TOGETHER = {"class", "prob"}
+"""The kinds whose metrics may be in one set."""
 _HTML_COLUMNS = ("metric", "by", "reads", "good", "range", "meaning")
 
 
@@ -769,7 +784,7 @@ def _as_html(metrics: Sequence[Metric | GroupwiseMetric]) -> str:
     rows: list[str] = []
     for metric in metrics:
         low, high = metric.range
-        reads = {"class": "labels", "prob": "scores", "numeric": "numbers"}[metric.kind]
+        reads = KINDS[metric.kind]
         by = "" if metric.by is None else metric.by.text
         cells = (metric.name, by, reads, metric.direction, f"{low:g} to {high:g}", metric.meaning)
         rows.append("".join(f"<td>{escape(visible(cell))}</td>" for cell in cells))
@@ -829,16 +844,15 @@ def way_to_metrics(given: object) -> str:
 
 
 def _check_kinds(members: Sequence[Metric | GroupwiseMetric]) -> None:
-    """Refuse numeric and other metrics in one set."""
+    """Refuse metrics in one set that read different columns."""
     first_names: dict[str, str] = {}
     for member in members:
         first_names.setdefault(member.kind, member.name)
-    if "numeric" in first_names and len(first_names) > 1:
+    if len(first_names) > 1 and not {*first_names} <= _TOGETHER:
         names = [first_names[kind] for kind in sorted(first_names)]
-        msg = (
-            f"A set cannot combine numeric metrics with others, because {listed(names)} read different columns. Make "
-            "two sets."
-        )
+        apart = next(KINDS[kind] for kind in first_names if kind not in _TOGETHER)
+        kind = "numeric metrics" if "numeric" in first_names else f"metrics of {apart}"
+        msg = f"A set cannot combine {kind} with others, because {listed(names)} read different columns. Make two sets."
         raise ArgumentError(msg)
 
 

@@ -173,6 +173,7 @@ class Run:
             needs=replace(required.needs, rows=True) if options.keep_rows else required.needs,
             blocks=options.parts if required.sums_vary else None,
             design=options.design,
+            forecast=roles.forecast,
         )
 
     def check_counted(self, tally: Tally, options: Options) -> None:

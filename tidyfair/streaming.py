@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from typing import Self, Unpack
 
-    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.options import GroupReadOptions, Options, ReadOptions
 
 __all__ = ["Accumulator", "load_state", "save_state"]
@@ -70,8 +70,8 @@ class Accumulator:
     def __init__(
         self,
         metrics: Evaluable,
-        truth: ColumnLike | None = None,
-        estimate: ColumnLike | None = None,
+        truth: TruthLike | None = None,
+        estimate: Prediction | None = None,
         **counting: Unpack[SurveyCountOptions],
     ) -> None:
         if not isinstance(metrics, Evaluable):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
@@ -472,13 +472,15 @@ def _described(tally: Tally) -> dict[str, Any]:
         if term.alias and term.fingerprint is None:
             msg = f"The statistic {term.name!r} calls a Python function, which a file cannot identify."
             raise ArgumentError(msg)
-    cut, scores = tally.cut, tally.scores
+    cut, scores, forecast = tally.cut, tally.scores, tally.forecast
     columns = {"truth": tally.truth, "estimate": tally.estimate, "weights": tally.weights}
     texts = {name: column.identity if column else None for name, column in columns.items()}
     if scores is not None:
         scores = ([column.identity for column in scores.columns], scores.labels, scores.bins)
     if cut is not None:
         cut = (cut.option, cut.values, cut.several, [column.identity for column in cut.by], cut.groups)
+    if forecast is not None:
+        texts["forecast"] = forecast.identity
     return {
         "format": _FORMAT,
         "version": _VERSION,

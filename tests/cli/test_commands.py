@@ -580,7 +580,7 @@ def test_threshold_outside_the_scores_gives_a_note(tmp_path: Path, capsys: pytes
             assert ("is selected" in err) == bool(who)
 
 
-@pytest.mark.parametrize("kind", ["class", "prob", "numeric"])
+@pytest.mark.parametrize("kind", ["class", "prob", "numeric", "survival", "interval"])
 def test_fail_if_of_a_plain_metric_suggests_a_comparison(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # each message looks through all metrics, whose sources are then read once only
     monkeypatch.setattr(catalog, "source_of", cache(catalog.source_of))
@@ -950,3 +950,11 @@ def test_without_intervals_tables_have_no_empty_columns(capsys: pytest.CaptureFi
             rows = [line.strip("|").split("|") for line in table.splitlines()]
             for column in zip(*rows[2:], strict=True):
                 assert {cell.strip() for cell in column} - {"", "-", "\N{EN DASH}"}
+
+
+def test_command_line_says_that_survival_times_and_intervals_are_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, content in (("concordance_parity", "survival times"), ("interval_score", "intervals and quantiles")):
+        assert "gate" not in explanation_of(name)
+        code, _, err = called(capsys, "audit", "--metric", name)
+        assert code == 2
+        assert f"{name} reads {content}, which only a call in Python can name." in err

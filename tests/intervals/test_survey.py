@@ -507,14 +507,14 @@ REPEATED_BADLY: dict[str, tuple[dict[str, Any], str]] = {
     "one text": ({"replicates": "r0"}, "must be a list of columns"),
     "repeated column": ({"replicates": ["r0", "r0"]}, "has 'r0' twice"),
     "weights among them": ({"replicates": ["r0", "weight"]}, "has 'weight' twice"),
-    "unknown method": ({"method": "sdr"}, "Known: 'brr'"),
+    "unknown method": ({"method": "sdr"}, "must be 'brr', 'fay'"),
     "Fay without a coefficient": ({"method": "fay"}, "fay=0.5"),
     "Fay with 1": ({"method": "fay", "fay": 1}, "less than 1"),
     "coefficient of another method": ({"fay": 0.5}, 'belongs to `method="fay"`'),
     "factors of others": ({"rscales": [1.0]}, "1 factors for 2 replicates"),
     "factors of 0": ({"rscales": [0, 0]}, "all `rscales` are 0"),
     "scale of 0": ({"scale": 0}, "`scale`"),
-    "unknown centre": ({"centre": "median"}, "Known: 'estimate'"),
+    "unknown centre": ({"centre": "median"}, "must be 'estimate'"),
     "no freedom": ({"degrees_of_freedom": 0}, "degrees_of_freedom"),
 }
 
@@ -538,7 +538,7 @@ def test_replicate_weights_that_mean_nothing_are_refused(name: str) -> None:
         ({"strata": []}, "needs a column"),
         ({"strata": "psu", "clusters": "psu"}, "has 'psu' twice"),
         ({"strata": "stratum", "nested": True}, "clusters within strata"),
-        ({"strata": "stratum", "lonely": "remove"}, "Known: 'error'"),
+        ({"strata": "stratum", "lonely": "remove"}, "must be 'error'"),
         ({"strata": "stratum", "nested": 1}, "`nested` is True or False"),
     ],
 )

@@ -150,6 +150,13 @@ def test_cells_of_reference_data_equal_polars(engine: Callable[[pl.DataFrame], A
 READS: dict[str, dict[str, Any]] = {
     "class": {"truth": "y_true", "estimate": "y_pred"}, "prob": {"truth": "y_true", "probs": "score"},
     "numeric": {"truth": "y_reg", "estimate": "pred_reg"},
+    "survival": {
+        "truth": tf.survival("score", "y_true"), "estimate": "pred_reg", "probs": {0.2: "score", 0.4: "score"},
+    },
+    "interval": {
+        "truth": "y_reg",
+        "estimate": tf.prediction_interval((pl.col("pred_reg") - 5).alias("low"), "pred_reg", level=0.9),
+    },
 }  # fmt: skip
 REFUSED = {"mase": "depend on the order of rows"}
 """What rows elsewhere cannot be asked, and why."""

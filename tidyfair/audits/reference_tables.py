@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.pairs import Family
     from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import By, Treatment
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
@@ -113,7 +113,7 @@ class GroupComparison(CalledOnData):
 
     @show_keywords(SurveyCallOptions, without=_REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Compare groups on a dataframe; it takes what a metric takes."""

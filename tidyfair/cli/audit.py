@@ -22,7 +22,7 @@ from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
 from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set, metric_tweak
+from tidyfair.metric_sets import KINDS, PYTHON_ONLY, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.reports.findings import group_in_words, of_feature, percent
 from tidyfair.reports.page import report
@@ -368,6 +368,9 @@ def confidence_of(options: Namespace) -> float | None:
 def check_kind(flag: str, metrics: Iterable[Metric | GroupwiseMetric], kind: Predictions) -> None:
     """Refuse metrics of numbers for labels, and the reverse."""
     for metric in metrics:
+        if metric.kind in PYTHON_ONLY:
+            msg = f"`{flag}`: {metric.name} reads {KINDS[metric.kind]}, which only a call in Python can name."
+            raise ArgumentError(msg)
         if (metric.kind == "numeric") != (kind == "numbers"):
             content = "labels" if kind == "numbers" else "numbers"
             msg = f"`{flag}`: {metric.name} is about {content}, which these predictions are not."

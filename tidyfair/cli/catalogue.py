@@ -15,7 +15,7 @@ from tidyfair.cli.terminal import show
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.escapes import visible
-from tidyfair.metric_sets import COMPARISONS, Metric
+from tidyfair.metric_sets import COMPARISONS, KINDS, PYTHON_ONLY, Metric
 from tidyfair.metrics import fairness
 from tidyfair.metrics.catalog import (
     catalogue,
@@ -128,8 +128,10 @@ def _explained_metric(metric: Metric) -> str:
         "disparities": _disparities(metric),
         "gate": f"--fail-if '{metric.name} {SIDES[metric.direction]} {_LIMITS[SIDES[metric.direction]]}'",
     }
-    if metric.definition.compares:
-        # it compares a group with others, and has no value of all rows
+    if metric.kind in PYTHON_ONLY:
+        facts["reads"] = f"{KINDS[metric.kind]}, which only a call in Python can name"
+    if metric.definition.compares or metric.kind in PYTHON_ONLY:
+        # it compares a group with others, and has no value of all rows; or reads what no flag names
         del facts["gate"]
     return _written(metric.name, meaning, facts, [source_of(metric.definition.function)])
 
@@ -195,6 +197,8 @@ def _explained_comparison(factory: GroupwiseFactory) -> str:
         **_other_names(factory.name, factory.name),
         "gate": f"--fail-if '{factory.name}({feature}) {side} {_LIMITS[side]}'",
     }
+    if factory.metrics[0].kind in PYTHON_ONLY:
+        del facts["gate"]
     return _written(
         factory.name, example.meaning, facts, [source_of(metric.definition.function) for metric in compared]
     )

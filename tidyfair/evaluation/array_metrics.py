@@ -44,6 +44,15 @@ class Sample:
     weight: Array | None
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SurvivalSample:
+    """The rows of survival times of a group."""
+
+    columns: Mapping[str, Array]
+    """The columns by the names of parameters: `time`, `event`, `estimate`, `survival` …."""
+    weight: Array | None
+
+
 class _RowResults:
     """The numbers of formulas for each level and group cell, and the reasons for missing ones."""
 
@@ -195,7 +204,11 @@ def influences_of(formula: Formula, rows: Rows, level: Level) -> Iterator[tuple[
         cluster, units = None, None
         if rows.cluster is not None:
             cluster, units = np.unique(rows.cluster[counted], return_inverse=True)
-        sample = Sample(rows.event(level.label)[counted], rows.score(level.score)[counted], weight)
+        sample: Sample | SurvivalSample
+        if formula.kind == "survival":
+            sample = SurvivalSample(rows.survival_columns(formula.row_parameters, counted), weight)
+        else:
+            sample = Sample(rows.event(level.label)[counted], rows.score(level.score)[counted], weight)
         try:
             influence = formula.influence(sample, units, **dict[str, Any](formula.options)) if len(counted) else None
         except Undefined:
@@ -213,6 +226,10 @@ def _call_on_rows(
     weight = None if rows.weight is None else rows.weight[chosen]
     if formula.kind == "numeric":
         return _call(formula, [side[chosen] for side in rows.numbers], weight)
+    if formula.kind == "survival":
+        if weight is not None:
+            chosen, weight = chosen[weight > 0], weight[weight > 0]
+        return _call(formula, list(rows.survival_columns(formula.row_parameters, chosen).values()), weight)
     if level.both_sides or not formula.over_levels:
         label_index = rows.event(level.label)[chosen].astype(np.int64)
     else:
@@ -236,7 +253,8 @@ def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
     import numpy as np
 
     convert = _sample if formula.against else np.array
-    value, _ = _call(formula, list(map(convert, arrays.values())), None)
+    in_order = [arrays[name] for name in formula.row_parameters] if formula.row_parameters else [*arrays.values()]
+    value, _ = _call(formula, list(map(convert, in_order)), None)
     return None if math.isnan(value) else value
 
 

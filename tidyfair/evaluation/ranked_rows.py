@@ -16,6 +16,7 @@ import polars as pl
 
 from tidyfair.errors import failures_of
 from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.specs.forecasts import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST
 from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -38,6 +39,11 @@ _CHUNK = 2**16
 _SPARSE = 4
 """With more bins per row, rows are sorted instead of counted by bin."""
 _GROUP_CELL = "group_cell"
+_SURVIVAL_COLUMNS = {
+    "time": ACTUAL, "event": EVENT, "event_weight": EVENT_WEIGHT, "estimate": PREDICTED, "survival": AT_POINT,
+    "censoring_weight": WEIGHT_AT_POINT, "eval_time": TIME_AT_POINT,
+}  # fmt: skip
+"""The columns of rows of survival times, by the names of parameters."""
 _COUNTS = {"score", "hits", "false_alarms"}
 _SQUARES = ("hit_squares", "false_alarm_squares")
 _PACKABLE = 2.0
@@ -128,6 +134,10 @@ class Rows:
             return self.frame[f"s{name}"].to_numpy()
         values = self.frame[f"s{name.removeprefix(REST)}"].cast(pl.Float64).to_numpy()
         return 1 - values if name.startswith(REST) else values
+
+    def survival_columns(self, names: Sequence[str], chosen: Array) -> dict[str, Array]:
+        """Columns of survival times, by the names of parameters, for some rows."""
+        return {name: self.frame[_SURVIVAL_COLUMNS[name]].to_numpy()[chosen] for name in names}
 
     def codes(self, scope: Literal["own", "overall"]) -> tuple[Array, int]:
         """The group cell of each row, or its outer group, below 0 if it counts for none; and their number."""

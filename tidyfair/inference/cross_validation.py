@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_resamples", "resamples", "summarize"]
 
-_ROW_KEYS = (".metric", ".by", ".group", ".estimator", ".threshold", ".top_k", ".top_fraction")
+_ROW_KEYS = (
+    ".metric",
+    ".by",
+    ".group",
+    ".estimator",
+    ".threshold",
+    ".top_k",
+    ".top_fraction",
+    ".eval_time",
+    ".quantile_level",
+)
 """The columns of results that identify a row, besides outer groups."""
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import Privileged
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
@@ -57,6 +58,7 @@ class Gate(MetricSetOnData):
     """
 
     subject: ClassVar[str] = "A gate"
+    follows_points: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
     limits: tuple[tuple[Side, float], ...]
@@ -67,7 +69,7 @@ class Gate(MetricSetOnData):
 
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Give a verdict on each metric of each outer group; takes the arguments of a metric.

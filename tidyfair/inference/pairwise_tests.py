@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
@@ -208,7 +209,7 @@ class PairwiseTest(AdjustedTest):
 
     @show_keywords(CallOptions, without=REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Compare each pair of groups of a dataframe; it takes what a metric takes, with one threshold at most."""

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import By
     from tidyfair.specs.options import Options
 
@@ -88,7 +89,7 @@ class DisparityTest(OuterGroupTest):
 
     @show_keywords(CallOptions, without=REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.source import Source
@@ -148,7 +149,7 @@ class AdjustedTest(CalledOnData):
     conf_level: float = 0.95
 
     def _on_data(
-        self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
+        self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
     ) -> Any:
         distinct = {(metric.name, metric.by) for metric in self.metrics}
         if len(distinct) == len(self.metrics):

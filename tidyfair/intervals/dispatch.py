@@ -31,7 +31,7 @@ from tidyfair.intervals.pairs import Family
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.rest import WithRest
-from tidyfair.intervals.shares import is_mean, share_of
+from tidyfair.intervals.shares import is_mean, is_share_of_flags, share_of
 from tidyfair.intervals.simultaneous import band_limits, has_bands
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.tallies.tally import BLOCK
@@ -488,6 +488,8 @@ def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> K
         return None
     is_of_one, clustered = estimator in ONE_LABEL, _has_clusters(tally)
     if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
+        return "share"
+    if not clustered and tally.weights is None and is_share_of_flags(formula):
         return "share"
     known = is_smooth(formula, estimator, tally)
     if formula.deviations and is_of_one and (known or not clustered):

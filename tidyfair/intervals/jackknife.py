@@ -253,7 +253,9 @@ def _of_read_rows(
     error, freedom = np.full_like(value, np.nan), np.full_like(value, np.nan)
     of_clusters: dict[int, tuple[Integers, Floats]] = {}
     for number, level in enumerate(labels.levels):
-        for group, units, influence in influences_of(formula, rows, Level(level, evaluator.reading.scores[level])):
+        for group, units, influence in influences_of(
+            formula, rows, Level(level, evaluator.reading.scores.get(level, ""))
+        ):
             error[group, number], freedom[group, number] = influence.error, influence.freedom
             if by is not None and units is not None and influence.error > 0:
                 _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))

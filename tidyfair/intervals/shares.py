@@ -206,6 +206,13 @@ def is_mean(formula: Formula) -> bool:
     return adds_up and np.allclose(value(one, 16), value(one, 8) / 2)
 
 
+def is_share_of_flags(formula: Formula) -> bool:
+    """Check whether a formula is the share of rows that have a flag, such as those in a prediction interval."""
+    terms = formula.all_terms
+    reads_flags = len(terms) == 1 and all(term.flag for term in terms)
+    return reads_flags and formula.input == "sums" and is_mean(formula)
+
+
 def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]]:
     """The values and denominators of a formula on a table with each cell alone, and on the probes.
 

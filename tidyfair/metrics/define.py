@@ -198,6 +198,7 @@ def array_metric(
     *,
     direction: Direction = "maximize",
     range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    kind: Kind = "prob",
     over_levels: bool = False,
     probabilities: bool = True,
     counts: Counts = "instances",
@@ -212,7 +213,57 @@ def array_metric(
     }
 
     def define(function: Callable[..., Any]) -> Metric:
-        return _arrayed(function, function.__name__, "prob", direction, range, settings)
+        return _arrayed(function, function.__name__, kind, direction, range, settings)
+
+    return define
+
+
+def survival_metric(
+    *,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    undefined: str = Status.ALL_CENSORED,
+    over_points: bool = False,
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a formula of sums over rows of survival times into a metric.
+
+    Its parameters are `instances`, the statistics of its module and its metrics, as numpy arrays. Statistics read
+    `time`, `event`, `estimate`, `survival` (the survival probability at the evaluation time `eval_time`) and
+    `censoring_weight`.
+
+    Args:
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
+        range: Smallest and largest possible value.
+        undefined: The reason, shown as the status, where it has no value.
+        over_points: True if it is of the averages over evaluation times, instead of each of them.
+    """
+    settings: dict[str, Any] = {"undefined": undefined, "over_points": over_points}
+
+    def define(function: Callable[..., Any]) -> Metric:
+        return defined(function, "survival", direction, range, settings)
+
+    return define
+
+
+def interval_metric(
+    *,
+    direction: Direction = "minimize",
+    range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
+    over_points: bool = False,
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a formula of sums over rows with intervals or quantiles into a metric.
+
+    Its parameters are `instances`, the statistics of its module and its metrics, as numpy arrays. Statistics read
+    `truth`, and `lower`, `upper` and `level` of an interval, or the `quantile` at a `quantile_level`.
+
+    Args:
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
+        range: Smallest and largest possible value.
+        over_points: True if it is of the averages over levels of quantiles, instead of each of them.
+    """
+
+    def define(function: Callable[..., Any]) -> Metric:
+        return defined(function, "interval", direction, range, {"over_points": over_points})
 
     return define
 

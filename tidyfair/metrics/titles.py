@@ -23,13 +23,21 @@ _TITLES = {
     "bnsp_auc": "Background negative, subgroup positive AUC (BNSP)",
     "bpsn_auc": "Background positive, subgroup negative AUC (BPSN)",
     "brier_class": "Brier score",
+    "brier_survival": "Brier score of survival at a time",
+    "brier_survival_integrated": "Integrated Brier score of survival",
+    "calibration_in_the_large_survival": "Calibration in the large of survival at a time",
+    "calibration_ratio_survival": "Calibration ratio of survival at a time (observed over expected events)",
     "ccc": "Concordance correlation coefficient",
+    "concordance_parity": "Concordance parity (difference in concordance)",
+    "concordance_survival": "Concordance (Harrell's C)",
+    "concordance_survival_uno": "Concordance without censoring (Uno's C)",
     "demographic_parity": "Demographic parity (difference in selection rates)",
     "demographic_parity_ratio": "Demographic parity ratio (ratio of selection rates)",
     "detection_prevalence": "Selection rate",
     "disparate_impact": "Disparate impact (ratio of selection rates)",
     "equal_opportunity": "Equal opportunity (difference in sensitivity)",
     "equal_opportunity_ratio": "Equal opportunity ratio (ratio of sensitivities)",
+    "equalized_coverage": "Equalized coverage (difference in coverage of prediction intervals)",
     "equalized_odds": "Equalized odds (difference in sensitivity or specificity)",
     "equalized_odds_ratio": "Equalized odds ratio (ratio of sensitivities or specificities)",
     "exposure": "Exposure (mean attention by position)",
@@ -41,6 +49,12 @@ _TITLES = {
     "gini_coef": "Gini coefficient",
     "huber_loss": "Huber loss",
     "huber_loss_pseudo": "Pseudo-Huber loss",
+    "interval_coverage": "Coverage of prediction intervals",
+    "interval_coverage_error": "Coverage error of prediction intervals",
+    "interval_misses_above": "Share of truths above their prediction interval",
+    "interval_misses_below": "Share of truths below their prediction interval",
+    "interval_score": "Interval score (Winkler)",
+    "interval_width": "Width of prediction intervals",
     "iic": "Index of ideality of correlation",
     "instances": "Number of rows",
     "j_index": "Youden's J (informedness)",
@@ -73,12 +87,15 @@ _TITLES = {
     "overall_accuracy_equality": "Overall accuracy equality (difference in accuracy)",
     "poisson_log_loss": "Poisson log loss",
     "ranked_prob_score": "Ranked probability score",
+    "quantile_coverage_error": "Coverage error of quantiles",
+    "quantile_loss": "Quantile loss (pinball)",
     "recall": "Recall (sensitivity)",
     "residual_bias": "Bias (mean of prediction less truth)",
     "rmse": "Root mean squared error",
     "rmse_relative": "Relative root mean squared error",
     "rnd": "Normalized discounted difference of the protected share (rND)",
     "roc_auc": "Area under the ROC curve (AUC)",
+    "roc_auc_survival": "Area under the ROC curve at a time",
     "roc_aunp": "Area under the ROC curve, each label against the rest, by prevalence",
     "roc_aunu": "Area under the ROC curve, each label against the rest, unweighted",
     "roc_dist": "Distance from the ideal ROC point",
@@ -100,6 +117,7 @@ _TITLES = {
     "wasserstein_distance": "Wasserstein distance",
     "wasserstein_distance_debiased": "Wasserstein distance, less what chance adds",
     "wasserstein_distance_if_equal": "Wasserstein distance of equal groups",
+    "winkler_score": "Interval score (Winkler)",
     "within_group_generalized_entropy_index": "Generalized entropy index within groups",
     "between_group_generalized_entropy_index": "Generalized entropy index between groups",
     "between_group_coefficient_of_variation": "Coefficient of variation between groups",
@@ -111,7 +129,8 @@ _COMPARED = {
 }  # fmt: skip
 """The ways in which every metric compares itself."""
 _NAMES_OF_PEOPLE = re.compile(
-    r"(Brier|Cohen|Fleiss|Gini|Huber|Kolmogorov|Krippendorff|Kullback|Matthews|Poisson|Theil|Wasserstein|Youden)"
+    r"(Brier|Cohen|Fleiss|Gini|Huber|Kolmogorov|Krippendorff|Kullback|Matthews|Poisson|Theil|Wasserstein|Winkler|"
+    r"Youden)"
 )
 
 

@@ -13,6 +13,7 @@ from tidyfair.reports.line_charts import MOST_BANDS, LineStyle, lines
 from tidyfair.reports.plot_input import (
     CUTS,
     OUTER,
+    POINTS,
     PlotInput,
     by_words,
     in_sentence,
@@ -32,9 +33,9 @@ _DASHED = ".treat_all"
 
 
 def cut_of(frame: pl.DataFrame) -> str | None:
-    """The column of a list of cuts."""
+    """The column of a list of cuts, or of several points of predictions."""
     for name in CUTS:
-        if name in frame.columns:
+        if name in frame.columns and (name not in POINTS or frame[name].drop_nulls().n_unique() > 1):
             return name
     return None
 
@@ -89,7 +90,8 @@ def _over_cuts(
     notes: list[str] = []
     without = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True)
     if len(without):
-        notes.append(f"of scores, so the same for each: {', '.join(without)}")
+        why = "not at each of them" if cut in POINTS else "of scores, so the same for each"
+        notes.append(f"{why}: {', '.join(without)}")
     if "lower" in table.columns:
         notes.append(_note_on_bands(table))
     if dashed:

@@ -35,10 +35,12 @@ _REASONS: dict[str, str] = {
     Status.UNDEFINED_GROUP: "a group has no value",
     Status.BELOW_MIN_N: "too few rows",
     Status.BELOW_MIN_SHARE: "too small a share of the rows",
+    Status.NO_COMPARABLE_PAIRS: "no row of the group outlives another one that has the event",
+    Status.ALL_CENSORED: "all rows of the group are censored before the time",
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""
-_KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
+_KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction", ".eval_time", ".quantile_level")
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
 """Internal columns, whose names no column of the user has."""
 _LABELS = {

@@ -41,7 +41,7 @@ ExprRate: TypeAlias = tuple[pl.Expr, pl.Expr]
 """Numerator and denominator of a formula over rows."""
 Sums: TypeAlias = "Mapping[str, Number]"
 """Statistics by name."""
-Kind: TypeAlias = Literal["class", "prob", "numeric"]
+Kind: TypeAlias = Literal["class", "prob", "numeric", "survival", "interval"]
 Input: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
 Given: TypeAlias = Literal["nothing", "truth", "estimate"]
@@ -77,6 +77,8 @@ SUMS: dict[Kind, dict[str, frozenset[str]]] = {
         "truth_mean": _TRUTH, "truth_variation": _TRUTH, "truth_minimum": _TRUTH, "truth_maximum": _TRUTH,
         "estimate_mean": _ESTIMATE, "estimate_variation": _ESTIMATE, "covariation": _BOTH,
     },
+    "survival": {"instances": _NOTHING},
+    "interval": {"instances": _NOTHING},
 }  # fmt: skip
 """The statistics of a group that are sums, and so merge. A metric's own statistics come on top."""
 
@@ -86,10 +88,26 @@ ROW_COLUMNS: dict[Kind, dict[str, frozenset[str]]] = {
         ["score", "hits", "false_alarms", "hit_squares", "false_alarm_squares", "percentile"], _SCORED
     ),
     "numeric": {"truth": _TRUTH, "estimate": _ESTIMATE, "weight": _NOTHING, "weighted": _NOTHING},
+    "survival": {},
+    "interval": {},
 }
 """The columns of formulas over rows. Scores come as their distinct values, falling, with the weight of the rows with
 the event (`hits`) and without it (`false_alarms`), the sums of squared weights, and the `percentile` of the score: the
 share of its outer group at or below it. Numbers come row by row, as they stand in the data."""
+
+ROLES: dict[str, frozenset[str]] = {
+    "truth": _TRUTH, "estimate": _ESTIMATE, "score": frozenset({"probs"}),
+    "time": _TRUTH, "event": _TRUTH, "event_weight": _TRUTH, "censoring_weight": _TRUTH,
+    "survival": frozenset({"probs"}), "eval_time": _NOTHING,
+    "lower": _ESTIMATE, "upper": _ESTIMATE, "level": _NOTHING, "quantile": _ESTIMATE, "quantile_level": _NOTHING,
+}  # fmt: skip
+"""The parameters of quantities of a row, and of functions of rows of survival times, by the column of the call."""
+AT_POINTS = frozenset({"survival", "censoring_weight", "eval_time", "quantile", "quantile_level"})
+"""Those that differ between evaluation times, or levels of quantiles."""
+OF_INTERVAL = frozenset({"lower", "upper", "level"})
+"""Those of a prediction interval."""
+OF_CENSORING = frozenset({"event_weight", "censoring_weight"})
+"""The censoring weights of a row: just before its event, and at an evaluation time."""
 
 WHEN_COMPLETE = {
     "positives": ("tp", "fn"), "negatives": ("fp", "tn"), "selected": ("tp", "fp"), "unselected": ("fn", "tn"),
@@ -145,6 +163,8 @@ class Statistic:
     """The rows that a row is ranked or counted among; such a quantity, too, is computed before rows are counted."""
     tail: float = 0.0
     """For squares: how many times the mean a rare row may be."""
+    flag: bool = False
+    """True if it is 1 or 0, so that its mean is a share of rows."""
 
     @property
     def name(self) -> str:
@@ -180,14 +200,23 @@ class Statistic:
     @cached_property
     def fingerprint(self) -> str | None:
         """Digest that identifies it, the same in every process; None if it calls a Python function."""
-        return fingerprint(self.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score")))
+        return fingerprint(self.of(**{name: pl.col(name) for name in ROLES}))
 
     @cached_property
     def reads(self) -> frozenset[str]:
         """The columns in which a row must have a value to count."""
+        return _NOTHING.union(*(ROLES[name] for name in self.parameters))
+
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """The columns of a row that its function takes."""
         options = dict(self.options)
-        names = [name for name in inspect.signature(self.function).parameters if name not in options]
-        return frozenset("probs" if name == "score" else name for name in names)
+        return frozenset(name for name in inspect.signature(self.function).parameters if name not in options)
+
+    @property
+    def at_points(self) -> bool:
+        """True if there is a value for each evaluation time, or level of a quantile."""
+        return not self.parameters.isdisjoint(AT_POINTS)
 
     def of(self, **columns: Expr) -> Expr:
         """The quantity over columns given by the names of its parameters."""
@@ -202,7 +231,10 @@ class Statistic:
         named: object = getattr(module, self.function.__name__, None)
         if isinstance(named, Statistic) and named.function is self.function:
             return _named_statistic, (self.function.__module__, self.function.__name__, self.options, self.alias)
-        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.lists, self.tail)
+        values = (
+            self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.lists, self.tail,
+            self.flag,
+        )  # fmt: skip
         return Statistic, values
 
     def with_options(self, options: Mapping[str, object]) -> Statistic:
@@ -216,20 +248,23 @@ def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], 
 
 
 @refuse_unknown_settings
-def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0) -> Any:
+def statistic(
+    function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0, flag: bool = False
+) -> Any:
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
     The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
     labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. `tail`
-    applies to squares: how many times the mean of a group a rare row may be, which intervals of few rows allow for.
+    applies to squares: how many times the mean of a group a rare row may be, which intervals of few rows allow for. A
+    `flag` is 1 or 0, so that intervals of its mean are those of a share.
     """
     if function is None:
-        return partial(statistic, cumulative=cumulative, tail=tail)
+        return partial(statistic, cumulative=cumulative, tail=tail, flag=flag)
     parameters = inspect.signature(function).parameters.values()
     options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     defaults = tuple((option.name, option.default) for option in options)
-    return Statistic(function, cumulative, defaults, tail=tail)
+    return Statistic(function, cumulative, defaults, tail=tail, flag=flag)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,6 +326,8 @@ class Formula:
     """True if it is the square of a correlation, whose interval is that of the correlation."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
+    over_points: bool = False
+    """True if it is of the average over evaluation times, or levels of quantiles, instead of each of them."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
     """Parameters that are other metrics."""
     terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
@@ -373,12 +410,43 @@ class Formula:
         """Those of `truth`, `estimate` and `probs` in which a row must have a value to count."""
         if self.given is not None:
             return _ESTIMATE if self.given == "nothing" else _BOTH
+        if self.input == "arrays" and self.kind == "survival":
+            return _NOTHING.union(*(ROLES[name] for name in self.row_parameters))
         if self.input == "arrays":
             columns = _SCORED if self.kind == "prob" else _BOTH
             return _SCORED - _TRUTH if self.ignores_truth else columns
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
         own = (sources[unprefixed(name)] for name in self.statistics)
         return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
+
+    @property
+    def of_labels(self) -> bool:
+        """True if the truth is a label."""
+        return self.kind in {"class", "prob"}
+
+    @cached_property
+    def row_parameters(self) -> tuple[str, ...]:
+        """The columns of the rows of survival times that a function of arrays takes."""
+        options = dict(self.options)
+        names = inspect.signature(self.function).parameters if self.kind == "survival" else ()
+        return tuple(name for name in names if name not in options and name not in WEIGHTS)
+
+    @cached_property
+    def columns_of_rows(self) -> frozenset[str]:
+        """The columns of a row that it, or a quantity that it sums, reads."""
+        own = frozenset(self.row_parameters if self.input == "arrays" else ())
+        return own.union(*(term.parameters for term in self.all_terms))
+
+    @cached_property
+    def reads_points(self) -> bool:
+        """True if it reads predictions at evaluation times, or quantiles."""
+        return not self.columns_of_rows.isdisjoint(AT_POINTS)
+
+    @cached_property
+    def at_points(self) -> bool:
+        """True if it has a value for each evaluation time, or level of a quantile."""
+        over = self.over_points or any(part.over_points for _, part in self.parts)
+        return self.reads_points and not over
 
     @property
     def spreads(self) -> dict[str, Formula]:
@@ -555,7 +623,7 @@ class Formula:
 
     @property
     def _tried_shape(self) -> tuple[int, int]:
-        return (_TRIED_GROUPS, 1) if self.kind == "numeric" else (_TRIED_GROUPS, 2)
+        return (_TRIED_GROUPS, 2) if self.of_labels else (_TRIED_GROUPS, 1)
 
     def _made_up(self, known: Mapping[str, float]) -> dict[str, Number]:
         """Made-up sums of a few groups, all different; known sums are kept."""

@@ -108,7 +108,7 @@ def compared_columns(specs: Iterable[MetricSpec]) -> list[str]:
 
 def estimator_of(spec: MetricSpec, formula: Formula, requested: str | None, *, one_event: bool) -> str:
     """The estimator of one of its formulas: one event against the rest, or an average over all of them."""
-    if formula.kind == "numeric" or formula.given is not None:
+    if not formula.of_labels or formula.given is not None:
         return "standard" if formula.given is None else ALL_LABELS
     if one_event:
         return "binary"

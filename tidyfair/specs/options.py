@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import Privileged, Treatment
     from tidyfair.specs.survey_designs import Design
 
@@ -126,8 +127,8 @@ OptionsOf: TypeAlias = (
 class Options:
     """The arguments of a call except its data: checked once, then passed from step to step."""
 
-    truth: ColumnLike | None = None
-    estimate: ColumnLike | None = None
+    truth: TruthLike | None = None
+    estimate: Prediction | None = None
     # counting
     probs: Scores | None = None
     group_by: OuterGroups | None = None

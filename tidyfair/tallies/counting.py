@@ -11,8 +11,10 @@ import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError
 from tidyfair.specs.columns import Column, blaming_expressions, check_features, names_of, roots_of
+from tidyfair.specs.forecasts import EVENT, is_point
 from tidyfair.specs.groups import SIDE
 from tidyfair.specs.survey_designs import ROLE
+from tidyfair.tallies.censoring import with_censoring_weights
 from tidyfair.tallies.key_encoding import whole_levels
 from tidyfair.tallies.listed_rows import quantity_in_lists
 from tidyfair.tallies.moments import (
@@ -45,6 +47,7 @@ from tidyfair.tallies.thresholds import ESTIMATE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidyfair.specs.forecasts import Forecast
     from tidyfair.specs.groups import Privileged
     from tidyfair.specs.survey_designs import Design
     from tidyfair.tallies.key_encoding import Levels
@@ -79,6 +82,7 @@ def count(
     needs: Needs = Needs(),  # noqa: B008 - frozen
     blocks: int | None = None,
     design: Design | None = None,
+    forecast: Forecast | None = None,
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score.
 
@@ -89,7 +93,7 @@ def count(
     declared = source.levels_of_numbers({TRUTH: truth, ESTIMATE: estimate})
     empty = Tally(
         pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared,
-        design=design,
+        design=design, forecast=forecast,
     )  # fmt: skip
     order = _Order(empty, frequencies, blocks)
     if source.is_elsewhere:
@@ -130,6 +134,8 @@ class _Order:
                 wanted[name] = (role, column)
         if tally.scores is not None and (needs.scores or tally.cut is not None):
             wanted |= _numbered("s", "probs", tally.scores.columns)
+        if tally.forecast is not None:
+            wanted |= tally.forecast.wanted
         wanted |= _numbered("v", ROLE, self.replicates)
         in_lists = {column for term in self.tally.needs.compared if term.lists for column in term.compared_by}
         for index, column in enumerate(self.features):
@@ -230,6 +236,7 @@ def _here(source: Source, order: _Order) -> Tally:
     frame = _as_numbers(frame, wanted, decided=tally.cut is not None and not tally.needs.scores)
     frame = _weighable(frame, tally, order.frequencies, engine, repeat=order.repeats_rows)
     frame = _with_replicates(frame, order)
+    frame = _with_censoring(frame, order)
     frame = _decided(frame, order, engine)
     known = _known_labels(frame, order, engine)
     if order.blocks is not None:
@@ -244,8 +251,22 @@ def _here(source: Source, order: _Order) -> Tally:
     if order.bins and tally.scores is not None:
         rows, cells = _bins(frame, order, tally.keys, source.rows)
     if cells is None:
-        cells = _cells(frame, wanted, tally.needs, order.read_scores, known, source.rows)
+        cells = _cells(frame, wanted, tally.needs, order.read_scores, known, source.rows, tally.forecast)
     return _finished(replace(tally, rows=rows), cells, wanted, exact)
+
+
+def _with_censoring(frame: pl.LazyFrame, order: _Order) -> pl.LazyFrame:
+    """Check survival times and add the censoring weights of their rows."""
+    tally = order.tally
+    forecast = tally.forecast
+    if forecast is None or not forecast.is_survival or tally.truth is None:
+        return frame
+    with blaming_expressions(order.wanted):
+        rows = with_censoring_weights(
+            frame, forecast, tally.truth, key_names(tally.keys, "outer"), weighted=tally.needs.censoring,
+            by_row=tally.needs.event_censoring,
+        )  # fmt: skip
+    return rows.lazy()
 
 
 def _decided(frame: pl.LazyFrame, order: _Order, engine: Engine) -> pl.LazyFrame:
@@ -307,7 +328,7 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
     _weighable(no_rows, tally, None, "in-memory", repeat=False)
     _with_replicates(no_rows, order)
     cells = None
-    if order.blocks is None and not order.numbers_rows:
+    if order.blocks is None and not order.numbers_rows and tally.forecast is None:
         scores = len(order.read_scores.columns) if order.read_scores else 0
         sums_needed = replace(needs, rows=False) if order.bins else needs
         cells = pushed_down(source, order.every, sums_needed, cut, scores, tally.declared)
@@ -332,7 +353,7 @@ def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozens
 def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
     """A tally of other rows than the kept ones, with the same columns except the keys."""
     scores = tally.scores if tally.needs.scores else None
-    cells = _cells(rows.lazy(), {}, tally.needs, scores, _made_by(tally.cut), len(rows))
+    cells = _cells(rows.lazy(), {}, tally.needs, scores, _made_by(tally.cut), len(rows), tally.forecast)
     cells = _arranged(cells.drop("least", "known", strict=False), keys)
     return replace(tally, cells=cells, keys=keys, rows=rows)
 
@@ -362,6 +383,7 @@ def _cells(
     scores: Scores | None,
     known: dict[str, Levels],
     rows: int | None,
+    forecast: Forecast | None = None,
 ) -> pl.DataFrame:
     """One row for each combination of keys and labels, with everything that is summed.
 
@@ -369,7 +391,7 @@ def _cells(
     """
     columns = frame.collect_schema().names()
     scored = len(scores.columns) if scores is not None else 0
-    frame = _with_presence(frame, columns, needs, scored)
+    frame = _with_presence(frame, columns, needs, scored, forecast)
     sums = _counts(columns)
     replicates = sum(map(is_weight_column, columns))
     # there are frequencies only where there are no weights
@@ -380,8 +402,8 @@ def _cells(
         measure = FREQUENCY
     weighted = measure is not None
     if needs.anything:
-        sums += summed(quantities(needs, scored, weighted=weighted))
-        sums += summed(replicated(quantities(needs, scored, weighted=False), replicates))
+        sums += summed(quantities(needs, scored, weighted=weighted, forecast=forecast))
+        sums += summed(replicated(quantities(needs, scored, weighted=False, forecast=forecast), replicates))
         if measure is not None:
             frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE))
         columns = frame.collect_schema().names()
@@ -391,6 +413,7 @@ def _cells(
         sums.append(has_all.sum().cast(pl.Int64).alias(KNOWN_REPLICATES))
     summed_columns = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *score_columns(len(columns))}
     summed_columns |= {*weight_columns(replicates)}
+    summed_columns |= forecast.row_columns if forecast is not None else set()
     for term in needs.compared:
         summed_columns.add(term.column)
     by = [name for name in columns if name not in summed_columns]
@@ -410,7 +433,9 @@ def _counts(columns: list[str]) -> list[pl.Expr]:
     return sums
 
 
-def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored: int) -> pl.LazyFrame:
+def _with_presence(
+    frame: pl.LazyFrame, columns: list[str], needs: Needs, scored: int, forecast: Forecast | None
+) -> pl.LazyFrame:
     """Add keys that are true where scores and numbers are present, and null where they are missing, as labels are."""
     added: dict[str, pl.Expr] = {}
     if scored:
@@ -422,6 +447,10 @@ def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored
                 added[key] = pl.when(pl.col(number).is_not_null()).then(statement=True)
             else:
                 added[number] = pl.lit(None, pl.Float64)
+    if forecast is not None and forecast.points:
+        key = SCORE if forecast.role == "probs" else ESTIMATE
+        has_all = pl.all_horizontal(pl.col(forecast.names).is_not_null())
+        added[key] = pl.when(has_all).then(statement=True)
     return frame.with_columns(**added) if added else frame
 
 
@@ -501,6 +530,8 @@ def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.La
         role, column = wanted[name]
         if not (schema[name].is_numeric() or schema[name] == pl.Null):
             why = "regression metrics read numbers"
+            if EVENT in wanted and name == ACTUAL:
+                why = "survival times are numbers, such as `pl.col(…).dt.total_days()` of a duration"
             if role == "probs":
                 why = "a threshold needs numbers" if decided else "scores are numbers"
             msg = f"`{role}`: the column {column.name!r} is {schema[name]}; {why}."
@@ -520,7 +551,11 @@ def _exact(frame: pl.LazyFrame, wanted: _Wanted) -> frozenset[str]:
 
 def _names_of_numbers(wanted: _Wanted) -> list[str]:
     """The columns of scores, and of truth and estimate where these are numbers."""
-    return [name for name, (role, _) in wanted.items() if name in {ACTUAL, PREDICTED} or role == "probs"]
+    numbers: list[str] = []
+    for name, (role, _) in wanted.items():
+        if name in {ACTUAL, PREDICTED} or role == "probs" or is_point(name):
+            numbers.append(name)
+    return numbers
 
 
 def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> None:
@@ -528,7 +563,8 @@ def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) 
     sizes: dict[str, float] = {}
     for name, (role, column) in wanted.items():
         ends = list(ends_of(name))
-        if ends[0] not in cells.columns:
+        # an infinite survival time is one that half of the survival curve does not reach
+        if ends[0] not in cells.columns or (name == PREDICTED and EVENT in wanted):
             continue
         size = cells.select(pl.max_horizontal(pl.col(ends).abs().max())).item()
         if size is None:
