@@ -21,6 +21,7 @@ import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 import pytest
+import warehouses
 
 from tidyfair.specs.options import DEFAULTS
 
@@ -241,6 +242,8 @@ ELSEWHERE: dict[str, Callable[[pl.DataFrame], Any]] = {
     "duckdb": _duckdb, "table": _named_table, "ibis": _ibis, "dask": _dask, "spark": _spark,
 }  # fmt: skip
 """Rows that an engine of their own counts, in no order."""
+WAREHOUSES: dict[str, Callable[[pl.DataFrame], Any]] = {"sqlite": warehouses.sqlite, "postgres": warehouses.postgres}
+"""Databases with fewer types than frames have."""
 ENGINES = {**EAGER, "lazy": _lazy, **ELSEWHERE}
 
 

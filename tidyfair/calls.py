@@ -151,7 +151,8 @@ class Evaluable(ABC):
             top_fraction: The same as a share of the rows, or of their weight.
             score_bins: Number of bins (at most 65,536) of equal width between 0 and 1, from whose counts ranking
                 metrics such as roc_auc are computed; a tally then keeps no scores. `.error_bound` is the largest
-                possible error of a value, null if unknown.
+                possible error of a value, null if unknown. Without it more than 100,000 distinct rows of another engine
+                are counted in 4,096 bins, with an `EngineWarning`; `"exact"` transfers them.
             cluster: Column that identifies dependent rows, such as those of one patient, for intervals that allow for
                 it.
             design: The design of a complex survey, made by `survey_design` or `replicate_weights`, with its weights;

@@ -12,7 +12,7 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Sequence
 
 __all__ = [
     "AggregateError",
@@ -20,6 +20,8 @@ __all__ = [
     "ClusterWarning",
     "ColumnError",
     "ConstantWarning",
+    "EngineError",
+    "EngineWarning",
     "EvidenceWarning",
     "ForkError",
     "LabelError",
@@ -32,7 +34,7 @@ __all__ = [
     "WeightError",
 ]
 
-_SHOWN = 10
+_SHOWN, _FEW = 10, 4
 _LONGEST = 200
 """The most characters that a message shows of a value."""
 _BETWEEN = ("tidyfair.", "polars.", "pandas.")
@@ -71,6 +73,18 @@ def in_short(value: object) -> str:
         name = own.__qualname__
         return f"a {name}" if module == "builtins" else f"a {module}.{name}"
     return representation
+
+
+def _and_more(names: Sequence[str]) -> str:
+    """The first of some names, and the number of the others."""
+    more = [f"{len(names) - _FEW} more"] if len(names) > _FEW else []
+    return ", ".join([*names[:_FEW], *more])
+
+
+def _first_lines(problem: object) -> str:
+    """The start of the message of another library, as one line without a full stop."""
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…").rstrip(".")
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -206,6 +220,22 @@ class ColumnError(TidyfairError):
         return cls(f"`{role}`: {problem}; {way_out}.")
 
 
+class EngineError(TidyfairError):
+    """A query that a database or a cluster could not run; the engine's own error is the cause."""
+
+    metrics: tuple[str, ...] = ()
+    """The metrics that the query was for, where they are known."""
+
+    def __init__(self, engine: str, problem: object, way_out: str) -> None:
+        super().__init__(engine, _first_lines(problem), way_out)
+
+    def __str__(self) -> str:
+        """The message."""
+        engine, problem, way_out = self.args
+        purpose = f" for {_and_more(self.metrics)}" if self.metrics else ""
+        return f"{engine} could not run the query{purpose}: {problem}. {way_out}"
+
+
 class LabelError(TidyfairError):
     """Ambiguous or inconsistent labels of truth and estimate."""
 
@@ -237,6 +267,10 @@ class ClusterWarning(UserWarning):
 
 class ConstantWarning(UserWarning):
     """A metric is an average over labels that does not depend on the data."""
+
+
+class EngineWarning(UserWarning):
+    """Scores in a database or a cluster were counted in bins, or many of its rows were transferred."""
 
 
 class EvidenceWarning(UserWarning):

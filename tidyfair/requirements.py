@@ -34,6 +34,8 @@ __all__: list[str] = []
 
 _MOST_BINS = 2**16
 _ROUNDED = 0.01
+_EXACT = "exact"
+"""In place of a number of bins: the scores themselves, from any engine."""
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
 _CONTENT = {
@@ -135,8 +137,9 @@ class Requirements:
                 columns[role] = Column.of(name, role)
                 given.add(role)
         scores = _scores(options.probs)
-        if options.score_bins is not None:
-            scores = self._in_bins(scores, options.score_bins)
+        bins: object = options.score_bins
+        if bins is not None and not (isinstance(bins, str) and bins == _EXACT):
+            scores = self._in_bins(scores, bins)
         if scores is not None:
             given.add("probs")
         return Roles(
@@ -149,6 +152,12 @@ class Requirements:
             cut=Cut.of(vars(options), given),
             forecast=forecast,
         )
+
+    @property
+    def fit_bins(self) -> bool:
+        """True if bins of scores are enough for all metrics that read scores one by one."""
+        ranking = [formula for _, formula in self.formulas if formula.input != "sums"]
+        return bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
 
     def _with_forecast(self, options: Options) -> tuple[Options, Forecast | None]:
         """The options with one column of truth and of estimates at most, and the other columns of these."""

@@ -377,8 +377,16 @@ def _codes(keys: list[pl.Series], sizes: list[int]) -> np.ndarray[Any, Any]:
 
 
 def text_of(key: pl.Series) -> pl.Series:
-    """The values of a key as results show them."""
-    return key.dt.to_string("polars") if key.dtype == pl.Duration else key.cast(pl.String)
+    """The values of a key as results show them; times without the zeros that depend on their unit."""
+    dtype = key.dtype
+    if dtype == pl.Duration:
+        return key.dt.to_string("polars")
+    if dtype == pl.Time:
+        return key.dt.to_string("%H:%M:%S%.f")
+    if isinstance(dtype, pl.Datetime):
+        offset = "%:z" if dtype.time_zone else ""
+        return key.dt.to_string(f"%Y-%m-%d %H:%M:%S%.f{offset}")
+    return key.cast(pl.String)
 
 
 def texts_of(keys: pl.DataFrame) -> pl.Series:

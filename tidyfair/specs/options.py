@@ -52,7 +52,7 @@ class CountOptions(TypedDict, total=False):
     threshold: Threshold | None
     top_k: int | Sequence[int] | None
     top_fraction: float | Sequence[float] | None
-    score_bins: int | None
+    score_bins: int | Literal["exact"] | None
     cluster: ColumnLike | None
     parts: int | None
     keep_rows: bool
@@ -137,7 +137,7 @@ class Options:
     threshold: Threshold | None = None
     top_k: int | Sequence[int] | None = None
     top_fraction: float | Sequence[float] | None = None
-    score_bins: int | None = None
+    score_bins: int | Literal["exact"] | None = None
     cluster: ColumnLike | None = None
     parts: int | None = None
     keep_rows: bool = False

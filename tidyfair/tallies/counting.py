@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ColumnError, WeightError
+from tidyfair.errors import ColumnError, EngineWarning, WeightError, listed, warn
 from tidyfair.specs.columns import Column, blaming_expressions, check_features, names_of, roots_of
 from tidyfair.specs.forecasts import EVENT, is_point
 from tidyfair.specs.groups import SIDE
@@ -38,14 +38,14 @@ from tidyfair.tallies.moments import (
     weights_of_replicates,
 )
 from tidyfair.tallies.neighbors import other_labels
-from tidyfair.tallies.pushdown import distinct_rows, pushed_bins, pushed_down
+from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
 from tidyfair.tallies.row_counts import Engine, binned, count_in_memory, engine_for, grouped
-from tidyfair.tallies.source import FREQUENCY, WEIGHT, whole_frequencies
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, in_memory, whole_frequencies
 from tidyfair.tallies.tally import BLOCK, LABELS, ROW, TRUTH, Key, Scores, Tally, check_total, key_names
 from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tidyfair.specs.forecasts import Forecast
     from tidyfair.specs.groups import Privileged
@@ -64,7 +64,9 @@ _EXACT = 2.0**53
 """Floats represent all whole numbers below this exactly."""
 _SMALLEST, _LARGEST = 1e-100, 1e100
 """Squares of numbers between these limits can be weighted and summed."""
-_NO_ORDER = "Some metrics, such as mase, depend on the order of rows, which another engine does not keep."
+_MANY_ROWS, _TOO_MANY_ROWS = 100_000, 10_000_000
+"""More distinct rows of another engine are transferred with a warning only, or not at all."""
+_AUTOMATIC_BINS = 2**12
 _BLOCKS = 400
 """Number of random parts of the rows, enough to estimate a standard error to 4 %."""
 
@@ -83,19 +85,24 @@ def count(
     blocks: int | None = None,
     design: Design | None = None,
     forecast: Forecast | None = None,
+    metrics: Sequence[str] = (),
+    many: Literal["bin", "warn", "transfer"] = "warn",
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score.
 
     With `blocks`, a seed, rows are assigned to random parts, which are an additional key. With `frequencies` each row
     stands for that many equal rows. With a `design` in which rows are drawn one by one their number is one more key,
     where counts do not show how much sums vary.
+
+    If another engine has very `many` distinct rows that have to be read, their scores are counted in bins where they
+    can be; or they are transferred, with a warning or without. Messages name the `metrics`.
     """
     declared = source.levels_of_numbers({TRUTH: truth, ESTIMATE: estimate})
     empty = Tally(
         pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared,
         design=design, forecast=forecast,
     )  # fmt: skip
-    order = _Order(empty, frequencies, blocks)
+    order = _Order(empty, frequencies, blocks, tuple(metrics), many)
     if source.is_elsewhere:
         return _elsewhere(source, order)
     source = source if source.kind == "polars" else source.here(order.every)
@@ -112,6 +119,10 @@ class _Order:
     """The tally to be made, without cells."""
     frequencies: Column | None
     blocks: int | None
+    metrics: tuple[str, ...]
+    """The names of the metrics, for messages."""
+    many: Literal["bin", "warn", "transfer"]
+    """The way to treat very many distinct rows of another engine."""
 
     @cached_property
     def wanted(self) -> _Wanted:
@@ -317,7 +328,11 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
     """
     tally, needs, cut = order.tally, order.tally.needs, order.tally.cut
     if needs.order:
-        raise ColumnError(_NO_ORDER)
+        msg = (
+            f"Some metrics, such as mase, depend on the order of rows, which {source.engine} does not keep; pass the "
+            f"rows in their order as a frame in memory: `{in_memory(source.frame)}`."
+        )
+        raise ColumnError(msg)
     for role, column in order.every.values():
         column.check(source.columns, role)
     roots = roots_of(order.every)
@@ -327,16 +342,63 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
     no_rows = _as_numbers(no_rows, order.wanted, decided=cut is not None and not needs.scores)
     _weighable(no_rows, tally, None, "in-memory", repeat=False)
     _with_replicates(no_rows, order)
-    cells = None
-    if order.blocks is None and not order.numbers_rows and tally.forecast is None:
-        scores = len(order.read_scores.columns) if order.read_scores else 0
-        sums_needed = replace(needs, rows=False) if order.bins else needs
-        cells = pushed_down(source, order.every, sums_needed, cut, scores, tally.declared)
-    if cells is None:
-        rows, often = distinct_rows(source, order.every)
-        return _here(rows, replace(order, frequencies=often))
+    return _counted_there(source, order, exact) or _of_distinct_rows(source, order, exact)
+
+
+def _counted_there(source: Source, order: _Order, exact: frozenset[str]) -> Tally | None:
+    """The tally counted by another engine; None if it needs rows."""
+    tally, needs = order.tally, order.tally.needs
+    if order.blocks is not None or order.numbers_rows or tally.forecast is not None:
+        return None
+    scores = len(order.read_scores.columns) if order.read_scores else 0
+    sums_needed = replace(needs, rows=False) if order.bins else needs
+    cells = pushed_down(source, order.every, sums_needed, tally.cut, scores, tally.declared)
+    if cells is None or (tally.scores and tally.scores.binned_for and not _are_shares(cells, scores)):
+        return None
     rows = pushed_bins(source, order.wanted, order.bins) if order.bins else None
     return _finished(replace(tally, rows=rows), cells, order.wanted, exact)
+
+
+def _are_shares(cells: pl.DataFrame, scores: int) -> bool:
+    """Check whether all scores lie between 0 and 1, as those that are counted in bins must."""
+    ends = [end for name in score_columns(scores) for end in ends_of(name)]
+    return bool(cells.select(pl.all_horizontal(pl.col(ends).is_between(0, 1).all())).item())
+
+
+def _of_distinct_rows(source: Source, order: _Order, exact: frozenset[str]) -> Tally:
+    """The tally of the distinct rows of another engine or, if these are very many, of bins of their scores."""
+    most = None if order.many == "transfer" else _MANY_ROWS
+    transferred = distinct_rows(source, order.every, most)
+    if transferred is not None:
+        rows, often = transferred
+        return _here(rows, replace(order, frequencies=often))
+    if order.many == "bin" and order.tally.scores is not None:
+        scores = replace(order.tally.scores, bins=_AUTOMATIC_BINS, binned_for=source.engine)
+        in_bins = _counted_there(source, replace(order, tally=replace(order.tally, scores=scores)), exact)
+        if in_bins is not None:
+            return in_bins
+    _warn_of_transfer(source, order)
+    return _of_distinct_rows(source, replace(order, many="transfer"), exact)
+
+
+def _warn_of_transfer(source: Source, order: _Order) -> None:
+    """Warn that many rows are transferred, and refuse too many."""
+    number = number_of_distinct_rows(source, order.every)
+    purpose = "intervals of " if order.blocks is not None else ""
+    purpose += ", ".join(order.metrics) or "this"
+    rows = f"{number:,} distinct rows of the columns {listed(roots_of(order.every))}"
+    call = in_memory(source.frame)
+    if number > _TOO_MANY_ROWS:
+        msg = (
+            f"{source.engine} would have to transfer {rows} for {purpose}, but at most {_TOO_MANY_ROWS:,} are "
+            f"transferred. Count a sample of the rows, round the numbers, or pass a frame in memory: `{call}`."
+        )
+        raise ColumnError(msg)
+    warn(
+        f"{source.engine} transfers {rows} for {purpose}. Count a sample of the rows or round the numbers for fewer; "
+        f"a frame in memory, `{call}`, is counted without this warning.",
+        EngineWarning,
+    )
 
 
 def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> Tally:

@@ -79,6 +79,8 @@ class Scores:
     several: bool = False
     bins: int | None = None
     """Number of bins of scores that replace the rows for ranking metrics."""
+    binned_for: str | None = None
+    """The engine that has so many distinct scores that bins were chosen for it."""
 
 
 @dataclass(frozen=True, eq=False)
