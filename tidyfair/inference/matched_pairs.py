@@ -262,7 +262,8 @@ class _PairedRows:
         """Refuse two groups that have no pair in common."""
         pairs = counts.group_by(_COMPARISON).agg(pl.col(".pairs").sum()).filter(pl.col(".pairs") == 0)
         if len(pairs):
-            group, other = (self.groups[index] for index in self.comparisons[pairs[_COMPARISON].min() or 0])
+            number: int = pairs.sort(_COMPARISON).item(0, _COMPARISON)
+            group, other = (self.groups[index] for index in self.comparisons[number])
             msg = (
                 f"{_SUBJECT}: no {self.comparison.pair.name!r} has a prediction for both {group!r} and {other!r}; "
                 "`pair` is the column whose values are the same in the rows that belong together."
@@ -518,9 +519,9 @@ def paired_groups(
     if len({metric.kind for metric in compared}) > 1:
         msg = f"{_SUBJECT} compares labels or scores; call it for each."
         raise ArgumentError(msg)
-    for metric in compared:
-        if any(term.compares_rows for term in metric.definition.all_terms):
-            msg = f"{_SUBJECT} cannot compare {metric.name}, in which rows depend on each other."
+    for name, formula in (named for spec in compared.specs for named in spec.formulas):
+        if any(term.compares_rows for term in formula.all_terms):
+            msg = f"{_SUBJECT} cannot compare {name}, in which rows depend on each other."
             raise ArgumentError(msg)
     one_of("adjust", adjust, ADJUSTMENTS)
     return PairedGroups(
