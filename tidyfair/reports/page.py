@@ -196,7 +196,7 @@ def report(
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
     chosen = None if metrics is None else metric_set(metrics)
-    judges = _limited(gate, compared)
+    judges = limited_gate(gate, compared)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     given = by if isinstance(by, list) else [by]
     _check_repeated(given)
@@ -356,7 +356,7 @@ def _verdicts(gate: Gate, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFr
     return gate.compute(tally, **options)
 
 
-def _limited(gate: object, groups: Groups) -> Gate | None:
+def limited_gate(gate: object, groups: Groups) -> Gate | None:
     """The gate, checked, and limited to the groups that are compared, so that it judges none that are not shown."""
     if gate is None:
         return None
