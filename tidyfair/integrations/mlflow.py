@@ -1,4 +1,4 @@
-"""An evaluator for MLflow, `evaluators="tidyfair"`; MLflow loads this module, and neither MLflow nor polars is read here."""
+"""An evaluator for MLflow, `evaluators="tidyfair"`; MLflow loads it, and neither MLflow nor polars is read here."""
 
 from __future__ import annotations
 

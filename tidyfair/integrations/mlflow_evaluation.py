@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
-
-import polars as pl
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, Predictions, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short, listed
@@ -20,7 +17,9 @@ from tidyfair.specs.options import CallOptions
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
 
     from tidyfair.audits.usual_metrics import Feature
     from tidyfair.metric_sets import MetricSet
@@ -102,13 +101,16 @@ def joined(given: object) -> Gate:
     gates = cast("list[Any]", list(given)) if isinstance(given, list | tuple) else [given]
     for gate in gates:
         if not isinstance(gate, Gate):
-            msg = f"evaluator_config: `gate` is made by check(…) or four_fifths(…), or a list of these; not {in_short(gate)}."
+            made_by = "check(…) or four_fifths(…), or a list of these"
+            msg = f"evaluator_config: `gate` is made by {made_by}; not {in_short(gate)}."
             raise ArgumentError(msg)
     if not gates:
         msg = "evaluator_config: `gate` is an empty list; leave it out."
         raise ArgumentError(msg)
     if len({(gate.confidence, gate.options) for gate in gates}) > 1:
-        msg = "evaluator_config: the gates of an evaluation have one `confidence` and the same options; give them these."
+        msg = (
+            "evaluator_config: the gates of an evaluation have one `confidence` and the same options; give them these."
+        )
         raise ArgumentError(msg)
     limits = [limit for gate in gates for limit in gate.limits]
     return replace(gates[0], metrics=metric_set(*(gate.metrics for gate in gates)), limits=tuple(limits))
@@ -232,7 +234,7 @@ def legal(text: str) -> str:
     if dotted.strip(". ") and len(dotted) <= _LONGEST and not _ILLEGAL.search(dotted):
         return dotted
     code = zlib.crc32(text.encode("utf-8", "surrogatepass"))
-    return f"{_ILLEGAL.sub('_', dotted)[:_LONGEST]} {code:08x}"
+    return f"{_ILLEGAL.sub('_', dotted)[:_LONGEST]} {code:08x}".lstrip(". ")
 
 
 def check_columns(columns: Sequence[str], names: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ _VERDICT = "tidyfair.verdict"
 
 def predicted(dataset: Any, model: Any, prediction: str | None, configuration: Configuration) -> Predicted:
     """The rows of an evaluation dataset with truth and predictions, which are those of the model if there is one."""
-    import pandas as pd  # noqa: PLC0415 - comes with MLflow
+    import pandas as pd
 
     features: Any = dataset.features_data
     if not isinstance(features, pd.DataFrame):
@@ -78,7 +78,7 @@ def _add_predictions(
     configuration: Configuration,
 ) -> None:
     """Add the predictions of a model: one column, or those of a frame, and its probabilities."""
-    import pandas as pd  # noqa: PLC0415 - as above
+    import pandas as pd
 
     output = model.predict(features)
     taken = [str(name) for name in features.columns] + list(columns)
@@ -134,7 +134,7 @@ def _with_features(frame: Any, more: Any) -> Any:
     """The rows with sensitive features that the model does not get."""
     if more is None:
         return frame
-    import pandas as pd  # noqa: PLC0415 - as above
+    import pandas as pd
 
     if hasattr(more, "to_pandas"):
         more = more.to_pandas()
@@ -187,14 +187,16 @@ def log(evaluation: Evaluation, run_id: str, configuration: Configuration) -> An
         verdicts = evaluation.tables["verdicts"]
         failed = verdicts.filter(verdicts[".verdict"] == FAIL)
         names = [metric if by is None else f"{metric}({by})" for metric, by in failed.select(".metric", ".by").rows()]
-        msg = f"The gate of the run {run_id} fails: {', '.join(names)}. Its table is the artifact tidyfair_verdicts.csv."
+        msg = (
+            f"The gate of the run {run_id} fails: {', '.join(names)}. Its table is the artifact tidyfair_verdicts.csv."
+        )
         raise UnfairError(msg)
     return EvaluationResult(evaluation.metrics, artifacts, run_id)
 
 
 def as_plain(table: pl.DataFrame) -> Any:
     """A pandas frame of texts and finite numbers, which JSON can hold; lists of names are joined by semicolons."""
-    import pandas as pd  # noqa: PLC0415 - comes with MLflow
+    import pandas as pd
 
     columns: dict[str, list[Any]] = {}
     for column in table:

@@ -184,6 +184,11 @@ class FairnessScorer(Scorer):
         return f"make_scorer({', '.join(made_of)})"
 
     @property
+    def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The name of the metric, under which skore lists the scorer."""
+        return self.metric.name
+
+    @property
     def metadata(self) -> list[str]:
         """The arguments beside the estimator, X and the truth."""
         if self._source_columns:
