@@ -30,8 +30,10 @@ from tidyfair.metrics import (
     fairness,
     individual,
     inequality,
+    prediction_intervals,
     probability,
     regression,
+    survival,
 )  # fmt: skip
 from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
@@ -43,7 +45,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "pages"
 COMING_FROM = Path(__file__).parent / "coming_from"
-_PAGE_OF = {"class": "labels.md", "prob": "scores.md", "numeric": "numbers.md"}
+_PAGE_OF = {
+    "class": "labels.md", "prob": "scores.md", "numeric": "numbers.md", "survival": "survival.md",
+    "interval": "intervals.md",
+}  # fmt: skip
 _PAGES_APART = {"inequality.md": inequality, "dependence.md": dependence}
 """Modules of metrics of several kinds, or of a kind that has more than one page."""
 _HEADERS = {"Args": "Arguments:", "Returns": "Returns:", "Raises": "Raises:"}
@@ -108,6 +113,36 @@ reason.
 >>> houses = pl.DataFrame({"price": [200, 300, 400, 500], "guess": [210, 280, 430, 500]})
 >>> tdf.mae(houses, "price", "guess").rows()
 [('mae', None, 'standard', 15.0)]
+
+```"""),
+    "survival.md": (survival, """\
+# Metrics of survival
+
+A metric of survival compares times until an event, some of which are censored, with predicted times, risks or survival
+probabilities. [The guide](../how-to/survival.md) shows the call, and how censoring is dealt with. Null means that there
+is no value, as where everybody is censored before the time; `explain=True` gives the reason.
+
+```pycon
+>>> import polars as pl
+>>> import tidyfair as tdf
+>>> patients = pl.DataFrame({"days": [90, 120, 400, 700], "died": [1, 1, 0, 1], "alive": [0.3, 0.6, 0.7, 0.9]})
+>>> tdf.brier_survival(patients, tdf.survival("days", "died"), probs={365: "alive"})[".estimate"].round(4).item()
+0.1375
+
+```"""),
+    "intervals.md": (prediction_intervals, """\
+# Metrics of intervals and quantiles
+
+A metric of prediction intervals compares a column of true numbers with the two ends of an interval; one of quantiles
+compares it with columns of quantiles, named by their levels. [The guide](../how-to/prediction-intervals.md) shows both.
+Rows that lack any of them are left out.
+
+```pycon
+>>> import polars as pl
+>>> import tidyfair as tdf
+>>> rents = pl.DataFrame({"rent": [500, 700, 900, 650], "low": [450, 600, 850, 560], "high": [600, 780, 1000, 640]})
+>>> tdf.interval_coverage(rents, "rent", tdf.prediction_interval("low", "high", level=0.9))[".estimate"].item()
+0.75
 
 ```"""),
     "fairness.md": (fairness, f"""\

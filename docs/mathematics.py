@@ -27,6 +27,8 @@ _SYMBOLS = {
     "truth": "<mi>y</mi>", "estimate": '<mover accent="true"><mi>y</mi><mo>^</mo></mover>', "score": "<mi>p</mi>",
     "weight": "<mi>w</mi>", "alpha": "<mi>\N{GREEK SMALL LETTER ALPHA}</mi>", "beta": "<mi>β</mi>",
     "delta": "<mi>δ</mi>", "quantile": "<mi>τ</mi>",
+    "time": "<mi>t</mi>", "eval_time": "<mi>s</mi>", "survival": "<mi>S</mi>", "censoring_weight": "<mi>c</mi>",
+    "lower": "<mi>l</mi>", "upper": "<mi>u</mi>", "level": "<mi>λ</mi>",
 }  # fmt: skip
 _FUNCTIONS = {
     "log": "ln",

@@ -1,6 +1,7 @@
-"""The pictures of the pages: `python docs/pictures.py` draws them again, for light and for dark pages.
+"""The pictures of the pages: `python docs/pictures.py` draws them again, for light and dark pages, and for phones.
 
 It needs altair and vl-convert-python. Those of the gallery are made by the code of its page, and follow the page.
+A file whose name ends in `-narrow` is what phones show in place of the other: `assets/examples.js` has the width.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import polars as pl
 
 import tidyfair as tdf
 from tidyfair.datasets import lending
+from tidyfair.reports.layout import wrapped
 from tidyfair.reports.svg import svg_of_two_themes
 
 if TYPE_CHECKING:
@@ -25,7 +27,10 @@ _CODE_OR_PICTURE = re.compile(
 )
 FOLDER = Path(__file__).parent / "pages" / "pictures"
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
-WIDTH = 620
+WIDTHS = {"": 620, "-narrow": 290}
+"""The widths of panels by the end of the name of a file."""
+GALLERY_WIDTHS = {"": 720, "-narrow": 350}
+"""Those of whole pictures of the gallery, whose code has the first one."""
 THEMES = {
     "": {"ink": "#1b1f24", "muted": "#667080", "rule": "#dfe3e8"},
     "-dark": {"ink": "#e8eaed", "muted": "#9aa4b2", "rule": "#343a42"},
@@ -33,22 +38,22 @@ THEMES = {
 """The colours of text and lines by the end of the name of a file."""
 
 
-def ranges_by_chance() -> Any:
+def ranges_by_chance(width: int) -> Any:
     """Ranges of six equal groups of 100 rows with a rate of 0.4."""
     import altair as alt  # noqa: PLC0415 - only where pictures are drawn
 
     hits = np.random.default_rng(1).binomial(100, 0.4, (100_000, 6))
     found = pl.Series("range", np.ptp(hits, axis=1) / 100).value_counts(normalize=True, name="share").sort("range")
-    bars = alt.Chart(found.with_columns(large=pl.col("range") > 0.1)).mark_bar(size=12).encode(
+    bars = alt.Chart(found.with_columns(large=pl.col("range") > 0.1)).mark_bar(size=width / 52).encode(
         x=alt.X("range:Q", title="largest rate less smallest rate", scale=alt.Scale(domain=[0, 0.35])),
         y=alt.Y("share:Q", title="share of fair models", axis=alt.Axis(format="%")),
         color=alt.Color("large:N", scale=alt.Scale(domain=[False, True], range=[GREY, ORANGE]), legend=None),
     )  # fmt: skip
     title = "Six groups with the same rate: two models of three look more than 0.1 unfair"
-    return bars.properties(width=WIDTH, height=200, title=title)
+    return bars.properties(width=width, height=200, title=_lines(title, width))
 
 
-def disparities_beside_chance() -> Any:
+def disparities_beside_chance(width: int) -> Any:
     """Disparities of the lending data: as they are, how sure that is, and what equal groups would show."""
     import altair as alt  # noqa: PLC0415 - only where pictures are drawn
 
@@ -69,20 +74,26 @@ def disparities_beside_chance() -> Any:
             }
         )  # fmt: skip
     table = pl.DataFrame(rows)
-    about = alt.Y("compared:N", title=None, sort=list(asked), axis=alt.Axis(labelLimit=220))
+    labels = 160 if width == WIDTHS[""] else 100
+    about = alt.Y(
+        "compared:N",
+        title=None,
+        sort=list(asked),
+        axis=alt.Axis(labelLimit=220, labelExpr="split(datum.label, ', ')"),
+    )
     chance = alt.Chart(table).mark_bar(color=GREY, opacity=0.4, height=22).encode(
         x=alt.X("from:Q", title="difference of selection rates", scale=alt.Scale(domain=[0, 0.25])), x2="to:Q", y=about
     )  # fmt: skip
     sure_of = alt.Chart(table).mark_rule(color=BLUE, size=3).encode(x="lower:Q", x2="upper:Q", y=about)
     found = alt.Chart(table).mark_point(color=BLUE, filled=True, size=90).encode(x="estimate:Q", y=about)
     title = {
-        "text": "A disparity, its 95 % interval (blue), and what equal groups show (grey)",
-        "subtitle": "Where the point leaves the grey, groups differ by more than chance",
+        "text": _lines("A disparity, its 95 % interval (blue), and what equal groups show (grey)", width),
+        "subtitle": _lines("Where the point leaves the grey, groups differ by more than chance", width),
     }
-    return (chance + sure_of + found).properties(width=WIDTH - 160, height=150, title=title)
+    return (chance + sure_of + found).properties(width=width - labels, height=150, title=title)
 
 
-def worst_of_equals() -> Any:
+def worst_of_equals(width: int) -> Any:
     """What the lowest of six equal groups shows, by their number of rows."""
     import altair as alt  # noqa: PLC0415 - only where pictures are drawn
 
@@ -99,10 +110,15 @@ def worst_of_equals() -> Any:
         .encode(y=alt.Y("rate:Q", scale=alt.Scale(domain=[0.4, 0.75])))
     )
     title = "All six have a rate of 0.7; the one that looks worst shows less"
-    return (truth + line).properties(width=WIDTH, height=200, title=title)
+    return (truth + line).properties(width=width, height=200, title=_lines(title, width))
 
 
-PICTURES: dict[str, Callable[[], Any]] = {
+def _lines(title: str, width: int) -> list[str]:
+    """A title in lines that fit above a panel."""
+    return wrapped(title, width * 1.1, 15)
+
+
+PICTURES: dict[str, Callable[[int], Any]] = {
     "ranges_by_chance": ranges_by_chance, "disparities_beside_chance": disparities_beside_chance,
     "worst_of_equals": worst_of_equals,
 }  # fmt: skip
@@ -124,10 +140,11 @@ def themed(chart: Any, ink: str, muted: str, rule: str) -> Any:
     ).configure_view(stroke=None)  # fmt: skip
 
 
-def gallery() -> Iterator[tuple[str, Any]]:
-    """The names of the pictures of the gallery, and the charts that the code above them makes."""
+def gallery(end: str = "") -> Iterator[tuple[str, Any]]:
+    """The names of the pictures of the gallery, and the charts that the code above them makes, at one of the widths."""
     names: dict[str, Any] = {}
     page = GALLERY.with_suffix(".md").read_text("utf-8")
+    page = page.replace(f"width={GALLERY_WIDTHS['']}", f"width={GALLERY_WIDTHS[end]}")
     for match in _CODE_OR_PICTURE.finditer(page):
         code, picture = match.groups()
         if picture:
@@ -139,8 +156,10 @@ def gallery() -> Iterator[tuple[str, Any]]:
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, draw in PICTURES.items():
-        for end, colours in THEMES.items():
-            themed(draw(), **colours).save(FOLDER / f"{name}{end}.svg")
+        for narrow, width in WIDTHS.items():
+            for theme, colours in THEMES.items():
+                themed(draw(width), **colours).save(FOLDER / f"{name}{narrow}{theme}.svg")
     GALLERY.mkdir(exist_ok=True)
-    for name, chart in gallery():
-        (GALLERY / f"{name}.svg").write_text(svg_of_two_themes(chart) + "\n", "utf-8")
+    for end in GALLERY_WIDTHS:
+        for name, chart in gallery(end):
+            (GALLERY / f"{name}{end}.svg").write_text(svg_of_two_themes(chart) + "\n", "utf-8")

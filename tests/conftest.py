@@ -21,6 +21,7 @@ import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 import pytest
+import warehouses
 
 from tidyfair.specs.options import DEFAULTS
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let the processes that share the cores, and the kernels of notebooks, compute in one thread."""
+    gc.disable()  # until all is collected, which lasts
     if config.getoption("numprocesses", None):
         for library in ("POLARS_MAX", "OPENBLAS_NUM", "OMP_NUM", "MKL_NUM"):
             os.environ.setdefault(f"{library}_THREADS", "1")
@@ -59,7 +61,8 @@ NEEDS_NEW_POLARS = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what the installed polars cannot do."""
+    """Begin with the notebooks, which take longest, and skip what the installed polars cannot do."""
+    items.sort(key=lambda item: item.path.name != "test_notebooks.py")
     if int(pl.__version__.partition(".")[0]) >= 2:
         return
     for item in items:
@@ -72,6 +75,7 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector what was imported and collected, which lasts as long as the tests do."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:
@@ -142,7 +146,7 @@ def few_draws() -> Iterator[None]:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts are made but not drawn, which takes longest, for tests that read the words of a page only."""
-    picture = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+    picture = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
     monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda *_, **__: picture)
 
 
@@ -205,7 +209,7 @@ def _ibis(frame: pl.DataFrame) -> Any:
 
 
 def _dask(frame: pl.DataFrame) -> Any:
-    return dask.dataframe.from_pandas(_pandas_pyarrow(frame), npartitions=3)
+    return dask.dataframe.from_pandas(_pandas_pyarrow(frame), npartitions=2)
 
 
 @functools.cache
@@ -238,6 +242,8 @@ ELSEWHERE: dict[str, Callable[[pl.DataFrame], Any]] = {
     "duckdb": _duckdb, "table": _named_table, "ibis": _ibis, "dask": _dask, "spark": _spark,
 }  # fmt: skip
 """Rows that an engine of their own counts, in no order."""
+WAREHOUSES: dict[str, Callable[[pl.DataFrame], Any]] = {"sqlite": warehouses.sqlite, "postgres": warehouses.postgres}
+"""Databases with fewer types than frames have."""
 ENGINES = {**EAGER, "lazy": _lazy, **ELSEWHERE}
 
 

@@ -31,7 +31,18 @@ if TYPE_CHECKING:
 PAGES = DOCS / "pages"
 ROOT = DOCS.parent
 LINKING = sorted([ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *PAGES.rglob("*.md")])
-KINDS = ["curves", "dependence", "fairness", "individuals", "inequality", "labels", "numbers", "scores"]
+KINDS = [
+    "curves",
+    "dependence",
+    "fairness",
+    "individuals",
+    "inequality",
+    "intervals",
+    "labels",
+    "numbers",
+    "scores",
+    "survival",
+]
 METRICS = [f"metrics/{kind}.md" for kind in KINDS]
 WRITTEN = [
     *(
@@ -361,9 +372,16 @@ def test_gallery_shows_every_picture_in_both_themes() -> None:
     )
     both = [(alt, name, theme) for alt, name, _ in shown[::2] for theme in ("light", "dark")]
     assert shown == both
-    files = sorted(pictures.GALLERY.iterdir(), key=lambda file: file.stem)
-    assert sorted({name for _, name, _ in shown}) == [file.stem for file in files]
+    files = list(pictures.GALLERY.iterdir())
+    names = {f"{name}{end}" for _, name, _ in shown for end in pictures.GALLERY_WIDTHS}
+    assert sorted(names) == sorted(file.stem for file in files)
     assert sum(file.stat().st_size for file in files) < 1_500_000
+    for file in files:
+        width = pictures.GALLERY_WIDTHS["-narrow" if file.stem.endswith("-narrow") else ""]
+        drawn = re.search(r' width="(\d+)"', file.read_text("utf-8"))
+        assert drawn is not None
+        # dots at the ends of an axis reach a little beyond it
+        assert width <= int(drawn[1]) < width + 5, file.name
     for name, chart in pictures.gallery():
         written = (pictures.GALLERY / f"{name}.svg").read_text("utf-8")
         title = chart.to_dict(validate=False)["title"]["text"]
@@ -376,9 +394,11 @@ def test_pictures_match_the_script_and_have_alt_text() -> None:
     pictures = script("pictures.py")
     text = "\n".join(committed(f"how-sure/{page}.md") for page in ("index", "intervals"))
     shown = re.findall(r"!\[[^\]]+\]\(\.\./pictures/([\w-]+)\.svg#only-(?:light|dark)\)", text)
-    drawn = [f"{name}{end}" for name in pictures.PICTURES for end in pictures.THEMES]
-    assert sorted(shown) == sorted(drawn) == sorted(path.stem for path in pictures.FOLDER.iterdir())
+    drawn = [f"{name}{theme}" for name in pictures.PICTURES for theme in pictures.THEMES]
+    assert sorted(shown) == sorted(drawn)
+    narrow = [f"{name}-narrow{theme}" for name in pictures.PICTURES for theme in pictures.THEMES]
+    assert sorted([*drawn, *narrow]) == sorted(path.stem for path in pictures.FOLDER.iterdir())
     for name, draw in pictures.PICTURES.items():
-        result = draw().to_dict()
-        title = result["title"]["text"] if isinstance(result["title"], dict) else result["title"]
+        result = draw(pictures.WIDTHS[""]).to_dict()
+        (title,) = result["title"]["text"] if isinstance(result["title"], dict) else result["title"]
         assert title.partition(",")[0] in committed(f"pictures/{name}.svg"), "run `python docs/pictures.py`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -328,13 +329,13 @@ def test_unknown_reference_names_groups_and_the_other_references() -> None:
 
 def test_gates_and_comparisons_show_what_is_given_by_keyword() -> None:
     assert refusal(lambda: LOOSE.check(PARITY, PEOPLE, "y", "pred", below=0.1)) == (
-        "check() takes `given` by position, and by keyword `below=`, `above=`, `confidence=`. Pass the data to "
+        "check() takes `given` by position and `below=`, `above=`, `confidence=` by keyword. Pass the data to "
         "the object that it returns: `check(…)(data, …)`."
     )
     compare: Any = tf.compare_models(tf.accuracy)
     message = refusal(lambda: compare(PEOPLE, "y", "pred", "pred"))
-    assert message.startswith("ModelComparison() takes `data`, `truth` by position, and by keyword `one=`, `other=`, ")
-    assert message.endswith(", ….")
+    assert message.startswith("ModelComparison() takes `data`, `truth` by position and `one=`, `other=`, ")
+    assert message.endswith(", … by keyword.")
 
 
 def test_interval_is_no_switch() -> None:
@@ -373,7 +374,8 @@ def test_tests_of_rates_name_the_test_of_everything_else() -> None:
 
 def test_unknown_kind_of_metrics_says_what_kinds_read() -> None:
     assert refusal(lambda: LOOSE.get_metrics("regression")) == (
-        "get_metrics(): `kind` is one of 'class' (labels), 'prob' (scores), 'numeric' (numbers), not 'regression'."
+        "get_metrics(): `kind` is one of 'class' (labels), 'prob' (scores), 'numeric' (numbers), 'survival' "
+        "(survival times), 'interval' (intervals and quantiles), not 'regression'."
     )
 
 
@@ -383,3 +385,58 @@ def test_traceback_of_an_assertion_ends_at_the_line_of_the_test() -> None:
         tf.assert_fair(tf.demographic_parity("g"), unfair, estimate="e", below=0.1)
     shown = caught.traceback.filter(caught)
     assert [entry.name for entry in shown] == ["test_traceback_of_an_assertion_ends_at_the_line_of_the_test"]
+
+
+PUBLIC = {name: getattr(module, name) for module in (LOOSE, LOOSE.inference) for name in module.__all__}
+NO_KEYWORDS, OF_OTHERS = {"catalogue", "metric_set", "sigmoid"}, {"metric_tweak", "make_scorer", "privileged"}
+"""Functions that take no keywords, and those whose further keywords are options of metrics, or columns."""
+
+
+@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if inspect.isfunction(value)])
+def test_functions_suggest_a_keyword_for_a_misspelt_one(name: str) -> None:
+    if name in NO_KEYWORDS | OF_OTHERS:
+        return
+    parameters = inspect.signature(PUBLIC[name]).parameters.values()
+    keyword = [item.name for item in parameters if item.kind not in {item.VAR_POSITIONAL, item.VAR_KEYWORD}][-1]
+    with pytest.raises(tf.TidyfairError, match=f"Did you mean '{keyword}'|needs `"):
+        PUBLIC[name](**{f"{keyword}_": None})
+
+
+COMPARE_GROUPS = (
+    "check", "compare_periods", "disparity_test", "model_frontier", "monitor", "pairwise", "probability", "stratified",
+    "verdict_sensitivity", "worst_groups",
+)  # fmt: skip
+SEARCH_GROUPS = ("certify_subgroups", "linear_subgroup", "probabilistic_groups", "subgroup_search")
+FIRST_METRICS_THEN_DATA: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("compare_groups", "compare_models", "threshold_curve"), (tf.accuracy,)),
+    **dict.fromkeys(COMPARE_GROUPS, (tf.demographic_parity("g"),)),
+    **dict.fromkeys(SEARCH_GROUPS, (tf.accuracy, ("g",))),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_METRICS_THEN_DATA)
+def test_functions_that_return_a_callable_say_where_the_data_go(name: str) -> None:
+    data = pl.DataFrame({"y": [1, 0], "g": ["a", "b"]})
+    first = FIRST_METRICS_THEN_DATA[name]
+    called = rf"`{name}\(…\)\(data, …\)`"
+    for call in ([*first, data], [*first, data, "y", "y"]):
+        with pytest.raises(tf.ArgumentError, match=called):
+            PUBLIC[name](*call)
+    for keyword in ({"data": data}, {"truth": "y"}, {"probs": "y"}):
+        with pytest.raises(tf.ArgumentError, match=called):
+            PUBLIC[name](*first, **keyword)
+
+
+def test_functions_that_take_the_data_at_once_say_so() -> None:
+    parity: Any = tf.demographic_parity("g")
+    shrunken: Any = tf.inference.shrunken_rates
+    asserted: Any = tf.assert_fair
+    ratios: Any = tf.quantile_ratios
+    with pytest.raises(tf.ArgumentError, match=r"write `shrunken_rates\(metric, data\)`. The data go into the same"):
+        shrunken(parity)(pl.DataFrame({"y": [1]}))
+    with pytest.raises(tf.ArgumentError, match=r"`shrunken_rates\(accuracy.difference\(\"column\"\), data, …\)`"):
+        shrunken(pl.DataFrame({"y": [1]}), parity)
+    with pytest.raises(tf.ArgumentError, match=r"`assert_fair\(metrics, data, …, below=0.1\)`"):
+        asserted(parity, below=0.1)(pl.DataFrame({"y": [1]}))
+    with pytest.raises(tf.ArgumentError, match=r"needs `data`, `values`: write `quantile_ratios\(data, values, by=…"):
+        ratios(by="g", to="a")(pl.DataFrame({"y": [1]}))

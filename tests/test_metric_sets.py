@@ -527,6 +527,10 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     ),
     "score_bins": lambda data, keys: tf.roc_auc(data, **SCORES, score_bins=64, group_by=keys),
     "threshold": lambda data, keys: tf.sens(data, **SCORES, threshold=[0.1, 0.2], group_by=keys),
+    "quantiles": lambda data, keys: tf.quantile_loss(data, "score", {0.5: "score"}, group_by=keys),
+    "evaluation times": lambda data, keys: tf.brier_survival(
+        data.with_columns(died=pl.lit(value=True)), tf.survival("score", "died"), probs={0.5: "score"}, group_by=keys
+    ),
     "top_k": lambda data, keys: tf.sens(data, **SCORES, top_k=[10, 20], group_by=keys),
     "top_fraction": lambda data, keys: tf.sens(data, **SCORES, top_fraction=[0.1, 0.2], group_by=keys),
     "check": lambda data, keys: tf.check(GAP, below=0.1)(data, **LABELS, group_by=keys),

@@ -183,7 +183,7 @@ def test_formula_reading_more_than_its_parameters() -> None:
     )
     in_polars: Any = lambda tp: pl.lit(float(tp.sum()))  # noqa: E731 - as users may write them
     assert message(lambda: tf.new_class_metric(in_polars, "x")) == snapshot(
-        "ArgumentError: <lambda>() returns a polars expression; a formula over sums uses arithmetic on numpy arrays, "
+        "ArgumentError: x() returns a polars expression; a formula over sums uses arithmetic on numpy arrays, "
         "such as `np.where(tp > 0, tp / fn, np.nan)`."
     )
 
@@ -192,12 +192,12 @@ def test_formula_reading_more_than_its_parameters() -> None:
         return tp
 
     assert message(lambda: tf.new_class_metric(in_place, "x")) == snapshot(
-        "ArgumentError: x: the formula failed: output array is read-only. Write it with numpy arrays, such as "
-        "`np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`."
+        "ArgumentError: x: the formula failed with ValueError: output array is read-only. Write it with numpy "
+        "arrays, such as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`."
     )
     summed: Any = lambda tp, fp: tp.sum() / fp  # noqa: E731 - as users may write them
     assert message(lambda: tf.new_class_metric(summed, "x", over_levels=True)) == snapshot(
-        "ArgumentError: <lambda>() turns arrays of shape (3, 2) into arrays of shape (3, 2); sum over the labels, "
+        "ArgumentError: x() turns arrays of shape (3, 2) into arrays of shape (3, 2); sum over the labels, "
         "which are the last axis: `tp.sum(axis=-1)`."
     )
 

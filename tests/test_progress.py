@@ -12,7 +12,9 @@ import polars as pl
 import pytest
 
 from tidyfair.datasets import lending
-from tidyfair.inference import disparity_test
+from tidyfair.errors import ProxyWarning
+from tidyfair.inference import disparity_test, model_frontier, probabilistic_groups
+from tidyfair.metrics.classification import accuracy, selection_rate
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.progress import in_progress
 
@@ -110,3 +112,23 @@ def test_tests_show_their_progress(terminal: Terminal) -> None:
     many = lending(2_000).with_columns(group=pl.int_range(pl.len()))
     disparity_test(demographic_parity("group"))(many, estimate="approved", pos_label="yes")
     assert "shuffling: " in terminal.getvalue()
+
+
+@pytest.mark.usefixtures("seconds")
+def test_comparison_of_many_models_shows_its_progress(terminal: Terminal) -> None:
+    data = lending(500).with_columns(pl.col("repaid") == "yes")
+    models = [(pl.col("score") >= cut / 100).alias(f"at {cut}") for cut in range(30, 80, 5)]
+    model_frontier(accuracy, demographic_parity("race"))(data, "repaid", models=models, baseline=models[0])
+    assert "simulating: " in terminal.getvalue()
+    assert "comparing models: " in terminal.getvalue()
+
+
+@pytest.mark.usefixtures("seconds")
+def test_bounds_of_guessed_groups_show_their_progress(terminal: Terminal) -> None:
+    groups = {name: name for name in "abcdefgh"}
+    data = lending(500).with_columns(pl.lit(1 / 8).alias(name) for name in groups)
+    with pytest.warns(ProxyWarning):
+        probabilistic_groups(selection_rate, groups, to="overall", proxy="age_band")(
+            data, estimate="approved", pos_label="yes"
+        )
+    assert "bounding rates: " in terminal.getvalue()

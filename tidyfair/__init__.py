@@ -1,8 +1,9 @@
 """Tidy metric sets and fairness metrics on dataframes.
 
-How good is a model, for whom, how much do groups differ, and how certain is that? Metrics of labels, scores and
-numbers, their comparisons between groups, and sets of them are all called in the same way, on a polars, pandas or
-pyarrow frame (or one of DuckDB, Spark, Dask, Ibis), and return a tidy frame with a row for each metric.
+How good is a model, for whom, how much do groups differ, and how certain is that? Metrics of labels, scores,
+numbers, survival times and prediction intervals, their comparisons between groups, and sets of them are all called in
+the same way, on a polars, pandas or pyarrow frame (or one of DuckDB, Spark, Dask, Ibis), and return a tidy frame with a
+row for each metric.
 
 >>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
@@ -50,18 +51,22 @@ if TYPE_CHECKING:
     from tidyfair.metrics.fairness import *
     from tidyfair.metrics.individual import *
     from tidyfair.metrics.inequality import *
+    from tidyfair.metrics.prediction_intervals import *
     from tidyfair.metrics.probability import *
     from tidyfair.metrics.regression import *
+    from tidyfair.metrics.survival import *
     from tidyfair.reports.page import *
     from tidyfair.reports.plots import *
     from tidyfair.reports.tables import *
     from tidyfair.specs.aggregates import *
     from tidyfair.specs.contrasts import *
+    from tidyfair.specs.forecasts import *
     from tidyfair.specs.formulas import *
     from tidyfair.specs.groups import *
     from tidyfair.specs.spreads import *
     from tidyfair.specs.survey_designs import *
     from tidyfair.streaming import *
+    from tidyfair.tallies.censoring import *
     from tidyfair.tallies.tally import *
     from tidyfair.tallies.thresholds import *
 
@@ -78,8 +83,9 @@ _NAMES = {
     "audits.published": "PublishedColumn",
     "audits.reference_tables": "compare_groups GroupComparison",
     "errors": """
-        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EvidenceWarning ForkError
-        LabelError ProxyWarning SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
+        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EngineError EngineWarning
+        EvidenceWarning ForkError LabelError ProxyWarning SelectionWarning TidyfairError Undefined UndefinedError
+        UndefinedWarning WeightError
     """,
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",
@@ -115,19 +121,24 @@ _NAMES = {
         abroca abroca_debiased abroca_if_equal auc_parity average_abs_odds_difference average_odds_difference
         average_predictive_value_difference between_group_coefficient_of_variation
         between_group_generalized_entropy_index between_group_theil_index bias_amplification bnsp_auc bpsn_auc
-        calibration_error_parity calibration_parity class_imbalance conditional_demographic_disparity
-        conditional_use_accuracy_equality demographic_parity demographic_parity_ratio differential_fairness
-        disparate_impact equal_opportunity equal_opportunity_ratio equalized_odds equalized_odds_ratio
-        explained_by_groups generalized_equalized_odds_difference independence kl_divergence kolmogorov_smirnov
+        calibration_error_parity calibration_parity class_imbalance concordance_parity
+        conditional_demographic_disparity conditional_use_accuracy_equality demographic_parity
+        demographic_parity_ratio differential_fairness disparate_impact equal_opportunity
+        equal_opportunity_ratio equalized_coverage equalized_odds equalized_odds_ratio explained_by_groups
+        generalized_equalized_odds_difference independence kl_divergence kolmogorov_smirnov
         kolmogorov_smirnov_debiased kolmogorov_smirnov_if_equal mutual_information negative_class_balance
         new_between_group_metric new_groupwise_metric overall_accuracy_equality positive_class_balance
-        predictive_equality predictive_parity separation statistical_parity_difference sufficiency treatment_equality
-        wasserstein_distance wasserstein_distance_debiased wasserstein_distance_if_equal
-        within_group_generalized_entropy_index
+        predictive_equality predictive_parity separation statistical_parity_difference sufficiency
+        survival_calibration_parity treatment_equality wasserstein_distance wasserstein_distance_debiased
+        wasserstein_distance_if_equal within_group_generalized_entropy_index
     """,
     "metrics.individual": "consistency",
     "metrics.inequality": """
         benefit_variation generalized_entropy_index inequality_within mean_benefit mean_log_deviation theil_index
+    """,
+    "metrics.prediction_intervals": """
+        interval_coverage interval_coverage_error interval_misses_above interval_misses_below interval_score
+        interval_width quantile_coverage_error quantile_loss weighted_interval_score winkler_score
     """,
     "metrics.probability": """
         average_precision balance_for_negative_class balance_for_positive_class brier_class
@@ -143,11 +154,16 @@ _NAMES = {
         median_absolute_error mpe msd mse pinball_loss poisson_log_loss residual_bias rmse rmse_relative rpd
         rpiq rsq rsq_trad smape squared_shift
     """,
+    "metrics.survival": """
+        brier_survival brier_survival_integrated calibration_in_the_large_survival calibration_ratio_survival
+        concordance_survival concordance_survival_uno roc_auc_survival
+    """,
     "reports.page": "Report report",
     "reports.plots": "autoplot",
     "reports.tables": "as_table",
     "specs.aggregates": "Aggregate new_aggregate",
     "specs.contrasts": "difference log_ratio ratio",
+    "specs.forecasts": "CensoringDistribution prediction_interval PredictionInterval survival Survival",
     "specs.formulas": "statistic",
     "specs.groups": "Privileged privileged",
     "specs.survey_designs": "replicate_weights ReplicateWeights survey_design SurveyDesign",
@@ -155,11 +171,13 @@ _NAMES = {
         coefficient_of_variation generalized_entropy group_maximum group_mean group_minimum
         mean_absolute_deviation standard_deviation
     """,
+    "tallies.censoring": "censoring_distribution",
     "tallies.tally": "Tally",
     "tallies.thresholds": "sigmoid",
 }
 _OF_METRICS = (
     "metrics.classification", "metrics.probability", "metrics.regression", "metrics.inequality", "metrics.dependence",
+    "metrics.survival", "metrics.prediction_intervals",
 )  # fmt: skip
 """The modules of metrics, whose comparisons can be imported by name."""
 _NAMESPACES = ("datasets", "inference")

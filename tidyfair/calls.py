@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import OptionsOf
     from tidyfair.tallies.source import PolarsFrame
@@ -115,25 +115,26 @@ class Evaluable(ABC):
 
     @overload
     def __call__(
-        self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: PolarsFrame, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCallOptions],
     ) -> pl.DataFrame: ...  # fmt: skip
     @overload
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCallOptions],
     ) -> Any: ...  # fmt: skip
     @show_keywords(SurveyCallOptions)
     def __call__(
-        self, data: object = None, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object = None, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Evaluate on a dataframe.
 
         Args:
             data: A polars, pandas or pyarrow frame, grouped or not.
-            truth: Column of the true labels, or numbers.
-            estimate: Column of the predicted labels, or numbers.
+            truth: Column of the true labels, or numbers; or survival times, `survival("time", "event")`.
+            estimate: Column of the predicted labels, or numbers; or `prediction_interval("lower", "upper", level=0.9)`,
+                or quantiles, as a mapping from level to column.
             options: Keyword arguments, listed below.
             group_by: Columns whose groups (folds, models, months) get separate rows; or `privileged(…)`, for separate
                 rows of the two sides, named in a column `side`.
@@ -141,7 +142,8 @@ class Evaluable(ABC):
                 weights, whose scale does not matter.
             frequency_weights: Column of the number of equal rows that a row stands for, whole numbers from 0 on.
             probs: Column of scores (probabilities of the event); with more than two labels a list of columns in the
-                order of the labels, or a mapping from label to column.
+                order of the labels, or a mapping from label to column. For survival times, a mapping from evaluation
+                time to the column of survival probabilities, which adds `.eval_time`.
             threshold: Scores at or above it select the event, instead of `estimate`. A list adds `.threshold`, and
                 `{"sex": {"female": 0.4, "male": 0.5}}` is a threshold for each group.
             top_k: Number of rows with the highest scores to select in each outer group. Rows tied with the last one are
@@ -149,7 +151,8 @@ class Evaluable(ABC):
             top_fraction: The same as a share of the rows, or of their weight.
             score_bins: Number of bins (at most 65,536) of equal width between 0 and 1, from whose counts ranking
                 metrics such as roc_auc are computed; a tally then keeps no scores. `.error_bound` is the largest
-                possible error of a value, null if unknown.
+                possible error of a value, null if unknown. Without it more than 100,000 distinct rows of another engine
+                are counted in 4,096 bins, with an `EngineWarning`; `"exact"` transfers them.
             cluster: Column that identifies dependent rows, such as those of one patient, for intervals that allow for
                 it.
             design: The design of a complex survey, made by `survey_design` or `replicate_weights`, with its weights;
@@ -260,17 +263,17 @@ class Evaluable(ABC):
 
     @overload
     def by_group(
-        self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: PolarsFrame, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[GroupCallOptions],
     ) -> pl.DataFrame: ...  # fmt: skip
     @overload
     def by_group(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[GroupCallOptions],
     ) -> Any: ...  # fmt: skip
     @show_keywords(GroupCallOptions)
     def by_group(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[GroupCallOptions],
     ) -> Any:  # fmt: skip
         """The values of the groups behind disparities; takes the arguments of a call.
@@ -293,7 +296,7 @@ class Evaluable(ABC):
 
     @show_keywords(SurveyCountOptions)
     def tally(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCountOptions],
     ) -> Tally:  # fmt: skip
         """Count the rows for a later `compute`; tallies of parts of the data add up to the tally of the whole."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +12,7 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable, Sequence
 
 __all__ = [
     "AggregateError",
@@ -19,6 +20,8 @@ __all__ = [
     "ClusterWarning",
     "ColumnError",
     "ConstantWarning",
+    "EngineError",
+    "EngineWarning",
     "EvidenceWarning",
     "ForkError",
     "LabelError",
@@ -31,7 +34,7 @@ __all__ = [
     "WeightError",
 ]
 
-_SHOWN = 10
+_SHOWN, _FEW = 10, 4
 _LONGEST = 200
 """The most characters that a message shows of a value."""
 _BETWEEN = ("tidyfair.", "polars.", "pandas.")
@@ -53,17 +56,35 @@ def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
     return (", ".join(texts[:shown]) + more) or "nothing"
 
 
+def is_frame(value: object) -> bool:
+    """True for data: an object with columns that is not of this library."""
+    own = type(value)
+    return not own.__module__.startswith("tidyfair.") and hasattr(own, "columns")
+
+
 def in_short(value: object) -> str:
     """A value for messages: its representation, or its type if that is long or has rows."""
     own = type(value)
     module = own.__module__.partition(".")[0]
-    has_rows = module != "tidyfair" and (hasattr(own, "columns") or bool(getattr(value, "shape", ())))
+    has_rows = is_frame(value) or (module != "tidyfair" and bool(getattr(value, "shape", ())))
     # the representation of a frame may run a query
     representation = "" if has_rows else repr(value)
     if has_rows or "\n" in representation or len(representation) > _LONGEST:
         name = own.__qualname__
         return f"a {name}" if module == "builtins" else f"a {module}.{name}"
     return representation
+
+
+def _and_more(names: Sequence[str]) -> str:
+    """The first of some names, and the number of the others."""
+    more = [f"{len(names) - _FEW} more"] if len(names) > _FEW else []
+    return ", ".join([*names[:_FEW], *more])
+
+
+def _first_lines(problem: object) -> str:
+    """The start of the message of another library, as one line without a full stop."""
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…").rstrip(".")
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -108,6 +129,8 @@ class Status(StrEnum):
     UNSEEN_EVENT = "unseen_event", "unseen event"
     ONE_CLASS = "one_class", "one class"
     NO_EVENTS = "no_events", "no events"
+    NO_COMPARABLE_PAIRS = "no_comparable_pairs", "no comparable pairs"
+    ALL_CENSORED = "all_censored", "all censored before"
     CONSTANT = "constant", "constant"
     SEPARATION = "separation", "separation"
     SCORES_OF_0_OR_1 = "scores_of_0_or_1", "scores of 0 or 1"
@@ -163,6 +186,14 @@ class ArgumentError(TidyfairError):
         return cls(f"Unknown {kind} {in_short(name)}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
 
     @classmethod
+    def not_one_of(cls, argument: str, given: object, known: Iterable[object]) -> Self:
+        """A value of an argument that takes one of a few."""
+        known = list(known)
+        *others, last = map(repr, known)
+        choice = f"{', '.join(others)} or {last}" if others else last
+        return cls(f"`{argument}=` must be {choice}, not {in_short(given)}.{nearest(given, known)}")
+
+    @classmethod
     def unknown_keyword(cls, kind: str, name: str, known: Iterable[str]) -> Self:
         """A keyword that does not exist, or has another name in this library."""
         known = list(known)
@@ -187,6 +218,22 @@ class ColumnError(TidyfairError):
             way_out = "give the predicted labels, or the scores as `probs=` with `threshold=`"
         problem = f"the column {name!r} holds fractional numbers, but class metrics read labels"
         return cls(f"`{role}`: {problem}; {way_out}.")
+
+
+class EngineError(TidyfairError):
+    """A query that a database or a cluster could not run; the engine's own error is the cause."""
+
+    metrics: tuple[str, ...] = ()
+    """The metrics that the query was for, where they are known."""
+
+    def __init__(self, engine: str, problem: object, way_out: str) -> None:
+        super().__init__(engine, _first_lines(problem), way_out)
+
+    def __str__(self) -> str:
+        """The message."""
+        engine, problem, way_out = self.args
+        purpose = f" for {_and_more(self.metrics)}" if self.metrics else ""
+        return f"{engine} could not run the query{purpose}: {problem}. {way_out}"
 
 
 class LabelError(TidyfairError):
@@ -222,6 +269,10 @@ class ConstantWarning(UserWarning):
     """A metric is an average over labels that does not depend on the data."""
 
 
+class EngineWarning(UserWarning):
+    """Scores in a database or a cluster were counted in bins, or many of its rows were transferred."""
+
+
 class EvidenceWarning(UserWarning):
     """`assert_fair` did not raise although the data are inconclusive about a disparity."""
 
@@ -240,3 +291,24 @@ class UndefinedWarning(UserWarning):
 
 class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
     """To be raised by a function of arrays without a value for a group; its text is shown as the status."""
+
+
+@contextmanager
+def failures_of(owner: str, advice: str, kind: type[TidyfairError] = ArgumentError) -> Generator[None, None, None]:
+    """Turn an exception of a user's function into an error that names its owner, with the exception as its cause.
+
+    Args:
+        owner: The metric, statistic or aggregate that the function belongs to.
+        advice: What to write instead, as sentences.
+        kind: The class of the error.
+    """
+    try:
+        yield
+    except (TidyfairError, Undefined, MemoryError):
+        raise
+    except Exception as error:
+        # polars adds its plan, and columns that are not the user's
+        first_line = str(error).partition("\n")[0].partition("; valid columns")[0]
+        reason = f"{type(error).__name__}: {first_line}".rstrip(".: ")
+        msg = f"{owner} failed with {reason}. {advice}".rstrip()
+        raise kind(msg) from error

@@ -22,6 +22,7 @@ from tidyfair.specs.aggregates import as_aggregate
 from tidyfair.specs.arguments import number, text, whole
 from tidyfair.specs.groups import By, Privileged, Unknown, privileged
 from tidyfair.specs.options import GroupCallOptions, GroupOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,7 +74,7 @@ class Metric(Evaluable):
     direction: Direction
     range: tuple[float, float]
     constant_average: ConstantAverage = field(default=False, repr=False)
-    """Whether its average over labels, or the pooled one, does not depend on the data (shares that add up to 1)."""
+    """True if its average over labels, or the pooled one, does not depend on the data (shares that add up to 1)."""
     base: Metric | None = field(default=None, compare=False, repr=False)
     """The original metric, for an alias or a tweak."""
     others: tuple[Metric, ...] = field(default=(), repr=False)
@@ -215,6 +216,12 @@ class Metric(Evaluable):
         reads = self.definition.reads
         columns = {"truth": '"truth"', "estimate": '"estimate"' if "truth" in reads else 'estimate="estimate"'}
         columns["probs"] = 'probs="score"'
+        if self.kind == "survival":
+            columns |= {"truth": 'survival("time", "event")', "probs": 'probs={365: "survival_at_365"}'}
+        if self.kind == "interval":
+            of_quantiles = self.definition.reads_points
+            interval = '{0.05: "q05", 0.95: "q95"}' if of_quantiles else 'prediction_interval("low", "high", level=0.9)'
+            columns["estimate"] = interval if "truth" in reads else f"estimate={interval}"
         given = [f", {text}" for role, text in columns.items() if role in reads]
         return f"{self.name}(data{''.join(given)})"
 
@@ -311,8 +318,10 @@ class Metric(Evaluable):
                 definition.check()
                 for term in definition.all_terms:
                     term.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score"))
-        except (TypeError, OverflowError) as error:
-            msg = f"{self.name} cannot use the options {options!r}: {error}."
+        except ArgumentError as error:
+            if error.__cause__ is None:
+                raise
+            msg = f"{self.name} cannot use the options {options!r}: {error.__cause__}."
             raise ArgumentError(msg) from error
         return replace(self, name=name, definition=definition, base=self.base or self, others=())
 
@@ -453,17 +462,17 @@ class GroupwiseMetric(Evaluable):
 
     @property
     def several(self) -> bool:
-        """Whether it compares several metrics, of which one may be the worst."""
+        """True if it compares several metrics, of which one may be the worst."""
         return len(self.metrics) > 1
 
     @property
     def label_by_label(self) -> bool:
-        """Whether more than two labels are by default compared one against the rest."""
+        """True if more than two labels are by default compared one against the rest."""
         return any(metric.constant_average is True for metric in self.metrics)
 
     @property
     def of_distances(self) -> bool:
-        """Whether the values of groups are distances from other groups, to which chance only adds."""
+        """True if the values of groups are distances from other groups, to which chance only adds."""
         return any(
             metric.definition.compares and metric.direction == "minimize" and metric.range[0] == 0
             for metric in self.metrics
@@ -773,6 +782,17 @@ class MetricSet(Evaluable):
         return display(f"metric set of {len(self)}", columns_of(self.metrics), call=f"metrics{CALL}")
 
 
+KINDS = {
+    "class": "labels", "prob": "scores", "numeric": "numbers", "survival": "survival times",
+    "interval": "intervals and quantiles",
+}  # fmt: skip
+"""The kinds of metrics, and what they read."""
+PYTHON_ONLY = {"survival", "interval"}
+"""The kinds whose columns are several, so that the command line does not read them."""
+_TOGETHER = {"class", "prob"}
+"""The kinds whose metrics may be in one set."""
+
+
 def columns_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, list[str]]:
     """Metrics as the columns of a table for notebooks."""
     columns: dict[str, list[str]] = {
@@ -783,7 +803,7 @@ def columns_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, list[st
         columns["metric"].append(metric.name)
         columns["by"].append("" if metric.by is None else metric.by.text)
         columns["formula"].append(_formula_of(metric))
-        columns["reads"].append({"class": "labels", "prob": "scores", "numeric": "numbers"}[metric.kind])
+        columns["reads"].append(KINDS[metric.kind])
         columns["good"].append(metric.direction)
         columns["range"].append(f"{low:g} to {high:g}")
         columns["meaning"].append(metric.meaning)
@@ -849,16 +869,15 @@ def way_to_metrics(given: object) -> str:
 
 
 def _check_kinds(members: Sequence[Metric | GroupwiseMetric]) -> None:
-    """Refuse numeric and other metrics in one set."""
+    """Refuse metrics in one set that read different columns."""
     first_names: dict[str, str] = {}
     for member in members:
         first_names.setdefault(member.kind, member.name)
-    if "numeric" in first_names and len(first_names) > 1:
+    if len(first_names) > 1 and not {*first_names} <= _TOGETHER:
         names = [first_names[kind] for kind in sorted(first_names)]
-        msg = (
-            f"A set cannot combine numeric metrics with others, because {listed(names)} read different columns. Make "
-            "two sets."
-        )
+        apart = next(KINDS[kind] for kind in first_names if kind not in _TOGETHER)
+        kind = "numeric metrics" if "numeric" in first_names else f"metrics of {apart}"
+        msg = f"A set cannot combine {kind} with others, because {listed(names)} read different columns. Make two sets."
         raise ArgumentError(msg)
 
 
@@ -874,6 +893,7 @@ def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
         seen.add((member.name, by))
 
 
+@refuse_unknown_settings
 def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
     """Set options of a metric under a new name.
 

@@ -66,7 +66,7 @@ def _line() -> Callable[[str], None] | None:
 
 
 def _state(doing: str, number: int, total: int | None, seconds: float) -> str:
-    """How far a loop is, in a line."""
+    """The progress of a loop as one line of text."""
     if not total or not number:
         return f"{doing}: {seconds:.0f} s"
     left = seconds / number * (total - number)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
+from tidyfair.errors import ArgumentError, ColumnError, WeightError, in_short, listed
 from tidyfair.intervals.survey import check_design
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import Column, are_columns
-from tidyfair.specs.formulas import Statistic, unprefixed
+from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival
+from tidyfair.specs.formulas import OF_CENSORING, OF_INTERVAL, Statistic, unprefixed
 from tidyfair.tallies.moments import Needs
 from tidyfair.tallies.tally import Scores, check_tally
 from tidyfair.tallies.thresholds import Cut
@@ -33,8 +34,15 @@ __all__: list[str] = []
 
 _MOST_BINS = 2**16
 _ROUNDED = 0.01
+_EXACT = "exact"
+"""In place of a number of bins: the scores themselves, from any engine."""
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
+_CONTENT = {
+    "class": "labels", "prob": "labels and scores", "numeric": "numbers", "survival": "survival times",
+    "interval": "intervals",
+}  # fmt: skip
+"""What metrics of each kind read."""
 _OF_LABELS = ("pos_label", "labels", "estimator")
 """The options for labels."""
 _OF_MOMENTS = ("truth_mean", "truth_var", "estimate_", "covar")
@@ -52,6 +60,7 @@ class Roles:
     cluster: Column | None
     scores: Scores | None
     cut: Cut | None
+    forecast: Forecast | None = None
 
     @property
     def given(self) -> set[str]:
@@ -62,7 +71,8 @@ class Roles:
             "case_weights": self.weights,
             "probs": self.scores,
         }
-        return {role for role, column in columns.items() if column is not None}
+        given = {role for role, column in columns.items() if column is not None}
+        return given | self.forecast.given if self.forecast is not None else given
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +96,17 @@ class Requirements:
         for formula in formulas:
             terms.update(formula.all_terms)
             statistics.update(formula.statistics)
+        of_rows = frozenset[str]().union(*(formula.columns_of_rows for _, formula in self.formulas))
         return Needs(
             terms=frozenset(terms),
-            numbers=any(formula.kind == "numeric" for formula in formulas),
+            numbers=any(not formula.of_labels for formula in formulas),
             scores=bool(scored),
             sides=any(formula.over_levels and formula.input == "sums" for formula in scored),
             moments=any(unprefixed(name).startswith(_OF_MOMENTS) for name in statistics),
             rows=any(formula.input != "sums" and formula.kind != "class" for formula in formulas),
             order=any(formula.reads_row_order for formula in formulas),
+            censoring="censoring_weight" in of_rows,
+            event_censoring="event_weight" in of_rows,
         )
 
     @cached_property
@@ -105,6 +118,7 @@ class Requirements:
         """The columns given by options, if the metrics can use them."""
         columns: dict[str, Column | None] = {}
         given: set[str] = set()
+        options, forecast = self._with_forecast(options)
         for role in ("truth", "estimate", "case_weights", "frequency_weights", "cluster"):
             name = getattr(options, role)
             columns[role] = None
@@ -112,8 +126,9 @@ class Requirements:
                 columns[role] = Column.of(name, role)
                 given.add(role)
         scores = _scores(options.probs)
-        if options.score_bins is not None:
-            scores = self._in_bins(scores, options.score_bins)
+        bins: object = options.score_bins
+        if bins is not None and not (isinstance(bins, str) and bins == _EXACT):
+            scores = self._in_bins(scores, bins)
         if scores is not None:
             given.add("probs")
         return Roles(
@@ -124,7 +139,38 @@ class Requirements:
             cluster=columns["cluster"],
             scores=scores,
             cut=Cut.of(vars(options), given),
+            forecast=forecast,
         )
+
+    @property
+    def fit_bins(self) -> bool:
+        """True if bins of scores are enough for all metrics that read scores one by one."""
+        ranking = [formula for _, formula in self.formulas if formula.input != "sums"]
+        return bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
+
+    def _with_forecast(self, options: Options) -> tuple[Options, Forecast | None]:
+        """The options with one column of truth and of estimates at most, and the other columns of these."""
+        name, formula = self.formulas[0]
+        truth: object = options.truth
+        estimate: object = options.estimate
+        if formula.kind == "survival":
+            if not isinstance(truth, Survival):
+                shown = "" if truth is None else f", not {in_short(truth)}"
+                msg = f'{name} reads survival times: write `truth=survival("time", "event")`{shown}.'
+                raise ColumnError(msg)
+            _refuse_several(name, estimate)
+            forecast = Forecast.of_survival(truth, options.probs)
+            return replace(options, truth=truth.column_of_time.source, probs=None), forecast
+        if isinstance(truth, Survival):
+            msg = f"{name} reads {_CONTENT[formula.kind]}, not survival times: give a column as `truth=`."
+            raise ColumnError(msg)
+        if formula.kind == "interval":
+            if estimate is None:
+                return options, None
+            forecast = Forecast.of_estimate(estimate)
+            return replace(options, estimate=None), forecast
+        _refuse_several(name, estimate)
+        return options, None
 
     def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
         """The scores to count in bins, if bins are enough for all metrics."""
@@ -148,8 +194,30 @@ class Requirements:
                 column.check(source.columns, "probs")
         if roles.cut is not None:
             self._check_cut(roles.cut, roles.scores, source)
+        if roles.forecast is not None:
+            self._check_forecast(roles.forecast, source)
         self._check_given(roles.given)
         self._check_numbers(roles)
+
+    def _check_forecast(self, forecast: Forecast, source: Source) -> None:
+        """Refuse predictions at points that some metric cannot use."""
+        for role, column in forecast.wanted.values():
+            column.check(source.columns, role)
+        for name, formula in self.formulas:
+            if formula.columns_of_rows & OF_INTERVAL and forecast.level is None:
+                way_out = '`estimate=prediction_interval("q05", "q95", level=0.9)`'
+                msg = f"{name} reads an interval, not quantiles: name its two columns, as in {way_out}."
+                raise ColumnError(msg)
+            if formula.over_points and forecast.is_survival and len(forecast.points) == 1:
+                msg = f"{name} is an integral over time: give survival probabilities at two or more times as `probs=`."
+                raise ColumnError(msg)
+            if formula.columns_of_rows & OF_CENSORING and source.sides is not None and forecast.censoring is None:
+                msg = (
+                    f"{name} estimates the censoring distribution in each outer group, and the sides of "
+                    "`group_by=privileged(…)` are known only later; give `survival(…, censoring=…)`, or group by "
+                    "columns."
+                )
+                raise ArgumentError(msg)
 
     def _check_cut(self, cut: Cut, scores: Scores | None, source: Source) -> None:
         """Refuse a threshold or selection that these metrics, or the outer groups, cannot use."""
@@ -174,10 +242,10 @@ class Requirements:
     def _check_numbers(self, roles: Roles) -> None:
         """Refuse a threshold for numbers, and weights that a formula would ignore."""
         for name, formula in self.formulas:
-            if formula.kind != "numeric":
+            if formula.of_labels:
                 continue
             if roles.cut is not None:
-                msg = f"`{roles.cut.option}` turns scores into labels, but {name} reads numbers."
+                msg = f"`{roles.cut.option}` turns scores into labels, but {name} reads {_CONTENT[formula.kind]}."
                 raise ArgumentError(msg)
             if roles.weights is not None and formula.input == "rows" and "weight" not in formula.statistics:
                 msg = (
@@ -197,6 +265,7 @@ class Requirements:
             "threshold": (roles.cut, tally.cut),
             "case_weights": (roles.weights, tally.weights),
             "probs and score_bins": (roles.scores, tally.scores),
+            "survival times, intervals or quantiles": (roles.forecast, tally.forecast),
             "metrics": (self.needs, tally.needs),
         }
         other = [name for name, (wanted, counted) in pairs.items() if wanted != counted]
@@ -212,10 +281,12 @@ class Requirements:
         if tally.needs.numbers:
             for name in _OF_LABELS:
                 if getattr(options, name):
-                    msg = f"`{name}` applies to labels, but {self.specs[0].name} reads numbers; leave it out."
+                    content = _CONTENT[self.formulas[0][1].kind]
+                    msg = f"`{name}` applies to labels, but {self.specs[0].name} reads {content}; leave it out."
                     raise ArgumentError(msg)
         self._check_given(tally.given)
         self._check_probabilities(tally)
+        _check_predictions(tally)
         if not tally.needs.covers(self.needs):
             msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
             raise ArgumentError(msg)
@@ -246,6 +317,34 @@ class Requirements:
                 raise ColumnError(msg)
 
 
+def _check_predictions(tally: Tally) -> None:
+    """Refuse survival probabilities outside 0 to 1, and intervals whose ends are swapped."""
+    forecast = tally.forecast
+    if forecast is None:
+        return
+    if forecast.level is not None and (_ends(tally, "width")[0] or 0) < 0:
+        lower, upper = (column.name for column in forecast.columns)
+        msg = f"`estimate`: {lower!r} is above {upper!r} in some rows; the lower end of an interval comes first."
+        raise ColumnError(msg)
+    for name, column in zip(forecast.names, forecast.columns, strict=True):
+        if not forecast.is_survival:
+            continue
+        low, high = _ends(tally, name)
+        if low is not None and (low < 0 or high > 1):
+            msg = (
+                f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but survival probabilities lie "
+                "between 0 and 1."
+            )
+            raise ColumnError(msg)
+
+
+def _refuse_several(name: str, estimate: object) -> None:
+    """Refuse an interval, or quantiles, as the estimate of a metric that reads one column."""
+    if isinstance(estimate, PredictionInterval | Mapping):
+        msg = f"`estimate`: {name} reads one column of predictions, not an interval or quantiles."
+        raise ColumnError(msg)
+
+
 def _reads_order_of_scores(formula: Formula) -> bool:
     return formula.kind == "prob" and formula.input != "sums"
 
@@ -254,7 +353,13 @@ def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) ->
     """The message for a metric without a column that it reads."""
     content = {"truth": "true labels", "probs": "scores"}.get(role, "predicted labels")
     way_out = f"`{role}=`"
-    if formula.kind == "numeric":
+    if formula.kind == "survival" and role == "probs":
+        return f'{name} needs survival probabilities by evaluation time: `probs={{365: "survival_at_365"}}`.'
+    if formula.kind == "interval" and role == "estimate":
+        return f'{name} needs an interval: `estimate=prediction_interval("lower", "upper", level=0.9)`, or quantiles.'
+    if formula.kind == "survival" and role == "estimate":
+        return f"{name} needs the column of predicted times, or of risks: `estimate=`."
+    if not formula.of_labels:
         content = f"{'true' if role == 'truth' else 'predicted'} numbers"
     elif role == "estimate":
         from_scores = "`threshold=` to turn `probs` into labels" if "probs" in given else _FROM_SCORES

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -12,9 +13,12 @@ from tidyfair.errors import (
     ArgumentError,
     ColumnError,
     ConstantWarning,
+    EngineError,
+    EngineWarning,
     SelectionWarning,
     UndefinedError,
     UndefinedWarning,
+    listed,
     warn,
 )
 from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
@@ -30,7 +34,7 @@ from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Key, Tally, check_tally
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.specs.groups import By, Privileged
@@ -126,7 +130,22 @@ class Run:
     @telling("counted the rows")
     def count(self, source: Source, options: Options) -> Tally:
         """The counts of all metrics together, for an opened frame."""
-        return self._count(source, options, self.specs)
+        with self._naming_metrics():
+            return self._count(source, options, self.specs)
+
+    @contextmanager
+    def _naming_metrics(self) -> Generator[None]:
+        """Name the metrics in errors of other engines."""
+        try:
+            yield
+        except EngineError as error:
+            error.metrics = self._names
+            raise
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the metrics, for messages."""
+        return tuple(dict.fromkeys(spec.name for spec in self.specs))
 
     @telling("counted the rows")
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
@@ -135,7 +154,14 @@ class Run:
         if options.interval in {"auto", "bootstrap"} and unknown:
             # intervals need to see how much sums vary from part to part
             options = replace(options, parts=options.seed)
-        return [(self._count(source, options, specs), specs) for specs in self._passes(source, options)]
+        many = self._many(options)
+        with self._naming_metrics():
+            return [(self._count(source, options, specs, many), specs) for specs in self._passes(source, options)]
+
+    def _many(self, options: Options) -> Literal["bin", "warn"]:
+        """The way to treat very many distinct scores of another engine: those of values alone may be binned."""
+        has_other_uses = options.interval is not None or options.design is not None or options.keep_rows
+        return "bin" if self._required.fit_bins and not has_other_uses else "warn"
 
     def _passes(self, source: Source, options: Options) -> list[tuple[MetricSpec, ...]]:
         """The metrics that are counted together, for each pass over the rows."""
@@ -150,7 +176,9 @@ class Run:
     def _compared_by(self, bys: Collection[By | None]) -> tuple[MetricSpec, ...]:
         return tuple(spec for spec in self.specs if spec.by in bys)
 
-    def _count(self, source: Source, options: Options, specs: Sequence[MetricSpec]) -> Tally:
+    def _count(
+        self, source: Source, options: Options, specs: Sequence[MetricSpec], many: Literal["bin", "warn"] = "warn"
+    ) -> Tally:
         required = self._required
         roles = required.roles(options)
         required.check_roles(roles, source)
@@ -167,6 +195,9 @@ class Run:
             needs=replace(required.needs, rows=True) if options.keep_rows else required.needs,
             blocks=options.parts if required.sums_vary else None,
             design=options.design,
+            metrics=self._names,
+            many="transfer" if options.score_bins == "exact" else many,
+            forecast=roles.forecast,
         )
 
     def check_counted(self, tally: Tally, options: Options) -> None:
@@ -202,6 +233,7 @@ class Run:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 part = _with_intervals(tally, evaluated, tidy_groups(evaluated), options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
+        parts = _without_bounds(counted, parts)
         return pl.concat(parts, how="diagonal_relaxed").select(self._columns_of_groups(parts))
 
     def _columns_of_groups(self, parts: Sequence[pl.DataFrame]) -> list[str]:
@@ -233,6 +265,7 @@ class Run:
                     messages += complaints(evaluated, part)
                     messages += [remark for remark in _remarks(tally, evaluated) if remark not in messages]
                 constant += _constant(evaluated)
+        parts = _without_bounds(counted, parts)
         if messages and on_undefined == "raise":
             raise UndefinedError("; ".join(messages) + ".")
         _warn_of_selections(counted[0][0])
@@ -292,6 +325,27 @@ def _with_intervals(tally: Tally, evaluated: Evaluated, table: pl.DataFrame, opt
         return table
     add = group_intervals if ".group" in table.columns else result_intervals
     return add(tally.on_sides(), evaluated, table, options)
+
+
+def _without_bounds(counted: Sequence[_Counted], parts: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Warn of bins of scores that nobody asked for, and drop the column of error bounds, which the call does not give.
+
+    Columns follow from the call alone, so that results can be concatenated.
+    """
+    binned = [tally.scores for tally, _ in counted if tally.scores is not None and tally.scores.binned_for]
+    if not binned:
+        return parts
+    bounds = [part[".error_bound"].max() for part in parts if ".error_bound" in part.columns]
+    known = [bound for bound in bounds if isinstance(bound, float)]
+    off = f"off by {max(known):.2g} at most" if known else "off by an unknown amount"
+    names = listed(column.name for column in binned[0].columns)
+    warn(
+        f"`probs`: {binned[0].binned_for} has so many distinct scores in {names} that they were counted in "
+        f"{binned[0].bins:,} bins; values are {off}. Give `score_bins={binned[0].bins}` to see the bound of each "
+        'value, or `score_bins="exact"` to transfer the scores.',
+        EngineWarning,
+    )
+    return [part.drop(".error_bound", strict=False) for part in parts]
 
 
 def _warn_of_selections(tally: Tally) -> None:

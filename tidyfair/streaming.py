@@ -19,6 +19,7 @@ from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.metric_specs import compared_columns
 from tidyfair.specs.options import SurveyCountOptions
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.arrays import frame_of_arrays
 from tidyfair.tallies.files import save
 from tidyfair.tallies.forks import check_threads
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from typing import Self, Unpack
 
-    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.options import GroupReadOptions, Options, ReadOptions
 
 __all__ = ["Accumulator", "load_state", "save_state"]
@@ -69,8 +70,8 @@ class Accumulator:
     def __init__(
         self,
         metrics: Evaluable,
-        truth: ColumnLike | None = None,
-        estimate: ColumnLike | None = None,
+        truth: TruthLike | None = None,
+        estimate: Prediction | None = None,
         **counting: Unpack[SurveyCountOptions],
     ) -> None:
         if not isinstance(metrics, Evaluable):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
@@ -264,6 +265,7 @@ def _columns_of(tally: Tally) -> dict[str, Any]:
     return arguments
 
 
+@refuse_unknown_settings
 def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = None) -> None:
     """Write a tally to a parquet file, with a version, the definition of the count, and a digest.
 
@@ -362,6 +364,7 @@ def _are_small(counts: Any, fewest: int) -> Any:
     return (counts > 0) & (counts < fewest)
 
 
+@refuse_unknown_settings
 def load_state(path: str | Path, like: Tally) -> Tally:
     """Read a tally that `save_state` wrote.
 
@@ -469,13 +472,15 @@ def _described(tally: Tally) -> dict[str, Any]:
         if term.alias and term.fingerprint is None:
             msg = f"The statistic {term.name!r} calls a Python function, which a file cannot identify."
             raise ArgumentError(msg)
-    cut, scores = tally.cut, tally.scores
+    cut, scores, forecast = tally.cut, tally.scores, tally.forecast
     columns = {"truth": tally.truth, "estimate": tally.estimate, "weights": tally.weights}
     texts = {name: column.identity if column else None for name, column in columns.items()}
     if scores is not None:
         scores = ([column.identity for column in scores.columns], scores.labels, scores.bins)
     if cut is not None:
         cut = (cut.option, cut.values, cut.several, [column.identity for column in cut.by], cut.groups)
+    if forecast is not None:
+        texts["forecast"] = forecast.identity
     return {
         "format": _FORMAT,
         "version": _VERSION,

@@ -313,7 +313,7 @@ def test_features_of_effect_sizes_are_checked(compare: Any) -> None:
         compare(loans.group_by("sex"), "score", by=["race", ("sex", "race")], to="White")
     with pytest.raises(tdf.ArgumentError, match="`by` names 'sex' twice"):
         compare(loans, "score", by=["sex", "sex"], to="male")
-    with pytest.raises(tdf.ArgumentError, match="`by` takes columns, and no privileged"):
+    with pytest.raises(tdf.ArgumentError, match="`by` takes columns, not privileged"):
         compare(loans, "score", by=tdf.privileged(sex="male"), to="privileged")
 
 
@@ -344,6 +344,7 @@ def test_ratios_of_medians_have_the_limits_of_price_and_bonett() -> None:
     assert (row[".lower"], row[".upper"]) == (pytest.approx(low), pytest.approx(high))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("quantile", "rows"), [(0.5, (12, 25)), (0.5, (80, 200)), (0.25, (40, 60)), (0.9, (100, 60))])
 def test_limits_of_ratios_of_quantiles_hold_the_true_ratio(quantile: float, rows: tuple[int, int]) -> None:
     runs, random = 400, np.random.default_rng(4)
@@ -366,10 +367,65 @@ def test_quantiles_of_too_few_rows_have_no_limits() -> None:
         tdf.quantile_ratios(few.with_columns(pl.col("pay") - 2), "pay", by="group", to="b")
 
 
+LOANS = tdf.datasets.lending(1_000)
+COMPARISONS: dict[str, tuple[Any, float, Any]] = {
+    "ratios": (tdf.quantile_ratios, 1.0, math.log), "differences": (tdf.standardized_differences, 0.0, float),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_p_values_of_effect_sizes_agree_with_their_limits(name: str) -> None:
+    compare, equality, scale = COMPARISONS[name]
+    table = compare(LOANS, "score", by="race", to="White", min_n=10)
+    tested = table.filter(pl.col(".lower").is_not_null())
+    assert len(tested) >= 3
+    for row in tested.rows(named=True):
+        error = (scale(row[".upper"]) - scale(row[".lower"])) / 2 / 1.959963984540054
+        normal = statistics.NormalDist()
+        assert row[".p_value"] == pytest.approx(2 * normal.cdf(-abs(scale(row[".disparity"])) / error), rel=1e-6)
+        # an interval at this level just reaches equality
+        at_level = compare(LOANS, "score", by="race", to="White", min_n=10, conf_level=1 - row[".p_value"])
+        ends = at_level.filter(pl.col(".group") == row[".group"]).select(".lower", ".upper").row(0)
+        assert min(abs(end - equality) for end in ends) < 1e-6
+    assert table.filter(pl.col(".group") == "White").select(".p_value", ".p_adjusted").row(0) == (None, None)
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_p_values_of_effect_sizes_are_adjusted_for_all_comparisons(name: str) -> None:
+    compare, _, _ = COMPARISONS[name]
+    call: dict[str, Any] = {"by": ["race", "sex"], "to": {"race": "White", "sex": "male"}}
+    table = compare(LOANS, "score", **call).drop_nulls(".p_value").sort(".p_value")
+    plain, count, largest = table[".p_value"].to_list(), len(table), 0.0
+    holm: list[float] = []
+    for rank, p_value in enumerate(plain):
+        largest = max(largest, min(1.0, (count - rank) * p_value))
+        holm.append(largest)
+    assert table[".p_adjusted"].to_list() == pytest.approx(holm)
+    unadjusted = compare(LOANS, "score", **call, adjust="none").drop_nulls(".p_value")
+    assert unadjusted[".p_adjusted"].equals(unadjusted[".p_value"].alias(".p_adjusted"))
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("to", ["highest", "lowest", "majority"])
+def test_reference_of_effect_sizes_may_be_chosen_by_its_value(name: str, to: str) -> None:
+    compare, _, _ = COMPARISONS[name]
+    column = ".quantile" if name == "ratios" else ".mean"
+    table = compare(LOANS, "score", by="race", to=to, min_n=30, group_by="fold")
+    for (fold,), groups in table.group_by("fold"):
+        own = groups.filter(pl.col(".status") != "below_min_n")
+        values = own.sort(".n" if to == "majority" else column)
+        chosen = values[".group"][0 if to == "lowest" else -1]
+        assert set(groups[".reference"]) == {chosen}
+        named = compare(LOANS.filter(pl.col("fold") == fold), "score", by="race", to=chosen, min_n=30)
+        assert groups[".disparity"].to_list() == pytest.approx(named[".disparity"].to_list(), nan_ok=True)
+    none = compare(LOANS, "score", by="race", to=to, min_n=2_000)
+    assert set(none[".reference"]) == {None}
+
+
 def test_standardized_differences_refuse_what_they_cannot_compare() -> None:
     with pytest.raises(tdf.ArgumentError, match="`to` names no group of 'group', but 'c'"):
         tdf.standardized_differences(people(), "score", by="group", to="c")
-    with pytest.raises(tdf.ColumnError, match="'group' holds no numbers"):
+    with pytest.raises(tdf.ColumnError, match="'group' is not numeric"):
         tdf.standardized_differences(people(), "group", by="score", to="c")
     with pytest.raises(tdf.ArgumentError, match="no rows with a value"):
         tdf.standardized_differences(people().clear(), "score", by="group", to="b", group_by="score")

@@ -6,6 +6,7 @@ import copy
 import difflib
 import pickle
 from dataclasses import FrozenInstanceError, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,7 +20,10 @@ import tidyfair as tdf
 from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 NAMES = list(tdf.NAMED_AUDITS)
 CALLS: dict[str, dict[str, Any]] = {
@@ -49,6 +53,18 @@ def loans() -> pl.DataFrame:
     return data.with_columns(sex=pl.when(pl.int_range(600) % 40 == 0).then(None).otherwise("sex"))
 
 
+@pytest.fixture(scope="module")
+def usual(loans: pl.DataFrame, few_draws: None) -> Callable[[str], tdf.FiledAudit]:  # noqa: ARG001 - fewer draws
+    """The audits of the loans, each made once."""
+    return cache(lambda name: filed(name, loans))
+
+
+@pytest.fixture(scope="module")
+def by_sex(loans: pl.DataFrame, few_draws: None) -> Callable[[str], tdf.FiledAudit]:  # noqa: ARG001 - fewer draws
+    """The audits of the loans by one feature, each made once."""
+    return cache(lambda name: filed(name, loans, by="sex", to="male" if "to" in CALLS[name] else None))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_audits_print_their_source_version_and_what_they_are_not(name: str) -> None:
     audit = tdf.NAMED_AUDITS[name]
@@ -74,22 +90,26 @@ def test_audits_are_frozen_values(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_audit_is_the_same_of_any_frame(name: str, loans: pl.DataFrame) -> None:
-    expected = filed(name, loans)
+def test_an_audit_is_the_same_of_any_frame(
+    name: str, loans: pl.DataFrame, usual: Callable[[str], tdf.FiledAudit]
+) -> None:
+    expected = usual(name)
     frames: list[Any] = [loans.to_pandas(), loans.to_arrow(), loans.lazy()]
-    for data in frames:
-        other = filed(name, data)
+    others = [filed(name, data) for data in frames]
+    for other in others:
         for table, frame in expected.published_tables().items():
             assert_frame_equal(other.published_tables()[table].values, frame.values)
         assert other.statement == expected.statement
-    assert type(filed(name, frames[0]).tables["unknown"]) is type(frames[0])
+    assert type(others[0].tables["unknown"]) is type(frames[0])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_audit_is_the_same_from_a_database(name: str, loans: pl.DataFrame) -> None:
+def test_an_audit_is_the_same_from_a_database(
+    name: str, loans: pl.DataFrame, usual: Callable[[str], tdf.FiledAudit]
+) -> None:
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.from_arrow(loans.to_arrow())
-    expected, other = filed(name, loans), filed(name, relation)
+    expected, other = usual(name), filed(name, relation)
     for table, frame in expected.published_tables().items():
         own = other.published_tables()[table].values
         by = own.columns[:2] + [name for name in ("Threshold",) if name in own.columns]
@@ -111,8 +131,8 @@ def test_outer_groups_have_the_audit_of_their_rows(name: str, loans: pl.DataFram
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_unknown_rows_are_counted_in_the_statement(name: str, loans: pl.DataFrame) -> None:
-    statement = " ".join(filed(name, loans).statement)
+def test_unknown_rows_are_counted_in_the_statement(name: str, usual: Callable[[str], tdf.FiledAudit]) -> None:
+    statement = " ".join(usual(name).statement)
     assert "Of 600 rows, 15 are unknown by sex." in statement
     assert "It is not " in statement
 
@@ -278,8 +298,10 @@ def test_a_small_sample_of_two_has_no_correction() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("feature", ["accuracy", "roc_auc", "net_benefit", "base_rate", ".n", ".note", "Group", "n"])
-def test_features_called_like_metrics_or_columns_have_their_table(name: str, feature: str, loans: pl.DataFrame) -> None:
-    expected = filed(name, loans, by="sex", to="male" if "to" in CALLS[name] else None)
+def test_features_called_like_metrics_or_columns_have_their_table(
+    name: str, feature: str, loans: pl.DataFrame, by_sex: Callable[[str], tdf.FiledAudit]
+) -> None:
+    expected = by_sex(name)
     renamed = loans.rename({"sex": feature})
     own = filed(name, renamed, by=feature, to="male" if "to" in CALLS[name] else None)
     for table, frame in expected.published_tables().items():
@@ -292,9 +314,11 @@ def test_features_called_like_metrics_or_columns_have_their_table(name: str, fea
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_features_may_be_expressions_and_are_listed_once(name: str, loans: pl.DataFrame) -> None:
+def test_features_may_be_expressions_and_are_listed_once(
+    name: str, loans: pl.DataFrame, by_sex: Callable[[str], tdf.FiledAudit]
+) -> None:
     to: dict[str, Any] = {"to": "male"} if "to" in CALLS[name] else {}
-    plain = filed(name, loans, by="sex", **to)
+    plain = by_sex(name)
     twice = filed(name, loans, by=["sex", pl.col("sex"), ("sex",)], **to)
     assert twice.markdown() == plain.markdown()
     is_old = (pl.col("score") > 0.5).alias("high")  # pyright: ignore[reportUnknownMemberType] - of polars

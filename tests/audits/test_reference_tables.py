@@ -43,8 +43,8 @@ def test_columns_follow_from_the_call() -> None:
     result = compare(tf.selection_rate, by="sex")(APPLICANTS, estimate="hired")
     assert result.columns == [
         ".metric", ".by", "sex", ".group", ".level", ".estimator", ".n", ".share", ".estimate", ".reference",
-        ".estimate_reference", ".scale", ".disparity", ".lower", ".upper", ".method", ".p_value", ".p_adjusted",
-        ".test", ".status",
+        ".estimate_reference", ".scale", ".method", ".p_value", ".test", ".status",
+        ".disparity", ".lower", ".upper", ".p_adjusted",
     ]  # fmt: skip
     empty = compare(tf.selection_rate, by="sex")(APPLICANTS.clear(), estimate="hired")
     assert empty.schema == result.schema
@@ -336,7 +336,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a standardized difference with weights": (
         lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized")(
             LOANS, probs="score", case_weights="weight"
-        ), "takes no weights and no clusters"
+        ), "accepts neither weights nor clusters"
     ),
     "a standardized mean of several labels": (
         lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized")(

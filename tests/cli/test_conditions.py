@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -35,7 +36,7 @@ def test_gate_on_all_rows_equals_that_of_the_library(
     given, out, _ = called(capsys, "audit", written(data, tmp_path), *CALL, "--fail-if", condition)
     assert given == code
     assert f" {verdict} " in out.partition("Verdicts")[2]
-    assert f"\n{verdict.upper()}: 1 condition checked" in out.partition("Verdicts")[0]
+    assert f"\n{verdict.upper()}: the condition " in out.partition("Verdicts")[0]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,12 @@ def test_change_of_a_score_metric_is_that_of_the_scores(tmp_path: Path, capsys: 
         ("accuracy < 0.7", "write 'change in accuracy < 0.7', and mean the other model less the first one"),
         ("change in accuracy > 0.1", "accuracy should be large: write <"),
         ("change in accuracy < -3", "accuracy changes by less than 1"),
+        ("change in accuracy < 0.5", "and can rise by 0.3"),
+        (
+            "change in accuracy < 0.5",
+            "write 'change in accuracy < -0.5' to fail where it falls by more",
+        ),
+        ("change in equalized_odds(sex) > -0.9", "write 'change in equalized_odds(sex) > 0.9' to fail where it rises"),
         ("change in base_rate < 0", "base_rate reads no predictions, so that models do not change it"),
         ("change in equalized_odds > 0.1", "write 'change in equalized_odds(sex) > 0.1'"),
         ("change in roc_auc < 0", "roc_auc is about scores: `--one` and `--other` name scores where `--threshold`"),
@@ -158,3 +165,69 @@ def test_conditions_name_one_group_and_everybody_else(tmp_path: Path, capsys: py
     assert "compares two sides: name the value of one of them, such as 'race=White'" in err
     (read,) = conditions_of(["average_odds_difference(sex=1) > 0.5"], pl.Schema({"sex": pl.Int64()}), [])
     assert read.metric.by == tf.demographic_parity(tf.privileged({"sex": 1})).by
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--fail-if", "tpr_difference(sex) > 0.1"], "'tpr_difference'. Here it is 'true_positive_rate_difference'."),
+        (["--fail-if", "f1_score < 0.5"], "'f1_score'. Here it is 'f_meas'."),
+        (["--fail-if", "auroc < 0.5"], "Here it is 'roc_auc'."),
+        (["--fail-if", "demographic_parity_difference(sex) > 0.1"], "Here it is 'demographic_parity'."),
+        (["--fail-if", "acuracy < 0.5"], "Did you mean 'accuracy'?"),
+        (["--fail-if", "acuracy_difference(sex) > 0.1"], "Did you mean 'accuracy_difference'?"),
+        (["--fail-if", "equalised_odds(sex) > 0.1"], "Did you mean 'equalized_odds'?"),
+        (["--metric", "recall_score"], "Here it is 'recall'."),
+        (["--metric", "mccc"], "Did you mean 'mcc'?"),
+        (["--metric", "xyzzy"], "`tidyfair metrics` lists what there is."),
+    ],
+)
+def test_unknown_metrics_are_met_with_the_name_to_write(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = called(capsys, "audit", *arguments)
+    assert (code, out) == (2, "")
+    assert expected in err
+
+
+def test_unknown_names_are_looked_up_among_comparisons_too(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = called(capsys, "metrics", "acuracy_differenc")
+    assert code == 2
+    assert "Did you mean 'accuracy_difference'?" in err
+    for name in ("tpr", "sensitivity", "f1_score", "tpr_difference", "demographic_parity_difference", "brier_score"):
+        code, out, _ = called(capsys, "metrics", name)
+        assert code == 0
+        assert "formula" in out or "compares" in out
+
+
+def test_summary_of_a_comparison_speaks_of_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # the other model is right where the first one is wrong, in one group, and wrong where it is right, in another
+    count = 400
+    data = pl.DataFrame(
+        {
+            "g": ["a"] * count + ["b"] * count + ["c"] * 5,
+            "truth": ["yes", "no"] * count + ["yes"] * 5,
+            "old": ["yes", "no", "no", "no"] * (count // 4) + ["yes", "no"] * (count // 2) + ["yes"] * 5,
+            "new": ["yes", "no"] * (count // 2) + ["yes", "no", "no", "no"] * (count // 4) + ["yes"] * 5,
+        }
+    )
+    call = ["compare", written(data, tmp_path), "--truth", "truth", "--one", "old", "--other", "new", "--by", "g"]
+    call += ["--pos-label", "yes"]
+    code, out, _ = called(capsys, *call)
+    assert code == 0
+    assert "No significant change" not in out
+    sentences = " ".join(out.split())
+    assert "new is significantly better in: accuracy(g: a), sens(g: a)" in sentences
+    assert "new is significantly worse in: accuracy(g: b), sens(g: b)" in sentences
+    assert "adjusted for 2 groups" in out
+    assert "--group-by" not in out
+    groups = json.loads(called(capsys, *call, "--json", "-")[1])["groups"]
+    (change,) = [row for row in groups if (row["group"], row["metric"]) == ("a", "accuracy")]
+    assert change["change"] == pytest.approx(0.25)
+    expected = tf.compare_models(tf.accuracy)(
+        data.filter(pl.col("g") == "a"), "truth", one="old", other="new", pos_label="yes", conf_level=0.975
+    )
+    assert [change["lower"], change["upper"]] == pytest.approx(expected.select(".lower", ".upper").row(0))
+    _, out, _ = called(capsys, *call, "--min-n", "1000")
+    assert "No significant change" in out
+    assert "`--group-by g` shows all" in out

@@ -89,7 +89,7 @@ def test_markdown_is_added_to_the_summary_of_a_job(
     summary.write_text("# Another step\n")
     card.write_text("before")
     call = ["audit", written(lending(300), tmp_path), *CALL, "--fail-if", "accuracy < 0.5", "--markdown"]
-    assert "ends in .md" in called(capsys, *call, str(summary))[2]
+    assert "must end in .md" in called(capsys, *call, str(summary))[2]
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     for _ in range(2):
         code, out, err = called(capsys, *call, str(summary))
@@ -108,7 +108,7 @@ def test_markdown_is_added_to_the_summary_of_a_job(
     [
         (["--json", "-", "--markdown", "-"], "`--markdown` and `--json` cannot both be printed"),
         (["--output", "-"], "`--output` is written to a file; documents that can be printed are"),
-        (["--json", "audit.txt"], "`--json` needs a file name that ends in .json"),
+        (["--json", "audit.txt"], "its name must end in .json"),
     ],
 )
 def test_wrong_places_of_documents_are_refused(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -9,6 +13,7 @@ import pytest
 from command_line import called, written
 
 import tidyfair as tf
+from tidyfair.cli.features import as_value
 from tidyfair.cli.parser import parser
 from tidyfair.datasets import lending
 from tidyfair.specs.options import CallOptions, GroupCallOptions, GroupOptions
@@ -48,6 +53,20 @@ def test_report_and_compare_have_the_options_of_a_call_that_they_accept() -> Non
     }.items():
         options = {action.dest for action in _commands()[command]._actions}  # noqa: SLF001 - as above
         assert common - options == without
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_help_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command in _commands().values():
+        shown = command.format_help()
+        assert max(map(len, shown.splitlines())) <= columns
+        examples = shown.partition("examples:")[2]
+        # a command that goes on in the next line can be copied
+        assert "\\\n\n" not in examples
+        for line in examples.replace("\\\n", " ").splitlines():
+            if line.startswith("  tidyfair "):
+                shlex.split(line)
 
 
 def test_every_option_has_help_and_one_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,3 +174,131 @@ def test_abbreviations_of_options_are_no_options(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as stopped:
         called(capsys, "audit", "--trut", "repaid")
     assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage", "expected"),
+    [
+        (["audit", "--estimat", "p"], "audit", "Unknown option --estimat. Did you mean '--estimate'?"),
+        (["audit", "--y_true", "y"], "audit", "Unknown option --y_true. Did you mean '--truth'?"),
+        (["report", "--sensitive-features=g"], "report", "Here `sensitive_features` is `--by`."),
+        (["compare", "f.csv", "--one", "a", "--other", "b", "--zzz"], "compare", "Unknown option --zzz. `tidyfair com"),
+        (["audit", "a.csv", "b.csv"], "audit", "Unexpected argument 'b.csv': quote a pattern of several files"),
+        (["metrics", "--jsn", "-"], "metrics", "Unknown option --jsn. Did you mean '--json'?"),
+        (
+            ["audti"],
+            "command",
+            "'audti' is not one of audit, report, compare, metrics, datasets. Did you mean 'audit'?",
+        ),
+        (["audit", "--interval", "bootstra"], "audit", "--interval: 'bootstra' is not one of auto, analytic, exact, "),
+        (["audit", "--interval", "bootstra"], "audit", "Did you mean 'bootstrap'?"),
+        (["audit", "--conf-level", "high"], "audit", "--conf-level: 'high' is not a number"),
+        (["audit", "--min-n", "1.5"], "audit", "--min-n: '1.5' is not a whole number"),
+        (["audit", "--by"], "audit", "--by needs a value; one that begins with - is written --by=VALUE"),
+    ],
+)
+def test_wrong_options_show_the_usage_of_their_command_and_the_nearest_option(
+    arguments: list[str], usage: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parser().parse_args(arguments)
+    assert stopped.value.code == 2
+    shown = capsys.readouterr().err
+    assert f"usage: tidyfair {usage}" in shown.replace("[-h] [--version] ", "")
+    assert expected in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "value"),
+    [
+        ("2024-01-02", pl.Date(), date(2024, 1, 2)),
+        ("2024-01-02", pl.Datetime("us"), datetime(2024, 1, 2)),  # noqa: DTZ001 - the column has no time zone
+        ("2024-01-02 10:30", pl.Datetime("us"), datetime(2024, 1, 2, 10, 30)),  # noqa: DTZ001 - as above
+        ("2024-01-02T10:30", pl.Datetime("us", "UTC"), datetime(2024, 1, 2, 10, 30, tzinfo=UTC)),
+        ("2024-01-02T10:30+01:00", pl.Datetime("us", "UTC"), datetime(2024, 1, 2, 9, 30, tzinfo=UTC)),
+        ("10:30", pl.Time(), time(10, 30)),
+        ("1.5", pl.Decimal(10, 2), Decimal("1.50")),
+        ("9", pl.Int64(), 9),
+        ("TRUE", pl.Boolean(), True),
+        ("9", pl.String(), "9"),
+        ("soon", pl.Date(), "soon"),
+        ("much", pl.Decimal(10, 2), "much"),
+    ],
+)
+def test_values_are_read_as_the_type_of_their_column(text: str, dtype: pl.DataType, value: object) -> None:
+    read = as_value(text, dtype)
+    assert (read, type(read)) == (value, type(value))
+
+
+def test_dates_are_labels_and_numbers_unknown_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = date(2024, 1, 1), date(2024, 1, 2)
+    data = pl.DataFrame(
+        {"truth": [first, second, second] * 40, "pred": [first, second, first] * 40, "code": [1, 9, 2, 2] * 30}
+    )
+    call = ["audit", written(data, tmp_path), "--truth", "truth", "--estimate", "pred", "--by", "code", "--min-n", "0"]
+    call += ["--unknown-value", "9", "--pos-label"]
+    _, out, err = called(capsys, *call, "2024-01-02", "--json", "-")
+    assert err == ""
+    groups = [row for row in json.loads(out)["groups"] if row["metric"] == "sens"]
+    assert {row["group"]: row["estimate"] for row in groups}[None] == 0.5
+    (rows,) = [row for row in json.loads(out)["results"] if row["metric"] == "demographic_parity"]
+    compared = data.filter(pl.col("code") != 9)
+    expected = tf.demographic_parity("code")(compared, estimate="pred", pos_label=second)[".estimate"].item()
+    assert rows["estimate"] == expected
+    code, _, err = called(capsys, *call, "2024-01-03")
+    assert code == 2
+    assert "2024-01-03" in err
+
+
+def test_several_thresholds_have_the_values_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(600)
+    call = ["audit", written(data, tmp_path), "--truth", "repaid", "--pos-label", "yes", "--probs", "score"]
+    call += ["--by", "sex", "--metric", "net_benefit", "--metric", "net_benefit_difference", "--min-n", "0"]
+    code, out, _ = called(capsys, *call, "--threshold", "0.2,0.5", "--threshold", "0.7:0.8:0.1", "--json", "-")
+    document = json.loads(out)
+    assert code == 0
+    thresholds = [0.2, 0.5, 0.7, 0.8]
+    assert document["data"]["threshold"] == thresholds
+    rates = {row["threshold"]: row["estimate"] for row in document["results"] if row["metric"] == "sens"}
+    benefits = {(row["threshold"], row["group"]): row for row in document["groups"] if row["metric"] == "net_benefit"}
+    differences = {row["threshold"]: row for row in document["results"] if row["metric"] == "net_benefit_difference"}
+    assert list(rates) == list(differences) == thresholds
+    for threshold in thresholds:
+        decided = data.select(truth=pl.col("repaid") == "yes", selected=pl.col("score") >= threshold, sex="sex")
+        odds = threshold / (1 - threshold)
+        gain = pl.col("selected") & pl.col("truth")
+        loss = pl.col("selected") & ~pl.col("truth")
+        assert rates[threshold] == pytest.approx(decided.filter("truth")["selected"].mean())
+        benefit = gain.mean() - odds * loss.mean()
+        assert benefits[threshold, None]["estimate"] == pytest.approx(decided.select(benefit).item())
+        of_groups = dict(decided.group_by(pl.col("sex").cast(pl.String)).agg(benefit).rows())
+        for group, value in of_groups.items():
+            assert benefits[threshold, group]["estimate"] == pytest.approx(value)
+        assert differences[threshold]["estimate"] == pytest.approx(max(of_groups.values()) - min(of_groups.values()))
+    # what reads no decision is shown beside those of each threshold
+    areas = [row["estimate"] for row in document["results"] if row["metric"] == "roc_auc"]
+    assert len(areas) == 4
+    assert len(set(areas)) == 1
+
+
+def test_several_thresholds_in_tables_gates_and_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["audit", written(lending(600), tmp_path), "--truth", "repaid", "--pos-label", "yes", "--probs", "score"]
+    call += ["--by", "sex", "--threshold"]
+    code, out, _ = called(capsys, *call, "0.0001,0.5", "--group-by", "fold", "--fail-if", "accuracy < 0.1")
+    assert code == 0
+    assert out.count(" 0.0001 ") > 10
+    one = ["0.4", "--metric", "net_benefit", "--fail-if"]
+    assert called(capsys, *call, *one, "net_benefit < 0.01")[0] == 0
+    assert called(capsys, *call, *one, "net_benefit_difference(sex) > 0.0001")[0] in {3, 4}
+    for arguments, expected in {
+        ("0.1,0.2", "--fail-if", "net_benefit < 0"): "net_benefit weighs errors by the threshold: give one number as",
+        ("0.1,0.2", "--html", "x.html"): "A page is about one set of decisions: give one number as `--threshold`",
+        ("0.1", "--threshold", "0.1"): "`--threshold` must not repeat a value",
+    }.items():
+        code, out, err = called(capsys, *call, *arguments)
+        assert (code, out) == (2, "")
+        assert expected in err
+    for wrong in ("0.1:0.3:0", "0.3:0.1:0.1", "a", "0.1,", "0.1:0.2", "nan:1:1", "0:1:1e-9"):
+        with pytest.raises(SystemExit):
+            called(capsys, *call, wrong)
+        assert "--threshold: " in capsys.readouterr().err

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ def test_bad_output_paths_and_conditions_are_rejected(tmp_path: Path, capsys: py
     capsys.readouterr()
     odd = {
         ("--output", str(tmp_path / "nowhere" / "x.csv")): "does not exist",
-        ("--html", str(tmp_path / "x.md")): "needs a file name that ends in .html",
+        ("--html", str(tmp_path / "x.md")): "its name must end in .html",
         ("--fail-if", "demographic_parity(race) >= 1"): "with < or > and a number",
     }
     for arguments, expected in odd.items():
@@ -179,11 +182,128 @@ def test_partitions_have_the_types_of_their_values(tmp_path: Path) -> None:
     assert rows["day"].null_count() == 1
 
 
-def test_a_column_of_the_files_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
-    place = tmp_path / "x=9"
-    place.mkdir()
-    pl.DataFrame({"x": [1], "y": [2]}).write_csv(place / "rows.csv")
-    assert scan(place / "rows.csv").collect().rows() == [(1, 2)]
+@pytest.mark.parametrize(
+    ("folder", "values", "contradicting"),
+    [
+        ("x=1", [1, 1], "nothing"),
+        ("x=01", [1, 1], "nothing"),
+        ("x=1.0", [1, 1], "nothing"),
+        ("x=true", [True, True], "nothing"),
+        ("x=2024-01-31", [date(2024, 1, 31)], "nothing"),
+        ("x=__HIVE_DEFAULT_PARTITION__", [None], "nothing"),
+        ("x=9", [1, 1], "'1'"),
+        ("x=1", [1, 2], "'2'"),
+        ("x=zz", ["White"], "'White'"),
+        ("x=zz", [None, "zz"], "null"),
+        ("x=__HIVE_DEFAULT_PARTITION__", ["a"], "'a'"),
+    ],
+)
+def test_folders_that_contradict_a_column_of_their_files_are_refused(
+    folder: str, values: list[object], contradicting: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / folder / "rows.parquet"
+    file.parent.mkdir()
+    data = pl.DataFrame({"x": values, "y": ["a"] * len(values)})
+    data.write_parquet(file)
+    if contradicting == "nothing":
+        assert scan(tmp_path).collect().equals(data)
+        return
+    code, out, err = called(capsys, "audit", str(tmp_path), "--estimate", "y", "--by", "x")
+    assert (code, out) == (2, "")
+    assert f"the folder {folder!r} contradicts the column 'x' of the file in it, {str(file)!r}" in err
+    assert f"which holds {contradicting}" in err
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "expected"),
+    [
+        ("--output", "g.txt", "'g.txt' is not a valid output file: its name must end in .csv, .parquet or .json"),
+        ("--output-groups", "g.txt", "its name must end in .csv, .parquet or .json"),
+        ("--output-groups", "g", "its name must end in .csv, .parquet or .json"),
+        ("--html", "g.txt", "its name must end in .html"),
+        ("--markdown", "g.txt", "its name must end in .md"),
+        ("--json", "g.csv", "its name must end in .json"),
+        *((flag, "nowhere/g.csv", "the folder 'nowhere' does not exist") for flag in ("--output", "--output-groups")),
+        ("--json", "folder.json", "is a folder: name a file in it, such as 'folder.json/audit.json'"),
+        ("--output", "folder.csv", "is a folder: name a file in it, such as 'folder.csv/audit.csv'"),
+        ("--output", "locked/g.csv", "the folder 'locked' cannot be written to"),
+    ],
+)
+def test_messages_on_output_files_name_their_option(
+    flag: str, name: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    for folder in ("folder.json", "folder.csv", "locked"):
+        Path(folder).mkdir()
+    monkeypatch.setattr("os.access", lambda folder, _: str(folder) != "locked")
+    code, out, err = called(capsys, "audit", flag, name)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"tidyfair: `{flag}`: ")
+    assert expected in err
+
+
+def test_list_of_named_audits_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = called(capsys, "audit", "--as", "list", "--json", "-")
+    names = [row["name"] for row in json.loads(out)["audits"]]
+    assert (code, names[:2]) == (0, ["nyc_ll144", "eeoc_uniform_guidelines"])
+    file = tmp_path / "audits.csv"
+    assert called(capsys, "audit", "--as", "list", "--output", str(file))[:2] == (0, "")
+    assert pl.read_csv(file)["name"].to_list() == names
+    assert "| nyc\\_ll144 |" in called(capsys, "audit", "--as", "list", "--markdown", "-")[1]
+    code, out, err = called(capsys, "audit", "--as", "list", "--html", str(tmp_path / "audits.html"))
+    assert (code, out) == (2, "")
+    assert "the list of named audits cannot be a page; write it with `--output`, `--json` or `--markdown`" in err
+    code, out, err = called(capsys, "datasets", "--output", str(file))
+    assert (code, out) == (2, "")
+    assert "`--output` needs the name of a data set: `tidyfair datasets lending --output FILE`" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a,b\n1,x\n1,x,3\n", "line 3 of {file} has 3 fields, and its header has 2"),
+        (b'a,b\n1,"x\ny"\n1,x,3\n', "line 4 of {file} has 3 fields, and its header has 2"),
+        (b"a;b\n1;x\n", "{file} has one column, 'a;b': if ';' separates its fields, write `--separator ';'`"),
+        (b"a\tb\n1\tx\n", "if a tab separates its fields, write `--separator tab`"),
+        (b"a,b\n" + b"1,x\n" * 20_000 + b"one,x\n", "line 20002 of {file}: column 'a' holds numbers, and here 'one'"),
+        (b"", "{file} is empty"),
+        (b"\n\n", "{file} is empty"),
+        (b"a,b\n", "{file} has a header and no rows"),
+        (b"a,b\n\xff,x\n", "line 2 of {file} is not UTF-8: save the file in that encoding"),
+        ("a,b\n1,x\n".encode("utf-16"), "{file} is encoded as UTF-16: save it as UTF-8"),
+        (b'a,b\n1,"x\n', "line 2 of {file} opens a quotation mark that is never closed"),
+        (b"a,a\n1,x\n", "{file} has two columns called 'a': rename one of them"),
+    ],
+)
+def test_faults_of_csv_files_are_told_with_their_line(
+    content: bytes, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "data.csv"
+    file.write_bytes(content)
+    code, out, err = called(capsys, "audit", str(file), "--estimate", "b", "--pos-label", "x", "--by", "a")
+    assert (code, out) == (2, "")
+    assert expected.format(file=repr(str(file))) in err
+    assert not re.search("schema|infer|polars|ragged", err)
+
+
+@pytest.mark.parametrize(("separator", "written"), [(";", ";"), ("tab", "\t"), ("|", "|")])
+def test_separators_of_csv_files(
+    separator: str, written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = lending(300)
+    rows.write_csv(tmp_path / "comma.csv")
+    rows.write_csv(tmp_path / "other.csv", separator=written)
+    rows.write_csv(tmp_path / "tabs.tsv", separator="\t")
+    texts = []
+    for file, more in (("comma.csv", []), ("other.csv", ["--separator", separator]), ("tabs.tsv", [])):
+        code, out, _ = called(capsys, "audit", str(tmp_path / file), *ARGUMENTS[:-2], *more)
+        assert code == 0
+        texts.append(out.partition("\n")[2])
+    assert texts[0] == texts[1] == texts[2]
+    code, _, err = called(capsys, "audit", str(tmp_path / "comma.csv"), *ARGUMENTS, "--separator", "::")
+    assert code == 2
+    assert "`--separator`: one character, or tab, separates fields, and not '::'" in err
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def worst_of(rates: np.ndarray, shares: np.ndarray, runs: pl.DataFrame, min_n: i
     return worst
 
 
+@pytest.mark.simulation
 def test_certified_epsilon_is_wrong_in_five_percent_of_samples_at_most() -> None:
     random = np.random.default_rng(4)
     shape, rows, min_n = (2, 3), 240, 20
@@ -53,6 +54,7 @@ def test_certified_epsilon_is_wrong_in_five_percent_of_samples_at_most() -> None
     assert wrong / RUNS <= MOST_WRONG
 
 
+@pytest.mark.simulation
 def test_limits_of_two_small_groups_are_wrong_in_five_percent_of_all_tables_at_most() -> None:
     sizes = (6, 4)
     tables = list(itertools.product(*(range(size + 1) for size in sizes)))
@@ -149,6 +151,7 @@ def test_subgroups_without_a_prediction_count_as_not_searched() -> None:
     assert (row[".searched"], row[".not_searched"]) == (2, 1)
 
 
+@pytest.mark.simulation
 def test_certified_miscalibration_is_wrong_in_five_percent_of_samples_at_most() -> None:
     random = np.random.default_rng(11)
     rows, min_n, wrong = 150, 25, 0

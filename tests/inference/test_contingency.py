@@ -44,6 +44,7 @@ def test_mcnemar_equals_statsmodels_and_its_mid_p_value_counts_ties_half() -> No
             assert mcnemar(one, other) == pytest.approx(middle)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("disagree", [0.05, 0.2, 0.5])
 @pytest.mark.parametrize("rows", [20, 60, 200])
 def test_mid_p_value_of_mcnemar_keeps_its_level(rows: int, disagree: float) -> None:

@@ -82,6 +82,7 @@ def test_changed_sign_of_a_disparity_is_seen() -> None:
     assert result[".p_value"] < 0.001
 
 
+@pytest.mark.simulation
 def test_common_shift_of_all_groups_is_no_changed_disparity() -> None:
     shifted = [people((300, {"a": 0.3, "b": 0.4}), (300, {"a": 0.5, "b": 0.6}), seed=seed) for seed in range(150)]
     test = inference.compare_periods(tf.demographic_parity("g"), period="month", times=199)
@@ -107,6 +108,7 @@ def test_expected_change_of_distances_to_the_whole_draws_the_whole_too() -> None
     assert result[".expected"] == pytest.approx(changes.mean(), abs=0.002)
 
 
+@pytest.mark.simulation
 def test_drift_is_detected_and_no_drift_is_rarely_rejected() -> None:
     drifted = people((500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.2}))
     result = PARITY(drifted, **CALL)

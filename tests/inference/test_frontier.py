@@ -66,6 +66,7 @@ def test_width_of_two_models_equals_that_of_paired_rows() -> None:
     assert row[".performance_change"] == pytest.approx(paired.mean())
 
 
+@pytest.mark.simulation
 def test_limits_hold_for_all_models_together() -> None:
     random = np.random.default_rng(8)
     rates = random.uniform(0.35, 0.65, (12, 3))
@@ -88,6 +89,7 @@ def test_limits_hold_for_all_models_together() -> None:
     assert {name: count / runs for name, count in missed.items() if count / runs > 0.08} == {}
 
 
+@pytest.mark.simulation
 def test_no_model_is_called_less_discriminatory_by_chance_among_many() -> None:
     rates = np.full((40, 3), 0.4)
     rates[:, 1] = 0.5

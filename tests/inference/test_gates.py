@@ -482,6 +482,7 @@ AT_THE_LIMIT = {
 }
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", AT_THE_LIMIT)
 def test_error_rate_at_the_limit_of_a_difference(name: str) -> None:
     count = 300

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import tidyfair as tf
+from tidyfair.datasets import lending
 from tidyfair.inference import (
     compare_models,
     compare_periods,
@@ -110,3 +111,37 @@ def test_too_few_draws_to_show_anything_are_refused(name: str) -> None:
     for times in (1, 19):
         with pytest.raises(tf.ArgumentError, match=f"`times` is a whole number, 20 to 10000000, not {times}"):
             _GIVEN[name](times)
+
+
+PAIRS = (".disparity", ".lower", ".upper", ".p_adjusted")
+PRINTED: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
+    "compare_groups": (tf.compare_groups(tf.selection_rate, by="sex"), {}, PAIRS),
+    "pairwise": (tf.pairwise(tf.demographic_parity("sex")), {}, PAIRS),
+    "stratified": (
+        tf.inference.stratified(tf.demographic_parity("sex"), within="age_band"), {},
+        (".adjusted", ".lower", ".upper", ".p_adjusted"),
+    ),
+    "worst_groups": (
+        tf.inference.worst_groups(tf.demographic_parity("sex"), times=20), {},
+        (".lower", ".upper", ".worst", ".p_worst"),
+    ),
+    "disparity_test": (
+        tf.inference.disparity_test(tf.demographic_parity("sex"), times=20), {},
+        (".estimate", ".expected", ".p_value", ".p_adjusted"),
+    ),
+    "compare_periods": (
+        tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", times=20), {"group_by": "fold"},
+        (".estimate_before", ".estimate", ".change", ".p_adjusted"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_printed_results_show_their_findings(name: str) -> None:
+    test, options, findings = PRINTED[name]
+    call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", **options}
+    result = test(lending(), **call)
+    with pl.Config(tbl_cols=8, tbl_width_chars=120, fmt_str_lengths=20):
+        printed = str(result)
+    assert ".by" in printed
+    assert all(column in printed for column in findings), printed

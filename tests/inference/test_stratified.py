@@ -59,6 +59,7 @@ def test_adjusted_difference_and_tests_equal_statsmodels(metric: str) -> None:
     assert (row[".n"], row[".n_other"]) == (rows.sum(), others.sum())
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("count", "size", "least", "most"), [(4, 80, 0.2, 0.6), (40, 6, 0.2, 0.6), (2, 5, 0.4, 0.85)])
 def test_mantel_haenszel_interval_coverage(count: int, size: int, least: float, most: float) -> None:
     random, held, runs = np.random.default_rng(3), 0, 300

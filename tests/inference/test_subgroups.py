@@ -384,6 +384,7 @@ def test_adjustment_covers_only_searched_subgroups() -> None:
     assert searched[".p_adjusted"].to_list() == searched[".p_value"].to_list()
 
 
+@pytest.mark.simulation
 def test_familywise_error_rate_without_disparity() -> None:
     random = np.random.default_rng(12)
     runs, rows, times, level = 240, 300, 400, 0.05

@@ -223,6 +223,7 @@ def test_empty_cells_with_thresholds_and_multiclass() -> None:
     assert ends(recall) == pytest.approx((min(lower, alone), 1.0))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("rates", [(0.4, 0.1), (0.45, 0.05)], ids=["0.8", "0.9"])
 @pytest.mark.parametrize("rows", [(8, 400, 400), (4, 400, 400)], ids=str)
 def test_rare_group_does_not_fail_a_fair_model(rows: tuple[int, ...], rates: tuple[float, float]) -> None:

@@ -260,6 +260,7 @@ def test_upper_end_of_range_of_three_groups_is_between_that_of_two_and_of_all_pa
     assert 0.9 * two < three < two
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("shares", "rows"),
     [
@@ -455,6 +456,7 @@ def test_other_distances_to_rest_have_replicates(metric: Any, options: dict[str,
     assert "bootstrap" in method
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("to", ["rest", "overall"])
 @pytest.mark.parametrize("shares", [[0.4] * 6, [0.5] * 5 + [0.4], [0.3] * 5 + [0.5]])
 def test_distances_to_rest_cover_the_truth_closely(to: str, shares: list[float]) -> None:
@@ -635,7 +637,7 @@ def test_share_of_recognizes_rates() -> None:
         (
             tf.sens,
             {"interval": "wilson"},
-            snapshot("Unknown interval 'wilson'. Known: 'auto', 'analytic', 'bootstrap', 'bayes', 'exact'."),
+            snapshot("`interval=` must be 'auto', 'analytic', 'bootstrap', 'bayes' or 'exact', not 'wilson'."),
         ),
         (
             tf.sens,

@@ -148,6 +148,60 @@ def test_difference_of_groups_that_share_clusters_has_their_covariance() -> None
     assert unsigned[".std_error"] == pytest.approx(shown * relative, rel=1e-7)
 
 
+def area(weight: np.ndarray, chosen: np.ndarray) -> tuple[float, np.ndarray]:
+    """The area under the ROC curve of some rows by all pairs, and the linearised values of rows by their weights."""
+    score, event, other = ARRAYS["score"], chosen & TRUE, chosen & ~TRUE
+    beats = (score[:, None] > score[None, :]) + 0.5 * (score[:, None] == score[None, :])
+    events, others = weight[event].sum(), weight[other].sum()
+    value = float(weight[event] @ beats[np.ix_(event, other)] @ weight[other]) / events / others
+    of_events = (beats[:, other] @ weight[other] / others - value) / events
+    of_others = (beats[event].T @ weight[event] / events - value) / others
+    return value, weight * (event * of_events + other * of_others)
+
+
+@pytest.mark.parametrize("design", [LINEARISED, OF_ROWS], ids=["clusters", "rows"])
+def test_area_under_the_curve_has_a_linearised_error(design: Any) -> None:
+    units = ARRAYS["psu"] if design is LINEARISED else np.arange(ROWS)
+    result = row(tf.roc_auc(PEOPLE, "truth", probs="score", design=design, interval="auto"))
+    value, linearised = area(ARRAYS["weight"], np.ones(ROWS, dtype=bool))
+    assert result[".estimate"] == pytest.approx(value)
+    assert result[".std_error"] == pytest.approx(error_of(linearised, units, ARRAYS["stratum"]))
+    assert result[".method"] == "survey_linearized"
+    groups = tf.roc_auc.difference("group").by_group(PEOPLE, "truth", probs="score", design=design, interval="auto")
+    of_groups = {group: area(ARRAYS["weight"], ARRAYS["group"] == group) for group in groups[".group"]}
+    for group, estimate, error in groups.select(".group", ".estimate", ".std_error").rows():
+        value, linearised = of_groups[group]
+        assert estimate == pytest.approx(value)
+        assert error == pytest.approx(error_of(linearised, units, ARRAYS["stratum"]))
+    pair = tf.roc_auc.difference("group", to="b", signed=True)
+    two = PEOPLE.with_columns(pl.when(pl.col("group") != "far").then("group").alias("group"))
+    compared = row(pair(two.drop_nulls("group"), "truth", probs="score", interval="auto", design=design))
+    assert compared[".estimate"] == pytest.approx(of_groups["a"][0] - of_groups["b"][0])
+    if design is OF_ROWS:
+        # rows of two groups have nothing in common but their strata
+        assert compared[".std_error"] == pytest.approx(
+            math.hypot(*(groups.filter(pl.col(".group") == name)[".std_error"].item() for name in "ab")), rel=0.02
+        )
+
+
+def test_linearised_error_of_an_area_is_near_those_of_replicates_and_of_delong() -> None:
+    result = row(tf.roc_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto"))
+    everybody, variance = np.ones(ROWS, dtype=bool), 0.0
+    for stratum in np.unique(ARRAYS["stratum"]):
+        drawn = np.unique(ARRAYS["psu"][ARRAYS["stratum"] == stratum])
+        for left_out in drawn:
+            others = np.where(ARRAYS["stratum"] == stratum, len(drawn) / (len(drawn) - 1), 1.0)
+            weight = ARRAYS["weight"] * np.where(ARRAYS["psu"] == left_out, 0.0, others)
+            distance = area(weight, everybody)[0] - result[".estimate"]
+            variance += (len(drawn) - 1) / len(drawn) * distance**2
+    assert result[".std_error"] == pytest.approx(math.sqrt(variance), rel=0.02)
+    alike = PEOPLE.with_columns(weight=pl.lit(2.0))
+    simple = row(tf.roc_auc(alike, "truth", probs="score", interval="auto", design=tf.survey_design(weights="weight")))
+    delong = row(tf.roc_auc(PEOPLE, "truth", probs="score", interval="analytic"))
+    assert (simple[".estimate"], delong[".method"]) == (pytest.approx(delong[".estimate"]), "delong")
+    assert simple[".std_error"] == pytest.approx(delong[".std_error"], rel=0.005)
+
+
 def test_finite_population_takes_its_share_off_the_variance() -> None:
     drawn = PEOPLE.group_by("stratum").agg(drawn=pl.col("psu").n_unique())
     data = PEOPLE.join(drawn, on="stratum").with_columns(population=4 * pl.col("drawn"), share=pl.lit(0.25))
@@ -337,6 +391,47 @@ def test_range_of_groups_and_smallest_value_have_intervals() -> None:
         assert 0 <= least[".lower"] <= least[".estimate"] <= least[".upper"]
 
 
+CONSTANT = PEOPLE.with_columns(estimate=pl.col("estimate") | (pl.col("group") == "far"))
+
+
+@pytest.mark.parametrize("design", [LINEARISED, REPEATED], ids=["linearised", "replicates"])
+@pytest.mark.parametrize("scale", ["difference", "ratio", "odds_ratio"])
+@pytest.mark.parametrize("to", ["far", "a"])
+def test_comparison_with_a_rate_that_does_not_vary_has_neither_limits_nor_p_value(
+    design: Any, scale: Any, to: str
+) -> None:
+    table = tf.compare_groups(tf.selection_rate, by="group", scale=scale, to=to)
+    compared = table(CONSTANT, estimate="estimate", design=design)
+    unknown = compared.filter((pl.col(".group") == "far") | (pl.col(".reference") == "far"))
+    assert len(unknown)
+    assert unknown.select(".lower", ".upper", ".method", ".p_value", ".p_adjusted").null_count().row(0) == (
+        (len(unknown),) * 5
+    )
+    known = compared.filter(pl.col(".reference") == "a", pl.col(".group") == "b")
+    assert known.select(".lower", ".upper", ".p_value").null_count().row(0) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("design", [LINEARISED, REPEATED], ids=["linearised", "replicates"])
+def test_smallest_and_largest_value_have_the_end_that_groups_which_vary_give(design: Any) -> None:
+    call: dict[str, Any] = {"estimate": "estimate", "design": design, "interval": "auto"}
+    # limits that hold for three groups at once
+    each = tf.selection_rate.difference("group").by_group(CONSTANT, **call).drop_nulls(".std_error")
+    beyond = (1 - 0.95 ** (1 / 3)) / 2
+    highest, lowest = list[float](), list[float]()
+    for group, rate, error in each.select(".group", ".estimate", ".std_error").rows():
+        own = PEOPLE.filter(group=group)
+        freedom = REPLICATES - 1 if design is REPEATED else own["psu"].n_unique() - own["stratum"].n_unique()
+        half = float(stats.t.isf(beyond, freedom)) * error
+        highest.append(rate + half)
+        lowest.append(rate - half)
+    least = row(tf.selection_rate.group_minimum("group")(CONSTANT, **call))
+    assert (least[".lower"], least[".method"]) == (None, "simultaneous, upper end")
+    assert least[".upper"] == pytest.approx(min(highest))
+    most = row(tf.selection_rate.group_maximum("group")(CONSTANT, **call))
+    assert (most[".estimate"], most[".upper"], most[".method"]) == (1.0, None, "simultaneous, lower end")
+    assert most[".lower"] == pytest.approx(max(lowest))
+
+
 def test_design_without_an_interval_weighs_rows() -> None:
     weighted = tf.sens(PEOPLE, "truth", "estimate", case_weights="weight")[".estimate"].item()
     for design in (LINEARISED, OF_ROWS, REPEATED):
@@ -412,14 +507,14 @@ REPEATED_BADLY: dict[str, tuple[dict[str, Any], str]] = {
     "one text": ({"replicates": "r0"}, "must be a list of columns"),
     "repeated column": ({"replicates": ["r0", "r0"]}, "has 'r0' twice"),
     "weights among them": ({"replicates": ["r0", "weight"]}, "has 'weight' twice"),
-    "unknown method": ({"method": "sdr"}, "Known: 'brr'"),
+    "unknown method": ({"method": "sdr"}, "must be 'brr', 'fay'"),
     "Fay without a coefficient": ({"method": "fay"}, "fay=0.5"),
     "Fay with 1": ({"method": "fay", "fay": 1}, "less than 1"),
     "coefficient of another method": ({"fay": 0.5}, 'belongs to `method="fay"`'),
     "factors of others": ({"rscales": [1.0]}, "1 factors for 2 replicates"),
     "factors of 0": ({"rscales": [0, 0]}, "all `rscales` are 0"),
     "scale of 0": ({"scale": 0}, "`scale`"),
-    "unknown centre": ({"centre": "median"}, "Known: 'estimate'"),
+    "unknown centre": ({"centre": "median"}, "must be 'estimate'"),
     "no freedom": ({"degrees_of_freedom": 0}, "degrees_of_freedom"),
 }
 
@@ -443,7 +538,7 @@ def test_replicate_weights_that_mean_nothing_are_refused(name: str) -> None:
         ({"strata": []}, "needs a column"),
         ({"strata": "psu", "clusters": "psu"}, "has 'psu' twice"),
         ({"strata": "stratum", "nested": True}, "clusters within strata"),
-        ({"strata": "stratum", "lonely": "remove"}, "Known: 'error'"),
+        ({"strata": "stratum", "lonely": "remove"}, "must be 'error'"),
         ({"strata": "stratum", "nested": 1}, "`nested` is True or False"),
     ],
 )
@@ -463,12 +558,14 @@ def test_intervals_that_know_no_design_are_refused() -> None:
     call: dict[str, Any] = {"estimate": "estimate", "design": LINEARISED}
     tally = tf.selection_rate.tally(PEOPLE, **call)
     for interval in ("bootstrap", "exact", "bayes"):
-        with pytest.raises(tf.ArgumentError, match="knows no `design`"):
+        with pytest.raises(tf.ArgumentError, match="does not support `design`"):
             tf.selection_rate(PEOPLE, interval=interval, **call)
-        with pytest.raises(tf.ArgumentError, match="knows no `design`"):
+        with pytest.raises(tf.ArgumentError, match="does not support `design`"):
             tf.selection_rate.compute(tally, interval=interval)  # pyright: ignore[reportArgumentType] - refused
-    with pytest.raises(tf.ArgumentError, match="no interval of roc_auc by the design of a survey"):
-        tf.roc_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto")
+    with pytest.raises(tf.ArgumentError, match="no interval of roc_auc for a survey design"):
+        tf.roc_auc(PEOPLE, "truth", probs="score", design=REPEATED, interval="auto")
+    with pytest.raises(tf.ArgumentError, match="no interval of pr_auc for a survey design"):
+        tf.pr_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto")
     for metric in (
         tf.selection_rate.difference("group", to="rest"), tf.selection_rate.difference("group", to="a", signed=True),
     ):  # fmt: skip

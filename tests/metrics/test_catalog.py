@@ -5,18 +5,36 @@ from __future__ import annotations
 import polars as pl
 
 import tidyfair as tf
-from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
+from tidyfair.metrics import (
+    classification,
+    dependence,
+    fairness,
+    inequality,
+    prediction_intervals,
+    probability,
+    regression,
+    survival,
+)
 from tidyfair.metrics.titles import in_prose, title_of
 
 
 def test_every_metric_is_in_the_catalogue() -> None:
     table = tf.catalogue()
     named = set(table["name"]) | set(table["aliases"].explode().drop_nulls())
-    modules = (classification, probability, regression, inequality, dependence, fairness)
+    modules = (
+        classification,
+        probability,
+        regression,
+        survival,
+        prediction_intervals,
+        inequality,
+        dependence,
+        fairness,
+    )
     makers = {"new_groupwise_metric", "new_between_group_metric"}
     assert named == {name for module in modules for name in module.__all__} - makers
     assert table["name"].is_unique().all()
-    assert set(table["kind"]) == {"class", "prob", "numeric", "groupwise"}
+    assert set(table["kind"]) == {"class", "prob", "numeric", "survival", "interval", "groupwise"}
     assert set(table["direction"]) <= {"maximize", "minimize", "zero", "one"}
     assert table.filter(pl.col("lower") >= pl.col("upper")).is_empty()
 

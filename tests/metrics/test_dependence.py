@@ -347,7 +347,7 @@ def test_weighted_group_mean_of_any_distance(distance: str) -> None:
 
 # Properties on random data
 
-LAW = settings(deadline=None, max_examples=examples(40), database=None)
+LAW = settings(deadline=None, max_examples=examples(20), database=None)
 ROWS = st.lists(
     st.tuples(
         st.sampled_from([0, 1, 2, None]), st.sampled_from([0, 1, 2, None]),
@@ -391,7 +391,7 @@ def test_tallies_of_parts_give_the_distances_of_the_whole(rows: list[tuple[objec
 
 
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=3).filter(any), st.integers(1, 3), st.integers(0, 2))
-@settings(LAW, max_examples=examples(25))
+@settings(LAW, max_examples=examples(15))
 def test_distance_is_zero_only_for_equal_distributions(counts: list[int], times: int, other: int) -> None:
     estimate = [label for label, count in enumerate(counts) for _ in range(count)]
     equal = [(0, label, "a", 1.0) for label in estimate] + [(0, label, "b", 1.0) for label in estimate * times]
@@ -508,11 +508,11 @@ def test_formula_on_plain_numbers() -> None:
 
 
 def test_unknown_distance_raises_with_known_ones() -> None:
-    known = "Known: 'kl', 'total_variation', 'jensen_shannon', 'wasserstein'"
+    known = "'kl', 'total_variation', 'jensen_shannon' or 'wasserstein'"
     for name, metric in METRIC.items():
-        with pytest.raises(tf.ArgumentError, match=f"Unknown distance 'hellinger'.*{known}"):
+        with pytest.raises(tf.ArgumentError, match=f"`distance=` must be {known}, not 'hellinger'"):
             factory(name)("group", distance="hellinger")
-        with pytest.raises(tf.ArgumentError, match=r"Unknown distance 'wassersten'. Did you mean 'wasserstein'\?"):
+        with pytest.raises(tf.ArgumentError, match=r"not 'wassersten'. Did you mean 'wasserstein'\?"):
             tf.metric_tweak(getattr(tf, metric), "mine", distance="wassersten")
 
 

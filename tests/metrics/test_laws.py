@@ -196,7 +196,7 @@ def cases(
 
 LAW = settings(
     deadline=None,
-    max_examples=examples(40),
+    max_examples=examples(20),
     database=None,
     phases=[Phase.generate, Phase.shrink],  # explaining a failure takes longer than finding it
     suppress_health_check=[HealthCheck.too_slow],
@@ -285,7 +285,7 @@ def test_plain_arithmetic_covers_every_metric() -> None:
     assert DEFINITIONS.keys() <= FACTORIES.keys()
 
 
-@settings(LAW, max_examples=examples(120))
+@settings(LAW, max_examples=examples(60))
 @given(cases(), st.sampled_from([{}, {"on_undefined": "null"}, {"na_rm": False}]))
 def test_every_metric_equals_plain_arithmetic(case: Case, undefined_or_missing: dict[str, object]) -> None:
     assert_equals_reference(EVERY, case.but(**undefined_or_missing))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LAW = settings(
     deadline=None,
-    max_examples=examples(20),
+    max_examples=examples(10),
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],
@@ -759,7 +759,7 @@ def area_between(one: Part, other: Part) -> float:
     return total
 
 
-@settings(LAW, max_examples=examples(25))
+@settings(LAW, max_examples=examples(15))
 @given(cases(least=8))
 def test_abroca_equals_area_between_roc_curves(case: Case) -> None:
     result = between(tf.abroca, case)

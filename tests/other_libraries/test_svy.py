@@ -75,12 +75,15 @@ def check_pairs(case: tuple[Design, str, dict[str, Any]]) -> None:
     groups, covariance = answer["groups"], np.array(answer["covariance"])
     value = {row["race"]: row["est"] for row in groups}
     index = {row["race"]: number for number, row in enumerate(groups)}
+    compared: dict[str, dict[str, dict[str, Any]]] = {}
+    for scale in ("difference", "ratio"):
+        result = tf.compare_groups(metric, by="race", to="alpha", scale=scale)(PEOPLE, *columns, design=design)
+        compared[scale] = {row[".group"]: row for row in result.to_dicts()}
     for other in ("beta", "gamma", "rare"):
         if not groups[index[other]]["se"]:
             continue
-        for scale in ("difference", "ratio"):
-            result = tf.compare_groups(metric, by="race", to="alpha", scale=scale)(PEOPLE, *columns, design=design)
-            row = {row[".group"]: row for row in result.to_dicts()}[other]
+        for scale, rows in compared.items():
+            row = rows[other]
             first, second = index[other], index["alpha"]
             one, two = value[other], value["alpha"]
             gradient = np.zeros(len(groups))

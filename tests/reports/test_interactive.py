@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tidyfair.reports.interactive import Explorer
 
+pytestmark = pytest.mark.usefixtures("few_draws", "undrawn")
+
 LOANS = lending()
 THRESHOLDS = [0.3, 0.5, 0.7]
 RATES = (tdf.selection_rate, tdf.sens)
@@ -51,12 +53,13 @@ def rows_of(made: Explorer) -> dict[tuple[str, str, str, float], tuple[Any, ...]
     data = made.data
     names = {"Selection rate": "selection_rate", "Sensitivity": "sens"}
     rows: dict[tuple[str, str, str, float], tuple[Any, ...]] = {}
-    for feature, group, metric, threshold, *rest in data["rows"]:
+    columns = data["values"]
+    for feature, group, metric, threshold, value, lower, upper, out_of, size in zip(*columns.values(), strict=True):
         key = (
             data["features"][feature], data["groups"][feature][group],
             names[data["metrics"][metric]], data["thresholds"][threshold],
         )  # fmt: skip
-        rows[key] = tuple(rest)
+        rows[key] = (value, lower, upper, size, out_of)
     return rows
 
 
@@ -149,7 +152,7 @@ def test_reports_of_labels_have_no_slider(tmp_path: Path) -> None:
     page = report.html()
     data = json.loads(re.findall(r'class="explorer-data">(.*?)</script>', page, re.DOTALL)[0])
     assert data["thresholds"] == []
-    assert len(data["rows"]) == 3 * len(data["metrics"])
+    assert len(data["values"]["estimate"]) == 3 * len(data["metrics"])
     assert "group: female; metric: Selection rate; value: 54.3%" in opened(report, tmp_path)
 
 

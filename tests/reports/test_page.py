@@ -45,11 +45,11 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
     sizes = LOANS["race"].value_counts()
     for race, count in sizes.rows():
         assert f"{race} {count:,} " in text
-    assert "Not enough evidence: the rows do not decide whether the limit is kept." in text
+    assert "Not enough evidence to decide whether the limit is met." in text
     assert "gate = tdf.check(tdf.demographic_parity('race'), below=0.1, confidence=0.95)" in text
     assert "tdf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate," in text
     assert (
-        "Largest less smallest sensitivity or specificity (whichever is worse), of the groups. Hardt et al. (2016)"
+        "Largest minus smallest sensitivity or specificity (whichever is worse) of the groups. Hardt et al. (2016)"
         in text
     )
 
@@ -58,10 +58,11 @@ def test_page_opens_with_facts_then_verdicts_then_findings_then_a_picture() -> N
     gate = tf.check(tf.metric_set(tf.demographic_parity("race"), tf.equal_opportunity("sex")), below=0.1)
     named: dict[str, Any] = {"model": "Trees 2", "dataset": "Loans of May", "date": "1 June 2026"}
     made = tf.report(lending(), **LABELS, by=["sex", "race"], gate=gate, **named)
-    page = re.sub(r"[\s\u00a0]+", " ", Page(made.html()).text)
+    html = made.html()
+    page = re.sub(r"[\s\u00a0]+", " ", Page(html).text)
     opening = [
         "Model Trees 2", "Data Loans of May", "Date 1 June 2026", "Rows 5,000",
-        "Not enough evidence: the rows do not decide 1 of 2 limits.",
+        "Not enough evidence to decide 1 of 2 limits.",
         "Not enough evidence Demographic parity (difference in selection rates) by race demographic_parity 0.152",
         "Pass Equal opportunity (difference in sensitivity) by sex equal_opportunity",
         "No clear difference by sex:", "Selection rates differ by race:", "Disparities", "Definitions",
@@ -72,13 +73,13 @@ def test_page_opens_with_facts_then_verdicts_then_findings_then_a_picture() -> N
     assert "- **Model**: Trees 2\n- **Data**: Loans of May\n- **Date**: 1 June 2026\n" in markdown
     assert markdown.index("**Not enough evidence**") < markdown.index("**Selection rates differ by race:**")
     assert "model='Trees 2', dataset='Loans of May', date='1 June 2026'" in markdown
-    html = made.html()
     picture = html.index("Selection rate by race")
     assert html.index('class="findings"') < picture < html.index('class="contents"')
     for anchor in re.findall(r'href="#([^"]+)"', html):
         assert f'<section id="{anchor}">' in html
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("verdict", ["pass", "fail"])
 def test_verdicts_are_words_colours_and_shapes(verdict: str) -> None:
     limit = 0.9 if verdict == "pass" else 0.01
@@ -86,8 +87,8 @@ def test_verdicts_are_words_colours_and_shapes(verdict: str) -> None:
     made = tf.report(lending(), **LABELS, by="race", gate=gate)
     html = made.html()
     kind, shape, words = {
-        "pass": ("good", "<circle", "Pass: the limit is kept."),
-        "fail": ("bad", "<path", "Fail: the limit is not kept."),
+        "pass": ("good", "<circle", "Pass: the limit is met."),
+        "fail": ("bad", "<path", "Fail: the limit is not met."),
     }[verdict]
     assert f'<div class="verdicts {kind}"' in html
     assert shape in html.partition("headline")[2].partition("</svg>")[0]
@@ -165,7 +166,7 @@ def part(text: str, heading: str) -> str:
 def test_group_sizes_count_all_rows_and_missing_rows_are_listed() -> None:
     people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "y": [None] * 40 + [1, 0] * 30, "p": [1, 0] * 50})
     text = tf.report(people, "y", "p", by="g", metrics=tf.metric_set(tf.accuracy, tf.equal_opportunity("g"))).markdown()
-    assert "| By g | Rows | Share |" in part(text, "Data")
+    assert "*By g*\n\n| Group | Rows | Share |" in part(text, "Data")
     assert "| a | 50 | 50.0 % |" in part(text, "Data")
     assert "40 rows without 'y' are left out" in part(text, "Exclusions")
 
@@ -226,57 +227,13 @@ def test_confidence_is_shown_with_all_digits() -> None:
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.995)
     text = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
     assert "97.5 % confidence intervals" in text
-    assert "right 99.5 % of the time" in text
+    assert "one-sided 99.5 % confidence bound" in text
 
 
 def test_undefined_disparity_shows_its_status() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0] * 5, "p": [1, 0, 1, 0] * 5, "g": [*"aabb" * 5]})
     text = part(tf.report(people, "y", "p", by="g", metrics=tf.equal_opportunity("g")).markdown(), "Disparities")
-    assert "fewer than two groups can be compared" in text
-
-
-def test_findings_name_size_and_certainty_in_words() -> None:
-    text = tf.report(lending(), **LABELS, by=["sex", "race"]).markdown()
-    result = tf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
-    rates = dict(tf.selection_rate(lending(), **LABELS, group_by="race").select("race", ".estimate").rows())
-    low, high = result[".group_min"], result[".group_max"]
-    ends = f"{result['.lower'] * 100:.1f} to {result['.upper'] * 100:.1f}"
-    assert (
-        f"- **Selection rates differ by race:** {rates[low] * 100:.1f} % of {low} and {rates[high] * 100:.1f} % "
-        f"of {high} rows are selected, {result['.estimate'] * 100:.1f} points apart (95 % CI {ends}). "
-        "2 of the other 3 disparities are also significant."
-    ) in text
-    assert (
-        "- **No clear difference by sex:** the largest difference is 3.1 points, in specificity (95 % CI 0.0 to 6.9)."
-        in text
-    )
-    assert "Of 4 disparities, none is significant." in text
-
-
-def test_findings_take_the_size_of_negative_differences() -> None:
-    call: dict[str, Any] = {**LABELS, "by": tf.privileged(race="White")}
-    text = tf.report(lending(), **call, metrics=tf.demographic_parity(call["by"])).markdown()
-    sides = tf.demographic_parity(call["by"])(lending(), **LABELS, interval="auto").row(0, named=True)
-    assert sides[".upper"] < 0
-    assert re.search(r"% of unprivileged and .* % of privileged rows are selected", text)
-    ends = f"{-sides['.upper'] * 100:.1f} to {-sides['.lower'] * 100:.1f}"
-    assert f"{-sides['.estimate'] * 100:.1f} points apart (95 % CI {ends})" in text
-
-
-def test_findings_of_numbers_and_ratios_are_no_percents() -> None:
-    shift = pl.when(pl.col("sex") == "male").then(2.5).otherwise(0.5)
-    people = LOANS.with_columns(guess=pl.col("weight") + shift + (pl.int_range(pl.len()) % 2 - 0.5) / 50)
-    call: dict[str, Any] = {"by": "sex", "metrics": tf.residual_bias.difference("sex"), "times": 50}
-    text = tf.report(people, "weight", "guess", **call).markdown()
-    assert re.search(
-        r"\*\*Bias differs by sex:\*\* 0.500 for female and 2.500 for male, (1.999|2.00\d) apart \(95", text
-    )
-    same = tf.report(LOANS.with_columns(guess=pl.col("weight") + shift), "weight", "guess", **call).markdown()
-    assert "**Difference by sex:** the difference is 2.000, in bias. It has no confidence interval." in same
-    assert "**No difference has a confidence interval.**" in same
-    ratio = tf.report(lending(), **LABELS, by="race", metrics=tf.disparate_impact("race")).markdown()
-    value = tf.disparate_impact("race")(lending(), **LABELS)[".estimate"].item()
-    assert f"**Disparate impact by race:** {value:.3f} (95 % CI" in ratio
+    assert "there are fewer than two groups to compare" in text
 
 
 def test_labels_have_tables_without_blanks_and_no_average_that_cannot_vary() -> None:
@@ -416,12 +373,13 @@ def test_names_with_characters_that_xml_forbids_are_escaped() -> None:
     gate = tf.check(tf.demographic_parity(odd), below=0.1)
     named: dict[str, Any] = {"title": odd, "model": odd, "dataset": odd, "date": odd}
     made = tf.report(people, **LABELS, by=odd, metrics=asked, gate=gate, **named)
-    for text in (made.html(), made.markdown()):
+    html = made.html()
+    for text in (html, made.markdown()):
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe]", text)
         assert "<b>" not in text.partition("import tidyfair")[0]
         assert "hit\\x0brate" in text.replace("\\\\", "\\").replace("<wbr>", "")
-    assert "{{x}} \\x0b\\ufffe &lt;b&gt;" in made.html()
-    assert "m\\x00\\x1b[31m{{y}}" in made.html()
+    assert "{{x}} \\x0b\\ufffe &lt;b&gt;" in html
+    assert "m\\x00\\x1b[31m{{y}}" in html
 
 
 def test_report_reads_rows_once() -> None:
@@ -479,16 +437,17 @@ def test_weighted_report_has_weighted_curves() -> None:
     people = LOANS.drop_nulls().with_columns(times=pl.when(pl.col("repaid") == "yes").then(9).otherwise(1))
     call: dict[str, Any] = {**LABELS, "probs": "score", "by": "sex"}
     plain, weighed = tf.report(people, **call), tf.report(people, **call, case_weights="times")
-    assert last_picture(plain.html()) != last_picture(weighed.html())
+    assert calibration(plain) != calibration(weighed)
     # frequencies draw what as many rows do, which a picture counts
     repeated = people.select(pl.all().repeat_by("times").explode())
-    often = [tf.report(people, **call, frequency_weights="times").html(), tf.report(repeated, **call).html()]
-    assert last_picture(often[0]) == last_picture(often[1])
+    often = [tf.report(people, **call, frequency_weights="times"), tf.report(repeated, **call)]
+    assert calibration(often[0]) == calibration(often[1])
 
 
-def last_picture(page: str) -> str:
-    """The last picture of a page, which is of calibration."""
-    return page.rpartition("<figure")[2].partition("</figure>")[0]
+def calibration(made: tf.Report) -> str:
+    """The picture of calibration, the last one of its section."""
+    (section,) = (section for section in made.parts if section.heading == "Thresholds and calibration")
+    return section.html().rpartition("<figure")[2].partition("</figure>")[0]
 
 
 def test_small_groups_are_hidden_in_every_section() -> None:
@@ -540,8 +499,9 @@ def test_report_takes_whatever_metrics_take(call: dict[str, Any]) -> None:
     assert "## Definitions" in text
 
 
-def test_report_saves_html_and_markdown(tmp_path: Path, audited: tf.Report, audit_page: str) -> None:
-    assert audited.save(tmp_path / "audit.html").read_text("utf-8") == audit_page
+@pytest.mark.usefixtures("undrawn")
+def test_report_saves_html_and_markdown(tmp_path: Path, audited: tf.Report) -> None:
+    assert audited.save(tmp_path / "audit.html").read_text("utf-8") == audited.html()
     assert audited.save(str(tmp_path / "card.md")).read_text("utf-8") == audited.markdown()
     with pytest.raises(tf.ArgumentError, match=r"Unknown kind of report '\.pdf'"):
         audited.save("audit.pdf")
@@ -610,17 +570,6 @@ def test_no_headline_rests_on_an_unknown_or_a_tiny_group(tmp_path: Path, capsys:
     compared = [line for line in shown.splitlines() if "demographic_parity" in line]
     assert compared
     assert not any("AIAN" in line or "null" in line for line in compared)
-
-
-def test_a_mean_of_differences_is_no_difference_of_one_rate() -> None:
-    text = tf.report(LOANS, **LABELS, by="race", metrics=tf.average_abs_odds_difference("race")).markdown()
-    assert "- **Average absolute odds difference by race:** " in text
-    assert "false positive rate" not in text.partition("## Disparities")[0]
-    crossed = tf.average_abs_odds_difference("sex", "race")
-    assert (
-        "Average absolute odds difference"
-        in tf.report(LOANS, **LABELS, by=[("sex", "race")], metrics=crossed, interval="bootstrap", times=50).markdown()
-    )
 
 
 def test_a_feature_that_is_named_twice_is_refused() -> None:

@@ -17,6 +17,7 @@ from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.reports.line_charts import LineStyle, lines
 from tidyfair.reports.svg import svg_of_two_themes, themed_svg
 from tidyfair.reports.theme import DARK, LIGHT
 
@@ -103,11 +104,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "sensitivity of verdicts": lambda: tf.inference.verdict_sensitivity(tf.demographic_parity("race"), below=0.1)(
         LOANS, **DECIDED
     ),
-    "decision curve": lambda: (
-        tf.audit("clinical_tripod_ai", LOANS, **SCORES, by="sex", threshold=[0.1, 0.3, 0.5])
-        .tables["net_benefit"]
-        .filter(pl.col(".metric") == "net_benefit")
-    ),
+    "decision curve": lambda: tf.audit(
+        "clinical_tripod_ai", LOANS, **SCORES, by="sex", threshold=[0.1, 0.3, 0.5]
+    ).tables["net_benefit"],
 }
 
 
@@ -250,7 +249,7 @@ def test_group_chart_marks_the_overall_value() -> None:
     assert names == [f"all rows {value:.3g}" for value in overall.values()]
     alone = tf.autoplot(tf.demographic_parity("race").by_group(LOANS, **LABELS))
     assert "limit" not in drawn(alone)[0]
-    assert alone.to_dict()["title"]["subtitle"] == ["in brackets: rows"]
+    assert alone.to_dict()["title"]["subtitle"] == ["rows in parentheses"]
 
 
 def test_undefined_values_show_the_reason() -> None:
@@ -304,7 +303,7 @@ def test_many_threshold_curves_are_thinned() -> None:
     curves = tf.threshold_curve(tf.demographic_parity("part"), [step / 250 for step in range(251)])
     rows = drawn(tf.autoplot(curves.by_group(people, **SCORES)))
     assert len(rows) <= 5_000
-    assert {row["panel"] for row in rows} == {"Selection rate by part"}
+    assert {row["panel"] for row in rows} == {"Selection rate"}
 
 
 def test_subgroup_chart_keeps_order_of_searched_subgroups() -> None:
@@ -427,9 +426,45 @@ def test_of_many_lines_the_lowest_and_the_highest_have_colours() -> None:
 
 def test_groups_over_thresholds_have_a_panel_for_each_metric() -> None:
     rows = drawn(tf.autoplot(RESULTS["groups over thresholds"]()))
-    assert {row["panel"] for row in rows} == {"Sensitivity by race", "Specificity by race"}
+    assert {row["panel"] for row in rows} == {"Sensitivity", "Specificity"}
     colours = {(row["series"], row["colour"]) for row in rows}
     assert len(colours) == len({series for series, _ in colours}) == LOANS["race"].n_unique()
+
+
+def test_decision_curves_have_treat_all_and_treat_none_as_lines_of_each_panel() -> None:
+    chart = tf.autoplot(RESULTS["decision curve"]())
+    rows = drawn(chart)
+    assert {row["panel"] for row in rows} == {"Net benefit", "Standardized net benefit"}
+    women = LOANS.filter(pl.col("sex") == "female")
+    events = women["repaid"].eq("yes").mean()
+    assert isinstance(events, float)
+    for at in (0.1, 0.3, 0.5):
+        treat_all = events - (1 - events) * at / (1 - at)
+        (net,) = [row["dashed"] for row in rows if (row["panel"], row["series"], row["x"]) == (
+            "Net benefit", "female", at)]  # fmt: skip
+        (standardized,) = [row["dashed"] for row in rows if (row["panel"], row["series"], row["x"]) == (
+            "Standardized net benefit", "female", at)]  # fmt: skip
+        assert net == pytest.approx(treat_all, abs=1e-9)
+        assert standardized == pytest.approx(treat_all / events, abs=1e-9)
+    none = [layer for layer in layers_of(chart) if layer["mark"]["type"] == "rule" and layer["rows"] == [{"y": 0}]]
+    assert len(none) == 2
+
+
+def test_wide_bands_do_not_flatten_lines() -> None:
+    points = [
+        {"panel": "", "series": "a", "x": x, "y": 0.5 + x / 10, "lower": -40.0, "upper": 40.0} for x in (0.0, 1.0)
+    ]
+    picture = lines(pl.DataFrame(points), ["Lines"], [], LineStyle("x"))
+    low, high = sorted(domains(picture.finished(None, 640), "y")[0])
+    assert 0.4 < low < 0.5
+    assert 0.6 < high < 0.7
+
+
+def test_bands_of_many_lines_are_left_out_and_the_picture_says_so() -> None:
+    curves = tf.threshold_curve(tf.demographic_parity("race"), [0.2, 0.5, 0.8])
+    chart = tf.autoplot(curves.by_group(LOANS, **SCORES, interval="exact"))
+    assert not [layer for layer in layers_of(chart) if layer["mark"]["type"] == "area"]
+    assert "more than 3 lines are drawn without" in str(chart.to_dict()["title"]["subtitle"])
 
 
 def test_period_chart_draws_changes() -> None:
@@ -524,7 +559,7 @@ def test_charts_have_text_descriptions() -> None:
     [
         (lambda: tf.autoplot(pl.DataFrame({"a": [1]})), "draws results of tidyfair"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS).clear()), "has no rows"),
-        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"), "Unknown kind 'pie'"),  # pyright: ignore[reportArgumentType] - bad input
+        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"), "`kind=` must be 'dots' or 'heat map', not 'pie'"),  # pyright: ignore[reportArgumentType] - bad input
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="heat map"), "two features that are crossed"),
         (lambda: tf.autoplot(RESULTS["pairs"](), beside=RESULTS["tests"]()), "drawn behind disparities"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), beside=LOANS), "what `disparity_test"),
@@ -566,9 +601,9 @@ def test_missing_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_curves_and_changes_have_their_lines_of_reference() -> None:
-    for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "as scores say")):
+    for name, title in (("roc", "chance"), ("gain", "chance"), ("calibration", "perfect calibration")):
         chart = tf.autoplot(RESULTS[name]())
-        assert title in texts_in(chart)
+        assert f"dashed: {title}" in " ".join(chart.to_dict()["title"]["subtitle"])
         for layer in layers_of(chart):
             assert layer["width"] == layer["height"]
         diagonals = [layer["rows"] for layer in layers_of(chart) if layer["mark"].get("strokeDash")]

@@ -45,7 +45,7 @@ def distance(result: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     return result.with_columns(off=(result[".estimate"] - exact[".estimate"]).abs())
 
 
-@settings(deadline=None, max_examples=examples(80), database=None)
+@settings(deadline=None, max_examples=examples(40), database=None)
 @given(data=frames(), bins=st.sampled_from([2, 3, 10, 1000, 65536]), weighted=st.booleans())
 def test_error_is_within_error_bound(data: pl.DataFrame, bins: int, *, weighted: bool) -> None:
     columns: dict[str, Any] = {**COLUMNS, "pos_label": 1, "case_weights": "w" if weighted and data["w"].sum() else None}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LAW = settings(
     deadline=None,
-    max_examples=examples(15),
+    max_examples=examples(8),
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],

@@ -60,7 +60,7 @@ class StandardizedTable(AuditTable):
 
     @property
     def takes_reference(self) -> bool:
-        """Whether the caller names the group that others are compared with."""
+        """True if the caller names the group that others are compared with."""
         return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
@@ -155,7 +155,7 @@ class SegmentedTable(AuditTable):
 
     @property
     def takes_reference(self) -> bool:
-        """Whether the caller names the group that others are compared with."""
+        """True if the caller names the group that others are compared with."""
         return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
 from tidyfair.evaluation.group_cells import named_groups, texts_of
-from tidyfair.intervals.proportions import z_value
+from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.requirements import refuse_outer
 from tidyfair.specs.arguments import flag, number, one_of, proper_share, whole
 from tidyfair.specs.columns import Column
@@ -22,7 +23,7 @@ from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Treatment
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["quantile_ratios", "standardized_differences"]
 
 Spread: TypeAlias = Literal["pooled", "reference", "all"]
+Adjustment: TypeAlias = Literal["holm", "bh", "by", "none"]
 SPREADS = ("pooled", "reference", "all")
 _SURE = 1 - 1e-12
 """The largest probability that has a finite number of standard errors."""
 _Numbers: TypeAlias = dict[str, float | None]
+_BY_VALUE = ("highest", "lowest", "majority")
+"""References that are the group with such a value, or the largest group, of each outer group."""
+_ADJUSTMENTS = ("holm", "bh", "by", "none")
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ def standardized_differences(
     min_n: int = 0,
     min_share: float = 0.0,
     conf_level: float = 0.95,
+    adjust: Adjustment = "holm",
 ) -> Any:
     """Compare the means of numbers or scores between groups, in standard deviations (Cohen's d and its kin).
 
@@ -100,7 +106,8 @@ def standardized_differences(
         data: The rows, as metrics take them.
         values: The column of numbers; rows without one do not count.
         by: The feature, or a list of them; a tuple is a crossing.
-        to: The group that others are compared with, or a mapping of features to groups, `{"race": "White"}`.
+        to: The group that others are compared with; `"highest"` or `"lowest"`, the group with that mean; or
+            `"majority"`, the largest group. A mapping gives each feature its own, `{"race": "White"}`.
         spread: The standard deviation: `"pooled"` of the two groups (Cohen's d), `"reference"` (Glass's delta), or
             `"all"` rows, those of unknown groups too.
         corrected: Correct the bias of small samples, as Hedges does.
@@ -110,10 +117,12 @@ def standardized_differences(
         min_n: Groups of fewer rows are listed, but not compared.
         min_share: The same for groups with a smaller share of the rows.
         conf_level: Confidence level of the intervals, which are those of Hedges & Olkin (1985) for large samples.
+        adjust: The adjustment of p-values for their number, `"holm"`, `"bh"`, `"by"` or `"none"`.
 
     Returns:
         A row for each group: outer keys, `.by`, `.group`, `.n`, `.share`, `.mean`, `.reference`, `.spread`,
-        `.disparity` (group less reference) with `.lower`, `.upper`, and `.status`.
+        `.disparity` (group less reference) with `.lower` and `.upper`, the `.p_value` that agrees with these limits,
+        `.p_adjusted`, and `.status`.
 
     Raises:
         ColumnError: For a column that holds no numbers.
@@ -126,18 +135,8 @@ def standardized_differences(
     one_of("spread", spread, SPREADS)
     flag("corrected", corrected)
     z = z_value(proper_share("conf_level", conf_level))
-    standardization = Standardization(spread, corrected)
-
-    def compared(own: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
-        overall = cast("float | None", own["value"].std()) if spread == "all" else None
-        result = standardization.compared(_sample(group), _sample(other), overall)
-        if result is None:
-            return {}
-        deviation, value, error = result
-        return {".spread": deviation, ".disparity": value, ".lower": value - z * error, ".upper": value + z * error}
-
-    groups = _Groups("standardized_differences", by, to, unknown, unknown_values, min_n, min_share)
-    measure = _Measure(".mean", pl.col("value").mean(), (".spread", ".disparity", ".lower", ".upper"), 0.0, compared)
+    measure = _StandardizedDifference(Standardization(spread, corrected), z)
+    groups = _Groups("standardized_differences", by, to, unknown, unknown_values, min_n, min_share, adjust)
     return groups.table(data, values, group_by, measure)
 
 
@@ -155,6 +154,7 @@ def quantile_ratios(
     min_n: int = 0,
     min_share: float = 0.0,
     conf_level: float = 0.95,
+    adjust: Adjustment = "holm",
 ) -> Any:
     """Compare the medians, or another quantile, of positive numbers between groups by their ratios.
 
@@ -162,7 +162,8 @@ def quantile_ratios(
         data: The rows, as metrics take them.
         values: The column of numbers above 0, such as pay; rows without one do not count.
         by: The feature, or a list of them; a tuple is a crossing.
-        to: The group that others are compared with, or a mapping of features to groups, `{"race": "White"}`.
+        to: The group that others are compared with; `"highest"` or `"lowest"`, the group with that quantile; or
+            `"majority"`, the largest group. A mapping gives each feature its own, `{"race": "White"}`.
         quantile: The share of the numbers that lie below; 0.5 is the median.
         group_by: Outer groups, each of which is looked at on its own.
         unknown: What becomes of rows whose group is missing or unknown, as `compare_groups` has it.
@@ -171,11 +172,13 @@ def quantile_ratios(
         min_share: The same for groups with a smaller share of the rows.
         conf_level: Confidence level of the intervals, which are those of Price & Bonett (2002): of logarithms, whose
             errors follow from the ranks that hold the quantile with a known probability.
+        adjust: The adjustment of p-values for their number, `"holm"`, `"bh"`, `"by"` or `"none"`.
 
     Returns:
         A row for each group: outer keys, `.by`, `.group`, `.n`, `.share`, `.quantile` (interpolated between two
-        numbers), `.reference`, `.disparity` (group over reference) with `.lower`, `.upper`, and `.status`. Limits are
-        null where a group has too few rows to hold the quantile between two of them.
+        numbers), `.reference`, `.disparity` (group over reference) with `.lower` and `.upper`, the `.p_value` that
+        agrees with these limits, `.p_adjusted`, and `.status`. Limits and p-values are null where a group has too few
+        rows to hold the quantile between two of them. A reference chosen by its value looks more extreme than it is.
 
     Raises:
         ColumnError: For a column that holds no numbers, or some that are not above 0.
@@ -185,21 +188,8 @@ def quantile_ratios(
     >>> quantile_ratios(people, "pay", by="group", to="b").select(".group", ".quantile", ".disparity").rows()
     [('a', 20.0, 0.5), ('b', 40.0, 1.0)]
     """
-    share = proper_share("quantile", quantile)
-    z = z_value(proper_share("conf_level", conf_level))
-
-    def compared(own: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
-        del own
-        value, of_other = (cast("float", numbers.quantile(share, "linear")) for numbers in (group, other))
-        error = math.hypot(_error_of_logarithm(group, share), _error_of_logarithm(other, share))
-        if math.isnan(error):
-            return {".disparity": value / of_other}
-        low, high = (value / of_other * math.exp(side * error) for side in (-z, z))
-        return {".disparity": value / of_other, ".lower": low, ".upper": high}
-
-    groups = _Groups("quantile_ratios", by, to, unknown, unknown_values, min_n, min_share)
-    of_group = pl.col("value").quantile(share, "linear")
-    measure = _Measure(".quantile", of_group, (".disparity", ".lower", ".upper"), 1.0, compared, is_relative=True)
+    measure = _QuantileRatio(proper_share("quantile", quantile), z_value(proper_share("conf_level", conf_level)))
+    groups = _Groups("quantile_ratios", by, to, unknown, unknown_values, min_n, min_share, adjust)
     return groups.table(data, values, group_by, measure)
 
 
@@ -234,20 +224,89 @@ def _binomial(count: int, size: int, share: float) -> float:
     return math.exp(ways + count * math.log(share) + (size - count) * math.log1p(-share))
 
 
-@dataclass(frozen=True)
-class _Measure:
+class _Measure(ABC):
     """A number of each group, and how that of a group is compared with that of another."""
 
-    name: str
+    name: ClassVar[str]
     """The column of the number."""
-    value: pl.Expr
-    numbers: tuple[str, ...]
+    numbers: ClassVar[tuple[str, ...]]
     """The columns of a comparison."""
-    equality: float
-    compared: Callable[[pl.DataFrame, pl.Series, pl.Series], _Numbers]
-    """The comparison of two groups, by all rows, and the values of both; nothing where there is none."""
-    is_relative: bool = False
-    """Whether it divides, so that values are above 0."""
+    equality: ClassVar[float]
+    is_relative: ClassVar[bool] = False
+    """True if it divides, so that values are above 0."""
+
+    @property
+    @abstractmethod
+    def value(self) -> pl.Expr:
+        """The number, as an expression over the values of a group."""
+
+    @abstractmethod
+    def compared(self, rows: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
+        """The comparison of two groups, by all rows, and the values of both; nothing where there is none."""
+
+
+@dataclass(frozen=True)
+class _StandardizedDifference(_Measure):
+    """The difference of two means in standard deviations."""
+
+    name = ".mean"
+    numbers = (".spread", ".disparity", ".lower", ".upper", ".p_value")
+    equality = 0.0
+    standardization: Standardization
+    z: float
+
+    @property
+    def value(self) -> pl.Expr:
+        """The mean."""
+        return pl.col("value").mean()
+
+    def compared(self, rows: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
+        """The difference with its limits; nothing without a standard deviation."""
+        overall = cast("float | None", rows["value"].std()) if self.standardization.spread == "all" else None
+        result = self.standardization.compared(_sample(group), _sample(other), overall)
+        if result is None:
+            return {}
+        deviation, value, error = result
+        reach = self.z * error
+        return {
+            ".spread": deviation, ".disparity": value, ".lower": value - reach, ".upper": value + reach,
+            ".p_value": _two_sided(value, error),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _QuantileRatio(_Measure):
+    """The ratio of two quantiles."""
+
+    name = ".quantile"
+    numbers = (".disparity", ".lower", ".upper", ".p_value")
+    equality = 1.0
+    is_relative = True
+    share: float
+    z: float
+
+    @property
+    def value(self) -> pl.Expr:
+        """The quantile."""
+        return pl.col("value").quantile(self.share, "linear")
+
+    def compared(self, rows: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
+        """The ratio, and its limits where both groups have enough rows."""
+        del rows
+        value, of_other = (cast("float", numbers.quantile(self.share, "linear")) for numbers in (group, other))
+        ratio = value / of_other
+        error = math.hypot(_error_of_logarithm(group, self.share), _error_of_logarithm(other, self.share))
+        if math.isnan(error):
+            return {".disparity": ratio}
+        return {
+            ".disparity": ratio, ".lower": ratio * math.exp(-self.z * error),
+            ".upper": ratio * math.exp(self.z * error), ".p_value": _two_sided(math.log(ratio), error),
+        }  # fmt: skip
+
+
+def _two_sided(distance: float, error: float) -> float | None:
+    """The two-sided p-value of a normal number; None where it has not been seen to vary."""
+    return math.erfc(abs(distance) / error / math.sqrt(2)) if error > 0 else None
 
 
 @dataclass(frozen=True)
@@ -261,8 +320,10 @@ class _Groups:
     unknown_values: Iterable[object] | None
     min_n: int
     min_share: float
+    adjust: str
 
     def __post_init__(self) -> None:
+        one_of("adjust", self.adjust, _ADJUSTMENTS)
         whole("min_n", self.min_n, 0)
         number("min_share", self.min_share, 0, 1)
 
@@ -270,7 +331,7 @@ class _Groups:
         """A row for each group of each feature, in a frame of the caller's kind."""
         source = open_frame(data, group_by)
         if source.sides:
-            msg = f"{self.function}(): `group_by` takes columns, and no privileged(…)."
+            msg = f"{self.function}(): `group_by` takes columns, not privileged(…)."
             raise ArgumentError(msg)
         refuse_reserved("group_by", source.outer)
         features = self._features()
@@ -285,7 +346,15 @@ class _Groups:
             for own in rows.partition_by(list(outer), maintain_order=True) if outer else [rows]:
                 compared = self._compared(own, keys, feature, reference, measure)
                 parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
-        return source.restore(pl.concat(parts).rename(outer))
+        return source.restore(self._adjusted(pl.concat(parts)).rename(outer))
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with p-values that are adjusted for the number of all comparisons."""
+        tested = table[".p_value"].is_not_null()
+        of_tested = pl.Series(adjusted(table[".p_value"].filter(tested).to_numpy(), self.adjust), dtype=pl.Float64)
+        column = pl.Series(".p_adjusted", [None], dtype=pl.Float64).new_from_index(0, len(table))
+        column = column.scatter(tested.arg_true(), of_tested)
+        return table.insert_column(table.columns.index(".p_value") + 1, column.alias(".p_adjusted"))
 
     def _features(self) -> list[By]:
         """The features whose groups are compared."""
@@ -299,7 +368,7 @@ class _Groups:
         for feature in given:
             columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
             if any(isinstance(column, Privileged) for column in columns):
-                msg = f"{self.function}(): `by` takes columns, and no privileged(…)."
+                msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
             compared = By.of(columns, self.function, treatment)
             if compared in features:
@@ -317,7 +386,7 @@ class _Groups:
             wanted |= {f"by {index} {part}": ("by", key) for part, key in enumerate(by.columns)}
         rows = source.read(wanted)
         if not rows["value"].dtype.is_numeric():
-            msg = f"`values`: the column {values.name!r} holds no numbers, which {self.function}() compares."
+            msg = f"`values`: the column {values.name!r} is not numeric; {self.function}() compares numbers."
             raise ColumnError(msg)
         rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
         if rows.is_empty():
@@ -335,15 +404,11 @@ class _Groups:
             raise ColumnError(msg)
         return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
 
-    def _reference(self, rows: pl.DataFrame, keys: Sequence[str], by: By) -> tuple[tuple[object, ...], str]:
-        """The key and the text of the group that those of a feature are compared with, which must occur."""
-        named: Any = self.to
-        if isinstance(named, Mapping):
-            of_features: dict[object, object] = {}
-            for feature, group in cast("Mapping[object, object]", named).items():
-                columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
-                of_features[":".join(map(str, columns))] = group
-            named = of_features.get(by.text)
+    def _reference(self, rows: pl.DataFrame, keys: Sequence[str], by: By) -> str | tuple[tuple[object, ...], str]:
+        """The rule by which the reference is chosen, or the key and the text of a named group, which must occur."""
+        named = self._named(by)
+        if named in _BY_VALUE:
+            return cast("str", named)
         groups = _with_texts(rows.select(keys).unique().sort(keys, nulls_last=True), keys)
         alike = [] if named is None else named_groups(groups, named)
         if len(alike) == 1:
@@ -351,47 +416,45 @@ class _Groups:
             return key, groups[".group"][groups.select(keys).rows().index(key)]
         texts = groups[".group"].unique(maintain_order=True).to_list()
         text = ":".join(map(str, cast("tuple[object, ...]", named))) if isinstance(named, tuple) else str(named)
-        problem = f"`to` names no group of {by.text!r}, but {named!r}.{nearest(text, texts)}"
+        problem = f"`to` names no group of {by.text!r}, but {named!r}.{nearest(text, [*texts, *_BY_VALUE])}"
         if alike:
             problem = f"`to={named!r}` names several groups of {by.text!r}; give a tuple of values."
         msg = f"{self.function}(): {problem} The groups: {listed(texts)}."
         raise ArgumentError(msg)
+
+    def _named(self, by: By) -> Any:
+        """The reference of a feature as the user gave it."""
+        given = cast("object", self.to)
+        if not isinstance(given, Mapping):
+            return given
+        of_features: dict[object, object] = {}
+        for feature, group in cast("Mapping[object, object]", given).items():
+            columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
+            of_features[":".join(map(str, columns))] = group
+        return of_features.get(by.text)
 
     def _compared(
         self,
         rows: pl.DataFrame,
         keys: Sequence[str],
         by: By,
-        reference: tuple[tuple[object, ...], str],
+        reference: str | tuple[tuple[object, ...], str],
         measure: _Measure,
     ) -> pl.DataFrame:
         """The groups of a feature compared with one of them."""
         summed = (pl.len().cast(pl.Int64).alias(".n"), measure.value.alias(measure.name), pl.col("value"))
         groups = rows.group_by(keys).agg(summed).sort(keys, nulls_last=True)
         groups = _with_texts(groups, keys).with_columns((pl.col(".n") / pl.col(".n").sum()).alias(".share"))
-        statuses = self._statuses(groups, keys, by)
-        own_keys, values = groups.select(keys).rows(), groups["value"]
-        is_compared = [status == Status.OK.value for status in statuses]
-        key, text = reference
-        index = own_keys.index(key) if key in own_keys else None
-        other = values[index] if index is not None and is_compared[index] else None
-        numbers: list[_Numbers] = []
-        for group, status in enumerate(statuses):
-            compared: _Numbers = {}
-            if status == Status.OK.value and other is None:
-                statuses[group] = Status.NO_REFERENCE.value
-            elif status == Status.OK.value and group == index:
-                compared = {".disparity": measure.equality}
-            elif status == Status.OK.value and other is not None:
-                compared = measure.compared(rows, values[group], other)
-                if not compared:
-                    statuses[group] = Status.ZERO_DENOMINATOR.value
-            numbers.append(compared)
-        shown = pl.DataFrame(
-            {name: pl.Series([row.get(name) for row in numbers], dtype=pl.Float64) for name in measure.numbers}
-        )
+        groups = groups.with_columns(pl.Series(".status", self._statuses(groups, keys, by)))
+        index = _index_of(reference, groups, keys, measure.name)
+        text = reference[1] if isinstance(reference, tuple) else None
+        if index is not None:
+            text = groups[".group"][index]
+        numbers, statuses = _comparisons(rows, groups, index, measure)
+        shown = [pl.Series(name, [row.get(name) for row in numbers], dtype=pl.Float64) for name in measure.numbers]
         table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", measure.name)
-        table = table.with_columns(pl.lit(text).alias(".reference"), *shown, pl.Series(".status", statuses))
+        of_reference = pl.lit(text, dtype=pl.String).alias(".reference")
+        table = table.with_columns(of_reference, *shown, pl.Series(".status", statuses, dtype=pl.String))
         is_listed = by.unknown is None or by.unknown.is_listed
         return table if is_listed else table.filter(pl.col(".status") != Status.UNKNOWN.value)
 
@@ -408,3 +471,39 @@ class _Groups:
 def _with_texts(groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Groups with their texts as results show them, as the last column."""
     return groups.with_columns(texts_of(groups.select(keys)).alias(".group"))
+
+
+def _index_of(
+    reference: str | tuple[tuple[object, ...], str], groups: pl.DataFrame, keys: Sequence[str], name: str
+) -> int | None:
+    """The index of the group that others are compared with; None if there is none that may be compared."""
+    is_compared = groups[".status"] == Status.OK.value
+    if isinstance(reference, tuple):
+        own_keys, (key, _) = groups.select(keys).rows(), reference
+        index = own_keys.index(key) if key in own_keys else None
+        return index if index is not None and is_compared[index] else None
+    candidates = is_compared.arg_true()
+    if candidates.is_empty():
+        return None
+    values = groups[".n" if reference == "majority" else name].gather(candidates)
+    farthest = values.arg_min() if reference == "lowest" else values.arg_max()
+    return candidates[farthest or 0]
+
+
+def _comparisons(
+    rows: pl.DataFrame, groups: pl.DataFrame, reference: int | None, measure: _Measure
+) -> tuple[list[_Numbers], list[str]]:
+    """The numbers of the comparisons of groups with one of them, and the reasons where there are none."""
+    values, statuses = groups["value"], groups[".status"].to_list()
+    numbers: list[_Numbers] = []
+    for group, status in enumerate(statuses):
+        compared: _Numbers = {}
+        if status == Status.OK.value and reference is None:
+            statuses[group] = Status.NO_REFERENCE.value
+        elif status == Status.OK.value and group == reference:
+            compared = {".disparity": measure.equality}
+        elif status == Status.OK.value and reference is not None:
+            compared = measure.compared(rows, values[group], values[reference])
+            statuses[group] = Status.OK.value if compared else Status.ZERO_DENOMINATOR.value
+        numbers.append(compared)
+    return numbers, statuses

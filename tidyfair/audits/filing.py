@@ -17,7 +17,7 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import Privileged
-from tidyfair.specs.options import CallOptions, CountOptions, refuse, show_keywords
+from tidyfair.specs.options import CallOptions, CountOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -183,6 +183,7 @@ class FiledAudit:
         return self.markdown()
 
 
+@refuse_unknown_keywords
 @show_keywords(CallOptions, without=_REFUSED)
 def audit(
     name: str | NamedAudit,

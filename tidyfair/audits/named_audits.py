@@ -113,7 +113,7 @@ class AuditCall:
         """The same call, of decisions that select the scores above the median of all rows."""
         source = open_frame(self.data, self.counting.get("group_by"))
         if source.sides:
-            msg = "audit(): medians are those of columns in `group_by`, and privileged(…) is none; name columns."
+            msg = "audit(): medians need columns in `group_by`, and privileged(…) is not a column; name columns."
             raise ArgumentError(msg)
         for name in ("case_weights", "frequency_weights"):
             if self.counting.get(name) is not None:
@@ -175,7 +175,7 @@ class AuditTable(ABC):
 
     @property
     def takes_reference(self) -> bool:
-        """Whether the caller names the group that others are compared with."""
+        """True if the caller names the group that others are compared with."""
         return False
 
     @abstractmethod
@@ -219,7 +219,7 @@ class ComparisonTable(AuditTable):
 
     @property
     def takes_reference(self) -> bool:
-        """Whether the caller names the group that others are compared with."""
+        """True if the caller names the group that others are compared with."""
         return self.to is None
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.pairs import Family
     from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import By, Treatment
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
@@ -94,6 +94,7 @@ class GroupComparison(CalledOnData):
     """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
 
     subject: ClassVar[str] = "compare_groups()"
+    findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".p_adjusted")
     follows_designs: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
@@ -112,7 +113,7 @@ class GroupComparison(CalledOnData):
 
     @show_keywords(SurveyCallOptions, without=_REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Compare groups on a dataframe; it takes what a metric takes."""
@@ -123,7 +124,8 @@ class GroupComparison(CalledOnData):
         """Compare groups on a tally that holds what the metrics count: what a call gives on data."""
         check_tally(tally)
         called = self._reading(tally.given)
-        return called._results(tally, called._options(called._run, options, ComputeOptions))  # noqa: SLF001 - of the same class
+        read = called._options(called._run, options, ComputeOptions)  # noqa: SLF001 - of the same class
+        return self._in_reading_order(called._results(tally, read))  # noqa: SLF001 - as above
 
     @property
     def _run(self) -> Run:
@@ -155,8 +157,8 @@ class GroupComparison(CalledOnData):
         plain = plain and all(key.column.name == BLOCK for key in tally.clusters)
         if "standardized" in self.scale and not plain:
             msg = (
-                'compare_groups(): `scale="standardized"` takes no weights and no clusters, because its intervals '
-                'count rows; take `scale="difference"`, which allows for both.'
+                'compare_groups(): `scale="standardized"` accepts neither weights nor clusters, because its intervals '
+                'count rows; use `scale="difference"`, which accepts both.'
             )
             raise ArgumentError(msg)
         evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)

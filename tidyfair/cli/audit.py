@@ -5,29 +5,30 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.audits.significance import Significance, draws_of, has_tests, without_single_groups
 from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.cli.documents import Document, Part, in_words
 from tidyfair.cli.fail_if import SIDES, comparison_of, gate_of
 from tidyfair.cli.flags import as_flags
-from tidyfair.cli.folds import over_outer_groups, pooled
-from tidyfair.cli.headlines import differences_in_words, exit_code_of, verdicts_in_words
-from tidyfair.cli.inputs import groups_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
+from tidyfair.cli.folds import CUT_COLUMNS, over_outer_groups, pooled, with_cuts_in_words
+from tidyfair.cli.headlines import exit_code_of, findings_in_words, verdicts_in_words
+from tidyfair.cli.inputs import CUTS, groups_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
 from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
-from tidyfair.errors import ArgumentError, ConstantWarning, UndefinedWarning
+from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.metric_sets import KINDS, PYTHON_ONLY, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.reports.findings import percent
+from tidyfair.reports.findings import group_in_words, of_feature, percent
 from tidyfair.reports.page import report
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.sections import missing_of
-from tidyfair.reports.tables import groups_side_by_side, one_below_the_other
+from tidyfair.reports.tables import ALL_ROWS, groups_side_by_side, has_dropped_rows, one_below_the_other
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from tidyfair.audits.usual_metrics import Predictions
+    from tidyfair.audits.usual_metrics import Feature, Predictions
     from tidyfair.cli.inputs import Inputs
     from tidyfair.inference.gates import Gate
     from tidyfair.metric_sets import GroupwiseFactory
+    from tidyfair.reports.findings import Finding
+    from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -75,6 +78,7 @@ def _usual_audit(options: Namespace) -> int:
     pages = [flag for flag in pages if flag in outputs]
     _check_pages(pages, options.group_by)
     inputs = read_inputs(options)
+    _check_one_cut(pages, inputs)
     audited = _Audited.of(options, inputs)
     code = exit_code_of(audited.verdicts)
     needs_results = bool(outputs.files.keys() - {*pages}) or not pages
@@ -103,12 +107,15 @@ class _Audited:
     tally: Tally
     gate: Gate | None
     verdicts: pl.DataFrame | None
+    at_risks: list[_AtRisk]
+    """Metrics that weigh errors by the threshold, such as net benefit, at each of several thresholds."""
 
     @classmethod
     def of(cls, options: Namespace, inputs: Inputs) -> _Audited:
         """Check what is asked for, and count the rows."""
-        more = added_metrics(options, inputs)
+        more, of_risks = _split_by_risk(added_metrics(options, inputs), inputs)
         metrics = UsualMetrics.of(inputs.features, inputs.kind, groups=groups_of(options), more=more)
+        at_risks = _at_risks(of_risks, options, inputs)
         gate = _gate(options, inputs, [by.text for by in metrics.bys])
         call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate}
         counting = dict(inputs.counting)
@@ -118,12 +125,17 @@ class _Audited:
         tally = metrics.everything(*(gate.metrics if gate else ())).tally(**call, **counting)
         metrics.results.run.check_occurs(tally, Options(**inputs.reading))
         verdicts = gate.compute(tally, on_undefined="ignore", **inputs.judged_by) if gate else None
-        return cls(options, inputs, metrics, tally, gate, verdicts)
+        return cls(options, inputs, metrics, tally, gate, verdicts, at_risks)
 
     @property
     def has_outer_groups(self) -> bool:
         """Whether there are several sets of predictions."""
         return bool(self.tally.outer_columns)
+
+    @property
+    def has_several_cuts(self) -> bool:
+        """Whether decisions are made at several thresholds, numbers or shares of rows."""
+        return any(isinstance(self.inputs.counting.get(cut), list) for cut in CUTS)
 
     @property
     def min_n(self) -> int:
@@ -150,12 +162,58 @@ class _Audited:
         """The same of all outer groups together."""
         return self._groups(pooled(self.tally)) if self.has_outer_groups else self.groups
 
+    @cached_property
+    def compared_results(self) -> pl.DataFrame:
+        """The pooled results, in which a single group has no disparity."""
+        return without_single_groups(self.pooled_results, self.pooled_groups, self.metrics.parities)
+
+    @cached_property
+    def significance(self) -> Significance:
+        """The significant disparities of all outer groups together."""
+        tally, reading, results = pooled(self.tally), self.inputs.reading, self.compared_results
+        tests = has_tests(self.inputs.counting, tally, results)
+        draws = draws_of(self.pooled_groups)
+        return Significance.of(self.metrics.parities, tally, reading, results, draws=draws, tests=tests)
+
+    @property
+    def level(self) -> float | None:
+        """The confidence level of intervals; None where none are asked for."""
+        reading = self.inputs.reading
+        return reading.get("conf_level", _INTERVAL) if reading["interval"] else None
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The finding on each feature."""
+        numbers = self.compared_results, self.pooled_groups, self.significance
+        return [of_feature(by, self.metrics.parities, *numbers, self.level) for by in self.metrics.bys]
+
     def _results(self, tally: Tally) -> pl.DataFrame:
-        return self.metrics.results.compute(tally, explain=True, on_undefined="ignore", **self.inputs.reading)
+        results = self.metrics.results.compute(tally, explain=True, on_undefined="ignore", **self.inputs.reading)
+        frames = [results]
+        for at_risk in self.at_risks:
+            part = pooled(at_risk.tally) if tally is not self.tally else at_risk.tally
+            own = at_risk.metrics.results.compute(part, explain=True, on_undefined="ignore", **self.inputs.reading)
+            frames.append(own.with_columns(pl.lit(at_risk.threshold).alias(".threshold")))
+        return self._with_every_cut(pl.concat(frames, how="diagonal_relaxed"))
 
     def _groups(self, tally: Tally) -> pl.DataFrame:
         more: dict[str, Any] = {"simultaneous": True} if self.options.simultaneous else {}
-        return self.metrics.groups.compute_by_group(tally, on_undefined="ignore", **self.inputs.reading, **more)
+        groups = self.metrics.groups.compute_by_group(tally, on_undefined="ignore", **self.inputs.reading, **more)
+        frames = [groups]
+        for at_risk in self.at_risks:
+            part = pooled(at_risk.tally) if tally is not self.tally else at_risk.tally
+            own = at_risk.metrics.groups.compute_by_group(part, on_undefined="ignore", **self.inputs.reading, **more)
+            frames.append(own.with_columns(pl.lit(at_risk.threshold).alias(".threshold")))
+        return self._with_every_cut(pl.concat(frames, how="diagonal_relaxed"))
+
+    def _with_every_cut(self, results: pl.DataFrame) -> pl.DataFrame:
+        """Results of which those that depend on no decision, such as areas, are shown at each of several cuts."""
+        cut = next((name for name in CUT_COLUMNS if name in results.columns), None)
+        if cut is None:
+            return results
+        cuts = results[cut].unique().drop_nulls().sort()
+        lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
+        return results.with_columns(lists.alias(cut)).explode(cut)
 
     def remarks_on_results(self) -> list[str]:
         """Sentences on features with very many groups, and on undefined values."""
@@ -182,6 +240,68 @@ class _Audited:
             metric_set(*shown).compute(self.tally, **reading)
         messages = [str(warning.message).partition(" (on_undefined")[0] for warning in caught]
         return [as_flags(message, vars(self.options)) for message in messages]
+
+
+@dataclass(frozen=True)
+class _AtRisk:
+    """Metrics that weigh errors by the odds of a threshold, and the counts at that threshold."""
+
+    threshold: float
+    metrics: UsualMetrics
+    tally: Tally
+
+
+def _split_by_risk(
+    more: Sequence[Metric | GroupwiseFactory], inputs: Inputs
+) -> tuple[list[Metric | GroupwiseFactory], list[Metric | GroupwiseFactory]]:
+    """The metrics that are computed at one threshold or at none, and those that need a count for each threshold."""
+    threshold = inputs.counting.get("threshold")
+    if not isinstance(threshold, list):
+        return [at_risk(metric, threshold) for metric in more], []
+    of_risks = [metric for metric in more if _weighs_by_risk(metric)]
+    return [metric for metric in more if metric not in of_risks], of_risks
+
+
+def _weighs_by_risk(metric: Metric | GroupwiseMetric | GroupwiseFactory) -> bool:
+    """Check whether a metric weighs errors by the odds of the threshold, as net benefit does."""
+    metrics = [metric] if isinstance(metric, Metric) else metric.metrics
+    return any("at" in part.options and part.kind == "class" for part in metrics)
+
+
+def at_risk(metric: Any, threshold: Any) -> Any:
+    """A metric, or what compares it, that weighs errors by the odds of the threshold, if it weighs them at all."""
+    if threshold is None or isinstance(threshold, list) or not _weighs_by_risk(metric):
+        return metric
+    if isinstance(metric, Metric):
+        return metric_tweak(metric, metric.name, at=threshold)
+    metrics = tuple(at_risk(part, threshold) for part in metric.metrics)
+    return replace(metric, metrics=metrics)
+
+
+def _at_risks(of_risks: Sequence[Metric | GroupwiseFactory], options: Namespace, inputs: Inputs) -> list[_AtRisk]:
+    """The metrics at each of several thresholds, counted one by one."""
+    counted: list[_AtRisk] = []
+    for threshold in inputs.counting["threshold"] if of_risks else ():
+        members: list[Any] = []
+        for metric in of_risks:
+            tweaked = at_risk(metric, threshold)
+            if isinstance(tweaked, Metric):
+                members.append(tweaked)
+                # groups are shown for features that are compared
+                continue
+            members += [tweaked(*_columns_of(feature)) for feature in inputs.features]
+        metrics = UsualMetrics.of(inputs.features, inputs.kind, metrics=metric_set(*members), groups=groups_of(options))
+        counting: dict[str, Any] = {**inputs.counting, "threshold": threshold}
+        if "cluster" not in counting:
+            counting["parts"] = inputs.reading.get("seed", 0)
+        tally = metrics.everything().tally(inputs.data, truth=inputs.truth, estimate=inputs.estimate, **counting)
+        counted.append(_AtRisk(threshold, metrics, tally))
+    return counted
+
+
+def _columns_of(feature: Feature) -> tuple[Any, ...]:
+    """The arguments of a comparison for a feature."""
+    return cast("tuple[Any, ...]", feature) if isinstance(feature, tuple) else (feature,)
 
 
 def added_metrics(options: Namespace, inputs: Inputs) -> list[Metric | GroupwiseFactory]:
@@ -224,7 +344,12 @@ def _gate(options: Namespace, inputs: Inputs, features: Sequence[str]) -> Gate |
         return None
     gate = gate_of(options.fail_if, confidence, inputs.schema, features, groups_of(options))
     check_kind("fail_if", gate.metrics, inputs.kind)
-    return gate
+    threshold = inputs.counting.get("threshold")
+    for metric in gate.metrics:
+        if isinstance(threshold, list) and _weighs_by_risk(metric):
+            msg = f"`fail_if`: {metric.name} weighs errors by the threshold: give one number as `threshold`."
+            raise ArgumentError(msg)
+    return replace(gate, metrics=metric_set(*(at_risk(metric, threshold) for metric in gate.metrics)))
 
 
 def confidence_of(options: Namespace) -> float | None:
@@ -243,6 +368,9 @@ def confidence_of(options: Namespace) -> float | None:
 def check_kind(flag: str, metrics: Iterable[Metric | GroupwiseMetric], kind: Predictions) -> None:
     """Refuse metrics of numbers for labels, and the reverse."""
     for metric in metrics:
+        if metric.kind in PYTHON_ONLY:
+            msg = f"`{flag}`: {metric.name} reads {KINDS[metric.kind]}, which only a call in Python can name."
+            raise ArgumentError(msg)
         if (metric.kind == "numeric") != (kind == "numbers"):
             content = "labels" if kind == "numbers" else "numbers"
             msg = f"`{flag}`: {metric.name} is about {content}, which these predictions are not."
@@ -261,6 +389,14 @@ def _check_pages(pages: Sequence[str], group_by: Sequence[str] | None) -> None:
             "write the values of each to a file with `output`."
         )
         raise ArgumentError(msg)
+
+
+def _check_one_cut(pages: Sequence[str], inputs: Inputs) -> None:
+    """Refuse pages of decisions at several thresholds."""
+    for cut in CUTS:
+        if pages and isinstance(inputs.counting.get(cut), list):
+            msg = f"A page is about one set of decisions: give one number as `{cut}`, or leave out `{pages[0]}`."
+            raise ArgumentError(msg)
 
 
 def _write_pages(pages: Sequence[str], outputs: Outputs, options: Namespace, audited: _Audited) -> None:
@@ -315,7 +451,7 @@ def _content(options: Namespace, audited: _Audited, notes: list[str], code: int)
             "estimate": inputs.estimate,
             **{name: value for name, value in inputs.counting.items() if name != "group_by"},
         },
-        "conf_level": inputs.reading.get("conf_level", _INTERVAL) if inputs.reading["interval"] else None,
+        "conf_level": audited.level,
         "results": records(audited.results),
         "groups": records(_without_small(audited.groups, min_n)),
     }
@@ -345,10 +481,13 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     if not verdicts_only:
         parts += _results_parts(audited)
         parts += _group_parts(audited)
-        headline += differences_in_words(audited.metrics.parities, audited.pooled_results)
-        if audited.inputs.reading["interval"]:
-            level = audited.inputs.reading.get("conf_level", _INTERVAL)
-            remarks.append(f"Intervals in parentheses are {percent(level)} confidence intervals.")
+        if not audited.has_several_cuts:
+            headline += findings_in_words(audited.findings)
+        if audited.level is not None:
+            remarks.append(f"Intervals in parentheses are {percent(audited.level)} confidence intervals.")
+        if not audited.has_several_cuts and audited.significance.outcomes:
+            error = percent(audited.significance.error)
+            remarks.append(f"Significant: at the {error} level, adjusted for the number of disparities (Holm).")
     return Document(_title(audited), tuple(headline), tuple(parts), tuple(remarks))
 
 
@@ -393,7 +532,10 @@ def verdicts_part(
     if outer and not is_full:
         return Part("Verdicts", _counts_of_verdicts(named, outer), (), "fails if", tuple(remarks))
     value = ".change" if ".change" in verdicts.columns else ".estimate"
-    shown = one_below_the_other(named.select(*outer, ".condition", value, ".lower", ".upper", ".verdict"))
+    cuts = [name for name in CUT_COLUMNS if name in named.columns]
+    shown = one_below_the_other(
+        with_cuts_in_words(named).select(*outer, *cuts, ".condition", value, ".lower", ".upper", ".verdict")
+    )
     remarks.append(f"Each end of an interval is a one-sided {percent(confidence)} confidence bound.")
     if len(verdicts) > 1:
         remarks.append(
@@ -406,7 +548,9 @@ def _counts_of_verdicts(verdicts: pl.DataFrame, outer: Sequence[str]) -> pl.Data
     """The number of outer groups with each verdict, for each condition, and the names of those that fail."""
     names = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in outer], separator=", ")
     is_failure = pl.col(".verdict") == FAIL
-    counts = verdicts.with_columns(names.alias(_NAME)).group_by(".condition", maintain_order=True).agg(
+    cuts = [name for name in CUT_COLUMNS if name in verdicts.columns]
+    named = with_cuts_in_words(verdicts).with_columns(names.alias(_NAME))
+    counts = named.group_by(".condition", *cuts, maintain_order=True).agg(
         *(_count_of(outcome).alias(outcome) for outcome in (FAIL, UNSURE, PASS)),
         pl.col(_NAME).filter(is_failure).str.join(", ").alias(f"failing {', '.join(outer)}"),
     )  # fmt: skip
@@ -435,7 +579,7 @@ def _results_parts(audited: _Audited) -> list[Part]:
     """The tables of disparities, and of metrics of all rows where there are outer groups."""
     if not audited.has_outer_groups:
         return _disparity_parts(audited, "")
-    results, together = audited.results, audited.pooled_results
+    results, together = with_cuts_in_words(audited.results), with_cuts_in_words(audited.compared_results)
     outer = ", ".join(column.name for column in audited.tally.outer_columns)
     if audited.options.full:
         metrics = in_words(_of_metrics(results.filter(pl.col(".by").is_null())))
@@ -462,9 +606,13 @@ def _of_metrics(results: pl.DataFrame) -> pl.DataFrame:
 
 def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
     """The table of disparities of each feature."""
+    results = audited.results if audited.has_outer_groups else audited.compared_results
     parts: list[Part] = []
     for by in audited.metrics.bys:
-        disparities = audited.results.filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
+        disparities = (
+            with_cuts_in_words(results).filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
+        )
+        disparities = _with_sides(by, disparities, [".group_min", ".group_max"])
         table = in_words(_with_base(one_below_the_other(disparities)))
         up_to = "metric" if "metric" in table.columns else ""
         parts.append(Part(f"Disparities of {by.text}{by_outer}", table, (), up_to))
@@ -474,21 +622,31 @@ def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
 def _group_parts(audited: _Audited) -> list[Part]:
     """A table of groups for each feature, below the values of all rows."""
     shows_all = audited.options.full and audited.has_outer_groups
-    groups = audited.groups if shows_all else audited.pooled_groups
+    groups = with_cuts_in_words(audited.groups if shows_all else audited.pooled_groups)
     overall = _without_constants(groups.filter(pl.col(".by").is_null()), audited.metrics.groups)
     parts: list[Part] = []
     for by in audited.metrics.bys:
-        of_feature = groups.filter(pl.col(".by") == by.text)
+        of_feature = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
         shown, hint = _largest(of_feature, is_full=audited.options.full)
         table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, audited.min_n)
         is_hidden = (shown[".n"] < audited.min_n).any()
         remarks = [f"-: hidden, fewer than {audited.min_n} rows."] if is_hidden else []
+        if is_hidden or (of_feature[".status"] == Status.UNKNOWN).any() or has_dropped_rows(overall, of_feature):
+            remarks.append(ALL_ROWS)
         is_overall = pl.col(".by") == _EVERYBODY
         table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))
         table = in_words(table.drop(".by"))
         title = f"Groups of {by.text}"
         parts.append(Part(title, table, tuple(notes), "rows", (*remarks, *hint)))
     return parts
+
+
+def _with_sides(by: By, results: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Results with the two sides of a feature in words, if it has any."""
+    if by.sides is None:
+        return results
+    words = {side: group_in_words(by, side) for side in ("privileged", "unprivileged", "neither")}
+    return results.with_columns(pl.col(columns).replace(words))
 
 
 def _without_constants(overall: pl.DataFrame, metrics: Iterable[Metric | GroupwiseMetric]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from tidyfair.cli.terminal import show
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.escapes import visible
-from tidyfair.metric_sets import COMPARISONS, Metric
+from tidyfair.metric_sets import COMPARISONS, KINDS, PYTHON_ONLY, Metric
 from tidyfair.metrics import fairness
 from tidyfair.metrics.catalog import (
     catalogue,
@@ -26,7 +26,7 @@ from tidyfair.metrics.catalog import (
     names_of_metrics,
     source_of,
 )
-from tidyfair.metrics.other_names import expression_for
+from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
 from tidyfair.tallies.files import write
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def explanation_of(name: str) -> str:
     if expression is not None:
         ours = expression.partition("(")[0].replace(".", "_")
         return f"{visible(name)} is {expression} here.\n\n{explanation_of(ours)}"
-    msg = f"There is no metric {name!r}.{nearest(name, [*metrics, *fairness.__all__])} `tidyfair metrics` lists all."
+    comparisons = [f"{metric}_{way}" for metric in metrics for way in COMPARISONS]
+    known = [*metrics, *fairness.__all__, *comparisons, *OTHER_NAMES]
+    msg = f"There is no metric {name!r}.{nearest(name, known)} `tidyfair metrics` lists all."
     raise ArgumentError(msg)
 
 
@@ -126,8 +128,10 @@ def _explained_metric(metric: Metric) -> str:
         "disparities": _disparities(metric),
         "gate": f"--fail-if '{metric.name} {SIDES[metric.direction]} {_LIMITS[SIDES[metric.direction]]}'",
     }
-    if metric.definition.compares:
-        # it compares a group with others, and has no value of all rows
+    if metric.kind in PYTHON_ONLY:
+        facts["reads"] = f"{KINDS[metric.kind]}, which only a call in Python can name"
+    if metric.definition.compares or metric.kind in PYTHON_ONLY:
+        # it compares a group with others, and has no value of all rows; or reads what no flag names
         del facts["gate"]
     return _written(metric.name, meaning, facts, [source_of(metric.definition.function)])
 
@@ -193,6 +197,8 @@ def _explained_comparison(factory: GroupwiseFactory) -> str:
         **_other_names(factory.name, factory.name),
         "gate": f"--fail-if '{factory.name}({feature}) {side} {_LIMITS[side]}'",
     }
+    if factory.metrics[0].kind in PYTHON_ONLY:
+        del facts["gate"]
     return _written(
         factory.name, example.meaning, facts, [source_of(metric.definition.function) for metric in compared]
     )
@@ -220,6 +226,9 @@ def datasets(options: Namespace) -> int:
     """The example data, which no one need download."""
     outputs = Outputs.of(options)
     if options.name is None:
+        if outputs:
+            msg = "`output` needs the name of a data set: `tidyfair datasets lending --output FILE`."
+            raise ArgumentError(msg)
         description = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
         show("Example data", pl.DataFrame([description]))
         return 0

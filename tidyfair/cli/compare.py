@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 from polars import selectors
@@ -31,6 +31,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.findings import percent
 from tidyfair.reports.tables import one_below_the_other
+from tidyfair.specs.groups import Privileged
 from tidyfair.tallies.files import write
 from tidyfair.tallies.thresholds import Cut
 
@@ -46,6 +47,11 @@ __all__: list[str] = []
 _DRAWS = 1_000
 """Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""
 _LEVEL = 0.95
+_MOST_GROUPS = 30
+"""Groups beyond which the changes within the groups of a feature are not shown."""
+_ENOUGH = "\0enough"
+_CHANGE = (".metric", ".by", ".lower", ".upper")
+"""The columns of changes that the summary reads."""
 
 
 @dataclass(frozen=True)
@@ -65,20 +71,25 @@ def compare(options: Namespace) -> int:
     _check_models(one, other, inputs.truth)
     confidence = confidence_of(options)
     conditions = _conditions(options, inputs) if confidence is not None else []
-    compared = _compared(options, inputs, conditions)
+    asked = _Asked.of(options, inputs, conditions)
+    compared = _compared(asked, inputs)
     result = pl.concat([part.paired.compared() for part in compared], how="vertical_relaxed")
+    _check_within_reach(conditions, result, one)
+    of_groups = _changes_of_groups(options, inputs, asked)
     verdicts = None if confidence is None else _verdicts(compared, conditions, confidence)
     code = exit_code_of(verdicts)
     notes = remarks_on_missing(_count_missing(inputs, [inputs.truth, one, other]))
     if threshold is not None:
         notes += remarks_on_threshold(inputs.data, threshold, [one, other])
-    document = _document(options, inputs, compared, result, verdicts)
+    document = _document(options, inputs, compared, result, of_groups, verdicts)
     if "output" in outputs:
         write(result, outputs.files["output"])
     if "json" in outputs:
         content: dict[str, Any] = {"command": options.line, "data": {"name": inputs.name, "truth": inputs.truth}}
         content |= {"one": one, "other": other, "threshold": threshold, "conf_level": _level(inputs)}
         content["results"] = records(result)
+        if of_groups is not None:
+            content["groups"] = records(of_groups)
         if verdicts is not None:
             content |= {"confidence": confidence, "verdicts": records(verdicts)}
         outputs.write_text("json", as_json(content | {"exit_code": code, "notes": notes}))
@@ -119,36 +130,127 @@ def _conditions(options: Namespace, inputs: Inputs) -> list[Condition]:
     return conditions
 
 
-def _compared(options: Namespace, inputs: Inputs, conditions: Sequence[Condition]) -> list[_Compared]:
+def _compared(asked: _Asked, inputs: Inputs) -> list[_Compared]:
     """The comparisons of decisions, and of scores where metrics of them are asked for."""
-    one, other, threshold = options.one, options.other, options.threshold
+    parts: list[_Compared] = []
+    for metrics, rows, reading in asked.by_kind:
+        if metrics:
+            paired = compare_models(*metrics).paired(rows, inputs.truth, **asked.call, **reading)
+            parts.append(_Compared(metrics, paired))
+    return parts
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Metrics of decisions and of scores, and the rows and options by which each are compared."""
+
+    of_decisions: list[Metric | GroupwiseMetric]
+    of_scores: list[Metric | GroupwiseMetric]
+    decided: pl.LazyFrame
+    """The rows with decisions in place of scores."""
+    rows: pl.LazyFrame
+    reading_decisions: dict[str, Any]
+    reading: dict[str, Any]
+    call: dict[str, Any]
+
+    @classmethod
+    def of(cls, options: Namespace, inputs: Inputs, conditions: Sequence[Condition]) -> _Asked:
+        """What options ask for, checked."""
+        models, threshold = {"one": options.one, "other": options.other}, options.threshold
+        of_decisions, of_scores = _metrics_by_kind(options, inputs, conditions)
+        reading: dict[str, Any] = {name: value for name, value in inputs.reading.items() if name != "interval"}
+        decided, reading_decisions = inputs.data, reading
+        if inputs.kind == "numbers":
+            reading.setdefault("times", _DRAWS)
+        elif threshold is None:
+            _check_labels(inputs, models)
+        if threshold is not None:
+            decided = _decided(inputs, threshold, models)
+            kept = {name: value for name, value in reading.items() if name not in {"labels", "estimator"}}
+            reading_decisions = {**kept, "pos_label": True}
+        counting = {name: value for name, value in inputs.counting.items() if name != "threshold"}
+        call = {**models, **counting, "on_undefined": "ignore"}
+        return cls(of_decisions, of_scores, decided, inputs.data, reading_decisions, reading, call)
+
+    @property
+    def by_kind(self) -> list[tuple[list[Metric | GroupwiseMetric], pl.LazyFrame, dict[str, Any]]]:
+        """The metrics of each kind, with the rows and the options of reading them."""
+        return [
+            (self.of_decisions, self.decided, self.reading_decisions),
+            (self.of_scores, self.rows, self.reading),
+        ]
+
+    def within(self, feature: Sequence[str], sizes: pl.DataFrame) -> _Asked:
+        """The metrics of each group of a feature, instead of all rows and disparities."""
+        groups = sizes.lazy()
+        return replace(
+            self,
+            of_decisions=[metric for metric in self.of_decisions if isinstance(metric, Metric)],
+            of_scores=[metric for metric in self.of_scores if isinstance(metric, Metric)],
+            decided=self.decided.join(groups, on=feature, how="semi"),
+            rows=self.rows.join(groups, on=feature, how="semi"),
+            call={**self.call, "group_by": list(feature)},
+        )
+
+
+def _metrics_by_kind(
+    options: Namespace, inputs: Inputs, conditions: Sequence[Condition]
+) -> tuple[list[Metric | GroupwiseMetric], list[Metric | GroupwiseMetric]]:
+    """The metrics of decisions, and those of scores, which need a threshold for the others."""
     by_key: dict[object, Metric | GroupwiseMetric] = {}
     for metric in (*_of_models(options, inputs), *(condition.metric for condition in conditions)):
         by_key[metric.name, metric.by.text if metric.by else None] = metric
     of_scores = [metric for metric in by_key.values() if metric.kind == "prob"]
-    of_decisions = [metric for metric in by_key.values() if metric.kind != "prob"]
-    if of_scores and threshold is None:
+    if of_scores and options.threshold is None:
         msg = f"{of_scores[0].name} is about scores: `one` and `other` name scores where `threshold` is given."
         raise ArgumentError(msg)
-    call = {name: inputs.counting[name] for name in inputs.counting if name != "threshold"}
-    reading: dict[str, Any] = {name: value for name, value in inputs.reading.items() if name != "interval"}
-    if inputs.kind == "numbers":
-        reading.setdefault("times", _DRAWS)
-    data, of_labels = inputs.data, reading
-    if threshold is not None:
-        data = _decided(inputs, threshold, {"one": one, "other": other})
-        of_labels = {name: value for name, value in reading.items() if name not in {"labels", "estimator"}}
-        of_labels["pos_label"] = True
-    elif inputs.kind != "numbers":
-        _check_labels(inputs, {"one": one, "other": other})
-    models: dict[str, Any] = {"one": one, "other": other}
-    parts: list[_Compared] = []
-    for metrics, rows, read in ((of_decisions, data, of_labels), (of_scores, inputs.data, reading)):
-        if metrics:
-            comparison = compare_models(*metrics)
-            paired = comparison.paired(rows, inputs.truth, **models, **call, **read, on_undefined="ignore")
-            parts.append(_Compared(metrics, paired))
-    return parts
+    return [metric for metric in by_key.values() if metric.kind != "prob"], of_scores
+
+
+def _changes_of_groups(options: Namespace, inputs: Inputs, asked: _Asked) -> pl.DataFrame | None:
+    """The changes within the groups of features, with intervals adjusted for the number of groups of each feature.
+
+    None with outer groups, which have tables of their own. Features with very many groups are left out.
+    """
+    frames: list[pl.DataFrame] = []
+    for feature in () if options.group_by else inputs.features:
+        if isinstance(feature, Privileged):
+            continue
+        names = cast("tuple[str, ...]", feature)
+        enough = pl.len() >= max(1, options.min_n)
+        sizes = inputs.data.drop_nulls(names).group_by(names).agg(enough.alias(_ENOUGH)).filter(_ENOUGH).collect()
+        if sizes.is_empty() or len(sizes) > _MOST_GROUPS:
+            continue
+        level = 1 - (1 - _level(inputs)) / len(sizes)
+        changes = [part.paired.compared(level) for part in _compared(asked.within(names, sizes), inputs)]
+        group = pl.concat_str([pl.col(name).cast(pl.String) for name in names], separator=":")
+        frame = pl.concat(changes, how="vertical_relaxed").with_columns(
+            group.alias(".group"), pl.lit(":".join(names)).alias(".by")
+        )
+        frames.append(frame.select(".by", ".group", pl.exclude(*names, ".by", ".group")))
+    return pl.concat(frames, how="vertical_relaxed") if frames else None
+
+
+def _check_within_reach(conditions: Sequence[Condition], result: pl.DataFrame, one: str) -> None:
+    """Refuse limits that no second model can meet, given the values of the first one."""
+    for condition in conditions:
+        name, by = condition.key
+        values = result.filter((pl.col(".metric") == name) & pl.col(".by").eq_missing(pl.lit(by)))[".one"]
+        if len(values) != 1 or values.has_nulls():
+            continue
+        value = float(values.item())
+        low, high = condition.metric.range
+        rises = condition.side == "<"
+        reach = high - value if rises else value - low
+        wanted = condition.limit if rises else -condition.limit
+        if wanted <= reach:
+            continue
+        verb, worse = ("rise", "falls") if rises else ("fall", "rises")
+        written = f"{condition.shown} {condition.side}"
+        msg = f"`fail_if`: {f'change in {written} {condition.limit:g}'!r}: {name} of {one!r} is {value:.3f}, and can "
+        msg += f"{verb} by {reach:.3f} at most: write {f'change in {written} {-condition.limit:g}'!r} to fail where it "
+        msg += f"{worse} by more than {wanted:g}; limits of the value itself go to `tidyfair audit`."
+        raise ArgumentError(msg)
 
 
 def _of_models(options: Namespace, inputs: Inputs) -> list[Metric | GroupwiseMetric]:
@@ -278,6 +380,7 @@ def _document(
     inputs: Inputs,
     compared: Sequence[_Compared],
     result: pl.DataFrame,
+    of_groups: pl.DataFrame | None,
     verdicts: pl.DataFrame | None,
 ) -> Document:
     """The comparison as a document: headline, verdicts, and both models with their change."""
@@ -285,7 +388,15 @@ def _document(
     at = "" if threshold is None else f" at {threshold:g}"
     metrics = [metric for part in compared for metric in part.metrics]
     judged = directions_of(metric for metric in metrics if isinstance(metric, GroupwiseMetric) or _has_truth(metric))
-    headline = [*verdicts_in_words(verdicts), *changes_in_words(result, judged, other)]
+    changes = result.select(_CHANGE)
+    if of_groups is not None:
+        # the summary names a group where it names the feature of a disparity
+        groups = of_groups.with_columns(pl.format("{}: {}", ".by", ".group").alias(".by"))
+        changes = pl.concat([changes, groups.select(_CHANGE)], how="vertical_relaxed")
+        for metric, group in groups.select(".metric", ".by").rows():
+            if (metric, None) in judged:
+                judged[metric, group] = judged[metric, None]
+    headline = [*verdicts_in_words(verdicts), *changes_in_words(changes, judged, other)]
     parts: list[Part] = []
     if verdicts is not None:
         confidence = options.confidence or _LEVEL
@@ -293,5 +404,30 @@ def _document(
     # files have the p-values of McNemar's test too
     shown = in_words(one_below_the_other(result.drop(".p_value"))).rename({".one": one, ".other": other}, strict=False)
     remark = f"change: {other} minus {one}, with its {percent(_level(inputs))} confidence interval."
-    parts.append(Part("Both models", shown, (), "by" if "by" in shown.columns else "metric", (remark,)))
+    remarks = [remark, *_hint(options, inputs, of_groups)]
+    parts.append(Part("Both models", shown, (), "by" if "by" in shown.columns else "metric", tuple(remarks)))
+    if of_groups is not None:
+        for (by,), frame in of_groups.group_by(".by", maintain_order=True):
+            table = in_words(one_below_the_other(frame.drop(".by", ".p_value")))
+            table = table.rename({".one": one, ".other": other}, strict=False)
+            number = frame[".group"].n_unique()
+            adjusted = f"Intervals are {percent(_level(inputs))} confidence intervals, adjusted for {number} groups."
+            parts.append(Part(f"Both models within the groups of {by}", table, (), "metric", (adjusted,)))
     return Document(f"{one} and {other}{at}, compared on {inputs.name}", tuple(headline), tuple(parts))
+
+
+def _hint(options: Namespace, inputs: Inputs, of_groups: pl.DataFrame | None) -> list[str]:
+    """A sentence on features whose groups are not shown one by one, and how to see them."""
+    if options.group_by:
+        return []
+    shown: list[str] = [] if of_groups is None else of_groups[".by"].to_list()
+    hints: list[str] = []
+    for feature in inputs.features:
+        if isinstance(feature, Privileged) or ":".join(cast("tuple[str, ...]", feature)) in shown:
+            continue
+        names = cast("tuple[str, ...]", feature)
+        flags = " ".join(f"--group-by {name}" for name in names)
+        hints.append(
+            f"{':'.join(names)} has no group of enough rows, or more than {_MOST_GROUPS} groups; `{flags}` shows all."
+        )
+    return hints

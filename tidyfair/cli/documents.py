@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from tidyfair.cli.terminal import blank_line, heading, say, show, with_notes
-from tidyfair.errors import Status
 from tidyfair.escapes import as_text, markdown_row, visible
+from tidyfair.reports.tables import reason
 
 __all__: list[str] = []
 
@@ -42,7 +42,7 @@ class Part:
 
     def markdown(self) -> list[str]:
         """The paragraphs of the table in Markdown."""
-        paragraphs = [f"## {as_text(self.title)}"]
+        paragraphs = [f"## {as_text(self.title)}"] if self.title else []
         if self.table.is_empty():
             return [*paragraphs, "No rows."]
         table, below = with_notes(self.table, self.notes, nothing=_NOTHING)
@@ -90,7 +90,7 @@ class Document:
 def in_words(table: pl.DataFrame) -> pl.DataFrame:
     """A table whose columns of results have headings in words; columns of the user keep their names."""
     if ".status" in table.columns:
-        reasons = [Status.text_of(status) if status else None for status in table[".status"]]
+        reasons = [reason(status) if status else None for status in table[".status"]]
         table = table.with_columns(pl.Series(".status", reasons, dtype=pl.String))
     names: dict[str, str] = {}
     for name in table.columns:

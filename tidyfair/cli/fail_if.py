@@ -12,8 +12,9 @@ from tidyfair.audits.usual_metrics import Groups
 from tidyfair.cli.features import feature_of
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.inference.gates import Gate, check, out_of_range
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
-from tidyfair.metrics.catalog import catalogue, comparison_named, metric_named
+from tidyfair.metric_sets import COMPARISONS, GroupwiseMetric, Metric, metric_set
+from tidyfair.metrics.catalog import catalogue, comparison_named, factories, metric_named, names_of_metrics
+from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -122,6 +123,10 @@ def _check_limit(text: str, condition: Condition, *, of_changes: bool) -> None:
             raise ArgumentError(msg)
         return
 
+    if limit < 0:
+        msg = f"`fail_if`: {text!r}: limits of {metric.name} are 0 or more."
+        raise ArgumentError(msg)
+
     def corrected(meant: float) -> str:
         return repr(f"{condition.shown} {side} {meant:g}")
 
@@ -147,12 +152,34 @@ def comparison_of(
     return factory
 
 
+def _way_out(name: str) -> str:
+    """The sentence on the name to write instead of an unknown one, which may be that of another library."""
+    ours = own_name(name)
+    if ours is not None:
+        return f" Here it is {ours!r}."
+    metrics = names_of_metrics()
+    comparisons = [f"{metric}_{way}" for metric in metrics for way in COMPARISONS]
+    known = [*metrics, *(factory.name for factory in factories()), *comparisons, *OTHER_NAMES]
+    close = nearest(name, known)
+    return close or " `tidyfair metrics` lists what there is."
+
+
+def own_name(name: str) -> str | None:
+    """The metric or disparity here that another library calls so, as conditions write it."""
+    expression = expression_for(name, names_of_metrics(), [factory.name for factory in factories()])
+    if expression is None or expression == name:
+        return None
+    ours = expression.partition("(")[0].replace(".", "_")
+    is_known = metric_named(ours) is not None or comparison_named(ours) is not None
+    return ours if is_known and "aggregate=" not in expression else None
+
+
 def _read(text: str, names: Iterable[str], features: Sequence[str], groups: Groups, *, of_changes: bool) -> Condition:
     """The condition that a text writes."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         example = "'equalized_odds(race) > 0.1' or 'accuracy < 0.7', with < or > and a number"
-        msg = f"`fail_if`: {text!r} is no condition such as {example}."
+        msg = f"`fail_if`: {text!r} is not a condition; write one such as {example}."
         raise ArgumentError(msg)
     name, by, side, limit = match.group("name", "by", "side", "limit")
     _check_is_of_changes(text, is_change=match["change"] is not None, of_changes=of_changes)
@@ -190,15 +217,14 @@ def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
 
     if name in _RULES:
         comparison, least = _RULES[name]
-        msg = f"`{flag}`: {name} is no comparison but a rule: {written(comparison, '<', least)} is that rule."
+        msg = f"`{flag}`: {name} is the name of a rule; as a condition, it is {written(comparison, '<', least)}."
         raise ArgumentError(msg)
     every = catalogue()
     is_comparison = pl.col("kind") == "groupwise"
     has_name = (pl.col("name") == name) | pl.col("aliases").list.contains(name)
     matches = every.filter(has_name & ~is_comparison)
     if matches.is_empty():
-        way_out = nearest(name, every.filter(is_comparison)["name"]) or " `tidyfair metrics` lists what there is."
-        msg = f"`{flag}`: there is no comparison of groups {name!r}.{way_out}"
+        msg = f"`{flag}`: there is no metric or disparity {name!r}.{_way_out(name)}"
         raise ArgumentError(msg)
     offers = [written(f"{name}_difference", ">", _LIMITS[">"])]
     direction = matches["direction"].item()

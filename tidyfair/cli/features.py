@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from datetime import date, datetime, time
+from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -12,7 +16,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.specs.groups import privileged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tidyfair.specs.groups import Privileged
 
@@ -48,13 +52,46 @@ def _value_of(part: str, names: Iterable[str]) -> tuple[str, object]:
 
 
 def as_value(text: str, dtype: pl.DataType) -> object:
-    """The value that a text stands for in a column of this dtype."""
-    if dtype == pl.Boolean and text.casefold() in {"true", "false"}:
-        return text.casefold() == "true"
-    if dtype == pl.Boolean or dtype.is_numeric():
-        with suppress(ValueError):
-            return int(text)  # a float would lose digits
-        with suppress(ValueError):
-            number = float(text)
-            return int(number) if number.is_integer() else number
-    return text
+    """The value that a text stands for in a column of this dtype; the text itself if it stands for none."""
+    read = _reader_of(dtype)
+    if read is None:
+        return text
+    try:
+        return read(text.strip())
+    except (ValueError, ArithmeticError):
+        return text
+
+
+def _reader_of(dtype: pl.DataType) -> Callable[[str], object] | None:
+    """The function that reads values of a dtype; None for texts."""
+    if isinstance(dtype, pl.Datetime):
+        return partial(_moment, zone=dtype.time_zone)
+    readers: dict[type[pl.DataType], Callable[[str], object]] = {
+        pl.Boolean: _truth_value,
+        pl.Date: date.fromisoformat,
+        pl.Time: time.fromisoformat,
+        pl.Decimal: Decimal,
+    }
+    return readers.get(type(dtype), _number if dtype.is_numeric() else None)
+
+
+def _truth_value(text: str) -> object:
+    """True or false, or a number in their place."""
+    return {"true": True, "false": False}[text.casefold()] if text.casefold() in {"true", "false"} else _number(text)
+
+
+def _number(text: str) -> int | float:
+    """A number, whole if it can be."""
+    with suppress(ValueError):
+        return int(text)  # a float would lose digits
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def _moment(text: str, zone: str | None) -> datetime:
+    """A date with a time, in the time zone of its column unless the text names another."""
+    moment = datetime.fromisoformat(text)
+    if zone is None:
+        return moment.replace(tzinfo=None)
+    own = ZoneInfo(zone)
+    return moment.replace(tzinfo=own) if moment.tzinfo is None else moment.astimezone(own)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,6 +15,24 @@ _FLAGS = {"labels": "label", "unknown_values": "unknown-value", "na_rm": "no-na-
 """The flags of options that the library names otherwise, beside underscores."""
 _MAPPING = re.compile(r"`probs=\{[^`]*\}`")
 """Scores by label, as Python writes them."""
+_IN_PYTHON = (
+    (
+        re.compile(r"Convert logits with `probs=sigmoid\(…\)`, or (.*?) If the threshold is right, .*", re.DOTALL),
+        r"Convert logits to probabilities in the file, or \1",
+    ),
+    (re.compile(r" If the value is correct, make the column an Enum of .*?`unprivileged=`\.", re.DOTALL), ""),
+    (re.compile(r"^audit(?:\(\))?: "), ""),
+)
+"""Advice of the library that is about Python, and what the command line says instead."""
+_MOMENT = re.compile(r"datetime\.(date|datetime|time)\((\d+(?:, \d+)*)\)")
+"""Dates and times, as Python writes them."""
+
+
+def _as_written(match: re.Match[str]) -> str:
+    """A date or time as the command line takes it."""
+    numbers = map(int, match[2].split(", "))
+    kinds: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
+    return repr(kinds[match[1]](*numbers).isoformat())
 
 
 def as_flags(message: str, flags: Iterable[str]) -> str:
@@ -26,5 +45,8 @@ def as_flags(message: str, flags: Iterable[str]) -> str:
         flag, value = f"--{names[match['name']]}", match["value"]
         return f"`{flag} {value}`" if value else f"`{flag}`"
 
+    for advice, words in _IN_PYTHON:
+        message = advice.sub(words, message)
+    message = _MOMENT.sub(_as_written, message)
     message = _MAPPING.sub("`probs=LABEL=COLUMN` for each label", message)
     return re.sub(rf"`(?P<name>{'|'.join(names)})(=(?P<value>[^`]*))?`", as_flag, message)

@@ -1,22 +1,27 @@
-"""The first sentences of an answer: verdicts, then the largest difference for each feature."""
+"""The first sentences of an answer: verdicts, then the finding on each feature or the changes of a model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
-from tidyfair.reports.tables import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidyfair.metric_sets import GroupwiseMetric
+    import polars as pl
+
+    from tidyfair.reports.findings import Finding
 
 __all__: list[str] = []
 
 _EXIT_CODES = {PASS: 0, FAIL: 3, UNSURE: 4}
+_OUTCOMES = {
+    FAIL: ("failed", "failed"),
+    UNSURE: ("is undecided", "undecided"),
+    PASS: ("passed", "passed"),
+}
+"""What is said of one condition with a verdict, and of several, the worst first."""
 
 
 def exit_code_of(verdicts: pl.DataFrame | None) -> int:
@@ -37,55 +42,16 @@ def verdicts_in_words(verdicts: pl.DataFrame | None) -> list[str]:
     if verdicts.is_empty():
         return ["NOT ENOUGH EVIDENCE: there is nothing to judge."]
     counts = dict(verdicts[".verdict"].value_counts().rows())
-    worst = next(outcome for outcome in (FAIL, UNSURE, PASS) if outcome in counts)
-    parts: list[str] = []
-    for outcome, words in ((FAIL, "failed"), (UNSURE, "undecided for lack of evidence"), (PASS, "passed")):
-        if outcome in counts:
-            parts.append(f"{counts[outcome]:,} {words}")
-    conditions = "condition" if len(verdicts) == 1 else "conditions"
-    return [f"{worst.upper()}: {len(verdicts):,} {conditions} checked, {', '.join(parts)}."]
+    worst = next(outcome for outcome in _OUTCOMES if outcome in counts)
+    if len(verdicts) == 1:
+        return [f"{worst.upper()}: the condition {_OUTCOMES[worst][0]}."]
+    parts = [f"{counts[outcome]:,} {words}" for outcome, (_, words) in _OUTCOMES.items() if outcome in counts]
+    return [f"{worst.upper()}: of {len(verdicts):,} conditions, {' and '.join(parts)}."]
 
 
-def differences_in_words(parities: Sequence[GroupwiseMetric], results: pl.DataFrame) -> list[str]:
-    """A sentence for each feature: its largest significant difference, or that there is none."""
-    if ".lower" not in results.columns:
-        return []
-    differences: dict[str, list[GroupwiseMetric]] = {}
-    for parity in parities:
-        if parity.aggregate.is_difference:
-            differences.setdefault(parity.by.text, []).append(parity)
-    sentences: list[str] = []
-    for by, compared in differences.items():
-        sentences.append(_largest_difference(by, compared, results.filter(pl.col(".by") == by)))
-    return sentences
-
-
-def _largest_difference(by: str, parities: Sequence[GroupwiseMetric], results: pl.DataFrame) -> str:
-    """The largest difference between the groups of a feature whose interval excludes 0, in words."""
-    names: dict[str, str] = {}
-    for parity in parities:
-        names[parity.name] = " or ".join(rate.name for rate in parity.metrics)
-    differences = results.filter(pl.col(".metric").is_in(list(names)) & pl.col(".estimate").is_not_null())
-    if differences.is_empty():
-        return f"{by}: groups cannot be compared; the notes say why."
-    # a signed difference may be clear on either side of 0
-    nearest_end = pl.max_horizontal(".lower", -pl.col(".upper"))
-    clear = differences.filter((nearest_end > 0) & nearest_end.is_finite()).sort(nearest_end, descending=True)
-    if clear.is_empty():
-        if not differences[".lower"].count():
-            return f"{by}: the differences have no confidence intervals, or there is only one group."
-        return f"No clear difference between {by} groups."
-    row = clear.row(0, named=True)
-    low, high = sorted([abs(row[".lower"]), abs(row[".upper"])])
-    value, low, high = rounded(pl.Series([abs(row[".estimate"]), low, high]))
-    rate = row.get(".base_metric") or names[row[".metric"]]
-    sentence = f"{by}: {rate} is lowest for {row['.group_min']} and highest for {row['.group_max']}, "
-    sentence += f"a difference of {value} ({low} to {high})."
-    if len(clear) > 1:
-        others = len(differences) - 1
-        sentence += f" {len(clear) - 1} of the other {others} disparities {'is' if len(clear) == 2 else 'are'} also "
-        sentence += "significant."
-    return sentence
+def findings_in_words(findings: Sequence[Finding]) -> list[str]:
+    """The finding on each feature, as a page shows it."""
+    return [f"{finding.lead} {finding.text}" for finding in findings]
 
 
 def changes_in_words(result: pl.DataFrame, directions: dict[tuple[str, str | None], str], other: str) -> list[str]:

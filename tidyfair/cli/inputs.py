@@ -12,7 +12,8 @@ from tidyfair.cli.features import as_value, feature_of
 from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.specs.columns import telling
+from tidyfair.specs.columns import names_of, telling
+from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options
 from tidyfair.tallies.files import scan
 from tidyfair.tallies.source import open_frame
@@ -86,11 +87,17 @@ def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
     """The file, or the example if there is none, with its columns and options checked."""
     groups_of(options)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
+    for cut in CUTS:
+        # several numbers have results of their own
+        if isinstance(given.get(cut), list) and len(given[cut]) == 1:
+            given[cut] = given[cut][0]
     if options.file is None:
         given = _example_for(given) | given
         data, name = lending().lazy(), "the example data (simulated decisions on loans)"
     else:
-        data, name = watched(scan(options.file)), str(options.file)
+        rows, name = scan(options.file, options.separator), str(options.file)
+        _check_rows(rows, name)
+        data = watched(rows)
     schema = _schema(data)
     if "probs" in given:
         given["probs"] = _scores_of(given["probs"], given, schema)
@@ -100,11 +107,25 @@ def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
     features: list[Feature] = []
     for text in dict.fromkeys(given.get("by", [])):
         features.append(feature_of(text, schema, "by"))
+    if options.unknown_values:
+        options.unknown_values = _unknown_values(options.unknown_values, features, schema)
     counting = {flag: given[flag] for flag in COUNTING if flag in given}
     reading = _reading(given, kind, schema)
     # values are checked before rows are read
     Options(**{flag: value for flag, value in reading.items() if flag != "estimator"})
     return Inputs(data, schema, given.get("truth"), given.get("estimate"), features, kind, counting, reading, name)
+
+
+def _unknown_values(texts: Sequence[str], features: Sequence[Feature], schema: pl.Schema) -> list[object]:
+    """The values that mean unknown, read as the columns of features are, which may be of several types."""
+    dtypes: list[pl.DataType] = []
+    for feature in features:
+        names = names_of(feature.columns) if isinstance(feature, Privileged) else cast("tuple[str, ...]", feature)
+        dtypes += [schema[name] for name in names]
+    values: dict[object, None] = {}
+    for text in texts:
+        values |= dict.fromkeys(as_value(text, dtype) for dtype in dtypes or [pl.String()])
+    return list(values)
 
 
 def _example_for(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,6 +194,14 @@ def _reading(given: Mapping[str, Any], kind: Predictions, schema: pl.Schema) -> 
 
 
 @telling("opened the file")
+def _check_rows(rows: pl.LazyFrame, name: str) -> None:
+    """Refuse a file without rows."""
+    if rows.head(1).select(pl.nth(0)).collect().is_empty():
+        msg = f"{name!r} has columns and no rows."
+        raise ArgumentError(msg)
+
+
+@telling("opened the file")
 def _schema(data: pl.LazyFrame) -> pl.Schema:
     """The columns of a file."""
     return data.collect_schema()
@@ -212,15 +241,18 @@ def range_of(data: pl.LazyFrame, column: str) -> tuple[Any, Any]:
     return data.select(value.min().alias("low"), value.max().alias("high")).collect().row(0)
 
 
-def remarks_on_threshold(data: pl.LazyFrame, threshold: float, columns: Sequence[str]) -> list[str]:
+def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[float], columns: Sequence[str]) -> list[str]:
     """Sentences on scores that are all on one side of the threshold."""
     remarks: list[str] = []
     for column in columns:
         lowest, highest = range_of(data, column)
-        if lowest is not None and (highest < threshold or lowest >= threshold):
-            who = "nobody" if highest < threshold else "everybody"
-            ends = f"{lowest:.3g} to {highest:.3g}"
-            remarks.append(f"{who} is selected at --threshold {threshold:g}: the scores {column!r} range from {ends}.")
+        if lowest is None:
+            continue
+        ends = f"{lowest:.3g} to {highest:.3g}"
+        for cut in threshold if isinstance(threshold, list) else [threshold]:
+            if highest < cut or lowest >= cut:
+                who = "nobody" if highest < cut else "everybody"
+                remarks.append(f"{who} is selected at --threshold {cut:g}: the scores {column!r} range from {ends}.")
     return remarks
 
 

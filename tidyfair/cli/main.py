@@ -14,8 +14,10 @@ from tidyfair.cli.flags import as_flags
 from tidyfair.cli.parser import parser
 from tidyfair.cli.terminal import complain, unwatch
 from tidyfair.errors import TidyfairError
+from tidyfair.tallies.files import find_fault
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -47,10 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # the reader of the output has gone, which is no error; neither is the flush of Python at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
-        message = as_flags(str(error), vars(options))
-        for note in getattr(error, "__notes__", ()):
-            message += f" ({note})"
-        complain(message)
+        complain(_in_words(error, options))
         return 2
     except KeyboardInterrupt:
         complain("interrupted")
@@ -58,3 +57,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         unwatch()
     return 0
+
+
+def _in_words(error: Exception, options: Namespace) -> str:
+    """The message of an error in the words of the command line; of a csv file, with the line that cannot be read."""
+    file = getattr(options, "file", None)
+    is_reading = not any("wrote" in note for note in getattr(error, "__notes__", ()))
+    if file is not None and is_reading and not isinstance(error, TidyfairError):
+        try:
+            find_fault(file, options.separator, error)
+        except (TidyfairError, OSError) as fault:
+            error = fault
+    message = as_flags(str(error), vars(options))
+    for note in getattr(error, "__notes__", ()):
+        message += f" ({note})"
+    return message

@@ -8,8 +8,9 @@ import polars as pl
 
 from tidyfair.audits.filing import NAMED_AUDITS
 from tidyfair.audits.filing import audit as file_audit
+from tidyfair.cli.documents import Document, Part
 from tidyfair.cli.inputs import GROUPS, read_inputs, set_defaults
-from tidyfair.cli.outputs import Outputs, as_json, records
+from tidyfair.cli.outputs import Outputs, as_json, plain_rows, records
 from tidyfair.cli.terminal import say, show
 from tidyfair.errors import ArgumentError
 from tidyfair.specs.groups import Privileged
@@ -32,9 +33,7 @@ def file_named_audit(options: Namespace) -> int:
     """The tables of a named audit, printed or written to files, or the list of these audits."""
     name = str(vars(options)["as"])
     if name == "list":
-        every = NAMED_AUDITS.values()
-        columns = {"name": [one.name for one in every], "audit": [one.title for one in every]}
-        show("Named audits", pl.DataFrame(columns))
+        _show_all(options)
         return 0
     for flag in _REFUSED:
         if getattr(options, flag, None):
@@ -51,11 +50,32 @@ def file_named_audit(options: Namespace) -> int:
     return 0
 
 
+def _show_all(options: Namespace) -> None:
+    """The list of named audits, printed or written to files."""
+    outputs = Outputs.of(options)
+    if "html" in outputs:
+        msg = "`html`: the list of named audits cannot be a page; write it with `output`, `json` or `markdown`."
+        raise ArgumentError(msg)
+    every = NAMED_AUDITS.values()
+    table = pl.DataFrame({"name": [one.name for one in every], "audit": [one.title for one in every]})
+    document = Document("Named audits", (), (Part("", table),))
+    if "output" in outputs:
+        write(table, outputs.files["output"])
+    if "json" in outputs:
+        outputs.write_text("json", as_json({"audits": plain_rows(table)}))
+    if "markdown" in outputs:
+        outputs.write_text("markdown", document.markdown(options.line, []))
+    if not outputs:
+        show("Named audits", table)
+
+
 def _filed(name: str, options: Namespace) -> tuple[FiledAudit, Inputs]:
     """The audit, and what it was computed of."""
-    groups = {flag: getattr(options, flag) for flag in GROUPS}
+    own = {flag: getattr(options, flag) for flag in GROUPS}
     set_defaults(options)
     inputs = read_inputs(options, scores_alone=True)
+    # an audit has its own defaults; values are read as their columns are
+    groups = {flag: None if value is None else getattr(options, flag) for flag, value in own.items()}
     if any(isinstance(feature, Privileged) for feature in inputs.features):
         msg = f"`as={name}` compares all groups of a column: give `by` columns, and the reference as `to`."
         raise ArgumentError(msg)
@@ -89,7 +109,7 @@ def _references(texts: Sequence[str] | None) -> dict[str, str] | None:
     for text in texts:
         feature, is_equal, group = text.partition("=")
         if not is_equal:
-            msg = f"`to`: {text!r} is no reference of a feature; write it as `--to race=White`."
+            msg = f"`to`: {text!r} does not name a feature and its reference group; write `--to race=White`."
             raise ArgumentError(msg)
         references[feature] = group
     return references

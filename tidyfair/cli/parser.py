@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import re
+from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Never
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS
 from tidyfair.cli import audit, catalogue, compare
+from tidyfair.cli.flags import as_flags
+from tidyfair.errors import nearest
 from tidyfair.escapes import visible
+from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,6 +49,9 @@ examples:
       a gate on the recall of the group where it is lowest
   tidyfair audit scores.csv --truth repaid --pos-label yes --probs score --threshold 0.5 --by sex --output result.csv
       scores and the decisions made from them, with the results in a file
+  tidyfair audit scores.csv --truth repaid --pos-label yes --probs score --threshold 0.1:0.9:0.1 --by sex \\
+      --metric net_benefit
+      several thresholds, with the net benefit at each: a decision curve
   tidyfair audit large.parquet --truth repaid --probs score --threshold 0.5 --by sex --score-bins 1000
       millions of scores: areas under curves from binned scores, in a fraction of the time and memory
   tidyfair audit predictions.parquet --truth obs --estimate pred --by race=White --metric statistical_parity_difference
@@ -98,6 +107,15 @@ _USAGES = {
 }
 
 
+_OF_ARGUMENT = re.compile(r"^argument ([^:]+): ")
+_WIDTH = 80
+"""The width of help, beside which terminals are not narrower."""
+_ENDS_AND_STEP = 3
+_MOST_STEPS = 1_000
+_WITHOUT_VALUE = re.compile(r"^(\S+?)(?:/\S+)?: expected one argument$")
+"""Messages of argparse."""
+
+
 class _StoreOnce(argparse.Action):
     """Store a value, and refuse a second one instead of taking the last."""
 
@@ -124,8 +142,104 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*args, allow_abbrev=False, **settings)
         self.register("action", None, _StoreOnce)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # pyright: ignore[reportIncompatibleMethodOverride] - its overloads say the same
+        """Refuse options that the command does not have, with the usage of the command."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [text for text in unknown if text.startswith("-") and text != "-"]
+            self.error(self._unknown_option(options[0]) if options else _unexpected(unknown[0]))
+        return known, unknown
+
+    def _unknown_option(self, text: str) -> str:
+        """The message on an option that does not exist, with the one to write instead."""
+        option = text.partition("=")[0]
+        if option in self._option_string_actions:
+            return f"Unexpected argument {option!r}: write options before --, after which everything is a file."
+        destinations = [action.dest for action in self._actions]
+        words = option.strip("-").replace("-", "_")
+        way_out = nearest(option, self._option_string_actions)
+        if not way_out:
+            sentence = hint(words, destinations).partition(", such as")[0].rstrip(".")
+            way_out = f" {as_flags(sentence, destinations)}." if sentence else ""
+        return f"Unknown option {option}.{way_out or f' `{self.prog} --help` shows all.'}"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is no choice, with the nearest one."""
+        if action.choices is not None and value not in action.choices:
+            choices = list(map(str, action.choices))
+            msg = f"{value!r} is not one of {', '.join(choices)}.{nearest(value, choices)}"
+            raise argparse.ArgumentError(action, msg)
+
     def error(self, message: str) -> Never:
-        super().error(visible(message))
+        """Show the usage and the message."""
+        message = _OF_ARGUMENT.sub(r"\1: ", message)
+        way_out = r"\1 needs a value; one that begins with - is written \1=VALUE"
+        super().error(visible(_WITHOUT_VALUE.sub(way_out, message)))
+
+
+def _unexpected(text: str) -> str:
+    """The message on an argument that is no option, and one too many."""
+    return f"Unexpected argument {text!r}: quote a pattern of several files, and put options before their values."
+
+
+def _file(text: str) -> Path:
+    """The file of the data."""
+    if text in {"-", "/dev/stdin"}:
+        msg = "standard input cannot be read: write the rows to a file first"
+        raise argparse.ArgumentTypeError(msg)
+    if not text:
+        msg = "the name of the file is empty"
+        raise argparse.ArgumentTypeError(msg)
+    return Path(text)
+
+
+def _number(text: str) -> float:
+    """A number of an option."""
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"{text!r} is not a number"
+        raise argparse.ArgumentTypeError(msg) from None
+
+
+def _numbers(text: str) -> list[float]:
+    """Numbers of an option: `0.5`, `0.3,0.5`, or `0.1:0.9:0.1` from the first to the second in steps of the third."""
+    numbers: list[float] = []
+    for part in text.split(","):
+        ends = part.split(":")
+        if len(ends) == _ENDS_AND_STEP:
+            numbers += _steps(part, *ends)
+        else:
+            numbers.append(_number(part))
+    return numbers
+
+
+def _steps(text: str, first: str, last: str, step: str) -> list[float]:
+    """The numbers from the first to the last, both included, as decimals."""
+    try:
+        low, high, width = Decimal(first), Decimal(last), Decimal(step)
+        count = int((high - low) / width) + 1
+    except (ArithmeticError, ValueError):
+        low = width = Decimal(0)
+        count = 0
+    if not 0 < count <= _MOST_STEPS:
+        msg = f"{text!r} is not a range such as 0.1:0.9:0.1 (first, last, step) of up to {_MOST_STEPS:,} numbers"
+        raise argparse.ArgumentTypeError(msg)
+    return [float(low + index * width) for index in range(count)]
+
+
+def _wholes(text: str) -> list[int]:
+    """Whole numbers of an option, such as `100,200`."""
+    return [_whole(part) for part in text.split(",")]
+
+
+def _whole(text: str) -> int:
+    """A whole number of an option."""
+    try:
+        return int(text)
+    except ValueError:
+        msg = f"{text!r} is not a whole number"
+        raise argparse.ArgumentTypeError(msg) from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -138,7 +252,7 @@ def parser() -> argparse.ArgumentParser:
         name: str, run: Callable[[argparse.Namespace], int], text: str, examples: str
     ) -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=examples,
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=_fitted(examples),
             formatter_class=argparse.RawDescriptionHelpFormatter, usage=_USAGES[name],
         )  # fmt: skip
         subparser.set_defaults(run=run)
@@ -152,9 +266,36 @@ def parser() -> argparse.ArgumentParser:
     _add_files(metrics, {"output": "the list", "json": "the list"})
     datasets = command("datasets", catalogue.datasets, "show or write example data", _DATASETS)
     datasets.add_argument("name", nargs="?", help="data set to show or write")
-    datasets.add_argument("--rows", type=int, default=5_000, help="the number of rows (default: 5000)")
+    datasets.add_argument("--rows", type=_whole, default=5_000, help="the number of rows (default: 5000)")
     _add_files(datasets, {"output": "the rows"})
     return every
+
+
+def _fitted(text: str) -> str:
+    """Exit codes and examples in lines that every terminal shows whole; commands go on after a backslash."""
+    lines: list[str] = []
+    for line in text.replace("\\\n      ", "").splitlines():
+        words = line.lstrip()
+        indent = line[: len(line) - len(words)]
+        if len(line) <= _WIDTH:
+            lines.append(line)
+        elif words.startswith("tidyfair "):
+            lines += _continued(words, indent)
+        else:
+            more = f"{indent}   " if words[0].isdigit() else indent
+            lines += wrap(words, _WIDTH, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def _continued(command: str, indent: str) -> list[str]:
+    """A command in lines that end between options."""
+    lines = [indent]
+    for part in re.split(r" (?=--)", command):
+        if lines[-1].strip() and len(lines[-1]) + len(part) + len(" \\") >= _WIDTH:
+            lines[-1] += "\\"
+            lines.append(f"{indent}    ")
+        lines[-1] += f"{part} "
+    return [line.rstrip() for line in lines]
 
 
 def _add_audit(command: argparse.ArgumentParser) -> None:
@@ -215,7 +356,7 @@ def _add_compare(command: argparse.ArgumentParser) -> None:
         what = "column of the predictions of a model; of scores with --threshold"
         columns.add_argument(f"--{name}", metavar="COLUMN", required=True, help=what)
     scores = "make decisions of scores: those at or above it select the event"
-    columns.add_argument("--threshold", type=float, metavar="NUMBER", help=scores)
+    columns.add_argument("--threshold", type=_number, metavar="NUMBER", help=scores)
     _add_metric(command)
     _add_counting(command, of_scores=False)
     _add_groups(command)
@@ -249,7 +390,9 @@ def _add_data(command: argparse.ArgumentParser, *, example: bool = True) -> None
         "parquet, csv, csv.gz or ndjson file, a folder of such files, or a quoted pattern such as 'part-*.csv'; "
         "folders named column=value add that column, and the name of an existing file is never a pattern"
     )
-    command.add_argument("file", nargs="?" if example else None, type=Path, help=f"{kinds}{left_out}")
+    command.add_argument("file", nargs="?" if example else None, type=_file, help=f"{kinds}{left_out}")
+    separator = "character between the fields of csv files, or tab (default: , and tab in .tsv files)"
+    _group(command, "file").add_argument("--separator", metavar="CHARACTER", help=separator)
     _group(command, "columns").add_argument("--truth", metavar="COLUMN", help="true labels or numbers")
     feature = (
         "feature whose groups are compared; sex:race compares intersections, race=White one group with everyone else "
@@ -273,11 +416,12 @@ def _add_predictions(command: argparse.ArgumentParser) -> None:
     scores = "scores, such as probabilities of the event; with more than two labels, LABEL=COLUMN for each (repeatable)"
     columns.add_argument("--probs", action="append", metavar="COLUMN", help=scores)
     decisions = _group(command, "decisions from scores")
-    decisions.add_argument("--threshold", type=float, metavar="NUMBER", help="select scores at or above this number")
-    best = "select this many rows, those with the highest scores"
-    decisions.add_argument("--top-k", type=int, metavar="ROWS", help=best)
-    share = "select this share of the rows, those with the highest scores"
-    decisions.add_argument("--top-fraction", type=float, metavar="SHARE", help=share)
+    cut = "select scores at or above this number; several as 0.3,0.5 or 0.1:0.9:0.1 (repeatable)"
+    decisions.add_argument("--threshold", type=_numbers, action="extend", metavar="NUMBERS", help=cut)
+    best = "select this many rows, those with the highest scores; several as 100,200 (repeatable)"
+    decisions.add_argument("--top-k", type=_wholes, action="extend", metavar="ROWS", help=best)
+    share = "select this share of the rows, those with the highest scores; several as 0.1,0.2 (repeatable)"
+    decisions.add_argument("--top-fraction", type=_numbers, action="extend", metavar="SHARES", help=share)
     _add_metric(command)
 
 
@@ -298,15 +442,15 @@ def _add_counting(command: argparse.ArgumentParser, *, of_scores: bool = True) -
     _group(command, "metrics").add_argument("--no-na-rm", dest="na_rm", action="store_const", const=False, help=missing)
     if of_scores:
         bins = "compute areas under curves from scores counted in this many bins, for millions of rows"
-        _group(command, "metrics").add_argument("--score-bins", type=int, metavar="BINS", help=bins)
+        _group(command, "metrics").add_argument("--score-bins", type=_whole, metavar="BINS", help=bins)
 
 
 def _add_groups(command: argparse.ArgumentParser) -> None:
     groups = _group(command, "groups")
     few = "hide groups with fewer rows, and leave them out of disparities"
-    groups.add_argument("--min-n", type=int, metavar="ROWS", help=f"{few} (default: {LEAST_ROWS})")
+    groups.add_argument("--min-n", type=_whole, metavar="ROWS", help=f"{few} (default: {LEAST_ROWS})")
     rare = "leave groups with a smaller share of the rows, such as 0.02, out of disparities"
-    groups.add_argument("--min-share", type=float, metavar="SHARE", help=rare)
+    groups.add_argument("--min-share", type=_number, metavar="SHARE", help=rare)
     unknown = (
         "rows whose group is missing or unknown: counted, but not compared (apart), compared like any other group, or "
         "dropped (default: apart)"
@@ -327,10 +471,10 @@ def _add_intervals(command: argparse.ArgumentParser, *, methods: Sequence[str] =
         method = f"method: {', '.join(methods)} (default: auto, the best method for each value)"
         intervals.add_argument("--interval", choices=methods, metavar="METHOD", help=method)
     level = "confidence level of the intervals (default: 0.95)"
-    intervals.add_argument("--conf-level", type=float, metavar="NUMBER", help=level)
+    intervals.add_argument("--conf-level", type=_number, metavar="NUMBER", help=level)
     times = "number of replicates, of methods that draw them (default: 10000)"
-    intervals.add_argument("--times", type=int, metavar="NUMBER", help=times)
-    intervals.add_argument("--seed", type=int, metavar="NUMBER", help="random seed of the replicates (default: 0)")
+    intervals.add_argument("--times", type=_whole, metavar="NUMBER", help=times)
+    intervals.add_argument("--seed", type=_whole, metavar="NUMBER", help="random seed of the replicates (default: 0)")
 
 
 def _add_verdicts(command: argparse.ArgumentParser, example: str) -> None:
@@ -338,7 +482,7 @@ def _add_verdicts(command: argparse.ArgumentParser, example: str) -> None:
     limit = f"fail if a condition holds, such as {example}; see the exit codes below (repeatable)"
     verdicts.add_argument("--fail-if", action="append", metavar="CONDITION", help=limit)
     sure = "confidence level of the verdicts, between 0.5 and 1 (default: 0.95)"
-    verdicts.add_argument("--confidence", type=float, metavar="NUMBER", help=sure)
+    verdicts.add_argument("--confidence", type=_number, metavar="NUMBER", help=sure)
 
 
 def _add_named(command: argparse.ArgumentParser) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined
+from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
 from tidyfair.evaluation.values import OfRows
-from tidyfair.specs.formulas import WEIGHTS, name_of
+from tidyfair.specs.formulas import WEIGHTS
 from tidyfair.tallies.moments import REST
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sample"]
 
+_NO_VALUE = 'Where a group has no value, return nan or raise `Undefined("reason")`.'
 _LARGEST = 2**1023
 """Largest whole number up to which doubles are exact."""
 
@@ -40,6 +41,15 @@ class Sample:
     truth: Array
     """The rows with the event, as a mask."""
     score: Array
+    weight: Array | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurvivalSample:
+    """The rows of survival times of a group."""
+
+    columns: Mapping[str, Array]
+    """The columns by the names of parameters: `time`, `event`, `estimate`, `survival` …."""
     weight: Array | None
 
 
@@ -194,7 +204,11 @@ def influences_of(formula: Formula, rows: Rows, level: Level) -> Iterator[tuple[
         cluster, units = None, None
         if rows.cluster is not None:
             cluster, units = np.unique(rows.cluster[counted], return_inverse=True)
-        sample = Sample(rows.event(level.label)[counted], rows.score(level.score)[counted], weight)
+        sample: Sample | SurvivalSample
+        if formula.kind == "survival":
+            sample = SurvivalSample(rows.survival_columns(formula.row_parameters, counted), weight)
+        else:
+            sample = Sample(rows.event(level.label)[counted], rows.score(level.score)[counted], weight)
         try:
             influence = formula.influence(sample, units, **dict[str, Any](formula.options)) if len(counted) else None
         except Undefined:
@@ -212,6 +226,10 @@ def _call_on_rows(
     weight = None if rows.weight is None else rows.weight[chosen]
     if formula.kind == "numeric":
         return _call(formula, [side[chosen] for side in rows.numbers], weight)
+    if formula.kind == "survival":
+        if weight is not None:
+            chosen, weight = chosen[weight > 0], weight[weight > 0]
+        return _call(formula, list(rows.survival_columns(formula.row_parameters, chosen).values()), weight)
     if level.both_sides or not formula.over_levels:
         label_index = rows.event(level.label)[chosen].astype(np.int64)
     else:
@@ -235,7 +253,8 @@ def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
     import numpy as np
 
     convert = _sample if formula.against else np.array
-    value, _ = _call(formula, list(map(convert, arrays.values())), None)
+    in_order = [arrays[name] for name in formula.row_parameters] if formula.row_parameters else [*arrays.values()]
+    value, _ = _call(formula, list(map(convert, in_order)), None)
     return None if math.isnan(value) else value
 
 
@@ -274,22 +293,24 @@ def _call(
         return math.nan, None
     arguments = dict(formula.options) | (options or {}) | _weight_argument(formula, weight)
     try:
-        result = formula.function(*arrays, **arguments)
+        with failures_of(formula.name, _NO_VALUE):
+            result = _result_of(formula, arrays, arguments)
     except Undefined as reason:
         return math.nan, str(reason)
-    except TidyfairError:
-        raise
-    except (ValueError, ArithmeticError) as error:
-        # one metric that fails does not sink the others
-        return math.nan, f"failed: {error}"
-    except Exception as error:
-        error.add_note(f"in the function of {name_of(formula.function)}")
-        raise
-    if result is None:
-        return math.nan, Status.NO_VALUE.value
     number = _number_of(formula, result)
     reason = Status.NO_VALUE.value if math.isnan(number) else None
     return number, reason
+
+
+def _result_of(formula: Formula, arrays: Sequence[object], arguments: Mapping[str, Any]) -> Any:
+    """The result of a function; undefined for a `ValueError`, by which scikit-learn refuses, say, a single class."""
+    try:
+        return formula.function(*arrays, **arguments)
+    except (TidyfairError, Undefined):
+        raise
+    except ValueError as error:
+        msg = f"failed: {error}"
+        raise Undefined(msg) from error
 
 
 def _number_of(formula: Formula, result: Any) -> float:
@@ -299,7 +320,7 @@ def _number_of(formula: Formula, result: Any) -> float:
         number = result.item()
     too_large = isinstance(number, Integral) and abs(int(number)) > _LARGEST
     if not isinstance(number, Real) or too_large:
-        msg = f"{name_of(formula.function)} returned {result!r}; it must return one number."
+        msg = f"{formula.name} returned {result!r}; it must return one number. {_NO_VALUE}"
         raise ArgumentError(msg)
     return float(number)
 
@@ -313,7 +334,7 @@ def _weight_argument(formula: Formula, weight: Array | None) -> dict[str, object
         if name in parameters:
             return {name: weight}
     msg = (
-        f"{name_of(formula.function)} does not accept weights; leave out `case_weights=`, or add a parameter "
+        f"{formula.name} does not accept weights; leave out `case_weights=`, or add a parameter "
         "`sample_weight` to the function."
     )
     raise ArgumentError(msg)

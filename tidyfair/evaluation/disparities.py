@@ -6,13 +6,14 @@ metric, the metrics of a label, the labels of a disparity.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import AggregateError, Status, listed
+from tidyfair.errors import AggregateError, Status, Undefined, failures_of, listed
 from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, NOT_PRESENT, PART
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.evaluation.value_rows import STATE, ValueRows
@@ -385,23 +386,18 @@ def _with_user_values(numbers: Disparities, groups: _Groups, aggregate: UserAggr
 def _user_results(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> list[tuple[int, Any]]:
     """The results of a user's aggregate by the index of the comparison."""
     grouped, columns = frame.group_by(_COMPARISON, maintain_order=True), frame.columns[:-1]
-    try:
-        if isinstance(aggregate.function, pl.Expr):
-            return grouped.agg(aggregate.function.alias("value")).rows()
-        results: list[tuple[int, Any]] = []
+    function = aggregate.function
+    advice = f"Its columns: {listed(columns)}."
+    if not isinstance(function, pl.Expr):
+        advice = f"It is called with a polars DataFrame with the columns {listed(columns)}."
+    results: list[tuple[int, Any]] = []
+    with failures_of(f"{name}: the aggregate {aggregate!r}", advice, AggregateError):
+        if isinstance(function, pl.Expr):
+            return grouped.agg(function.alias("value")).rows()
         for (index,), part in grouped:
-            result = aggregate.function(part.drop(_COMPARISON))
+            try:
+                result = function(part.drop(_COMPARISON))
+            except Undefined:
+                result = math.nan
             results.append((int(str(index)), result))
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).partition("\n")[0].partition(";")[0]
-        msg = f"{name}: the aggregate {aggregate!r} failed: {reason}. Its columns: {listed(columns)}."
-        raise AggregateError(msg) from error
-    except (AttributeError, TypeError) as error:
-        reason = f"{type(error).__name__}: {error}".rstrip(".")
-        gets = "It is called with a polars DataFrame with the columns"
-        msg = f"{name}: the aggregate {aggregate!r} failed with {reason}. {gets} {listed(columns)}."
-        raise AggregateError(msg) from error
-    except Exception as error:
-        error.add_note(f"in the aggregate of {name}, whose columns are {listed(columns)}")
-        raise
     return results

@@ -50,7 +50,9 @@ class Evaluated:
     influences: Mapping[tuple[Formula, str, By | None], Any] = field(default_factory=dict[Any, Any])
     """For intervals of groups that share clusters: the influences of these on values."""
     cut: str | None = None
-    """The name of the column of a list of thresholds, or of another kind of cut."""
+    """The name of the column of a list of thresholds, of another kind of cut, or of the points of predictions."""
+    point: float | None = None
+    """The value of that column for metrics at points, if there is a single point."""
 
     @cached_property
     def aggregates(self) -> dict[int, Aggregate]:
@@ -93,7 +95,8 @@ class Evaluated:
         if self.cut is None:
             return {}
         if THRESHOLD not in self.group_cells.outer_keys.columns:
-            values = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(rows))
+            of_specs = [self.point if _is_at_points(spec) else None for spec in self.specs]
+            values = pl.Series(of_specs, dtype=pl.Float64)[rows["spec"].to_numpy()]
         else:
             values = self.group_cells.outer_keys[THRESHOLD][rows["outer"]]
         return {self.cut: values.cast(pl.Int64) if self.cut == ".top_k" else values}
@@ -154,6 +157,8 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
             any_event=all(formula.given is not None for formula in formulas_of(*specs)),
             allow_unseen=True,
         )
+    if tally.forecast is not None:
+        return _evaluate_forecast(tally, specs, options)
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(specs), labels, options)]
     cut = f".{tally.cut.option}"
@@ -177,6 +182,34 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
     if others:
         evaluated.append(_evaluate(tally, tuple(others), labels, options, cut))
     return evaluated
+
+
+def _evaluate_forecast(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> list[Evaluated]:
+    """Evaluate metrics of predictions at points: at each of them, and those of all points together."""
+    of_points: list[MetricSpec] = []
+    others: list[MetricSpec] = []
+    for spec in specs:
+        if len({formula.at_points for formula in formulas_of(spec)}) > 1:
+            msg = f"{spec.name} combines metrics at each of several points and over all of them; compare them apart."
+            raise ArgumentError(msg)
+        (of_points if _is_at_points(spec) else others).append(spec)
+    forecast = tally.forecast
+    axis = forecast.axis if forecast is not None and of_points else None
+    if forecast is not None and of_points and len(forecast.points) == 1:
+        # the average over a single point is that of the point
+        (point,) = forecast.points
+        return [replace(_evaluate(tally.at_each_point(), tuple(specs), NUMBERS, options, axis), point=point)]
+    evaluated: list[Evaluated] = []
+    if of_points:
+        evaluated.append(_evaluate(tally.at_each_point(), tuple(of_points), NUMBERS, options, axis))
+    if others:
+        evaluated.append(_evaluate(tally.over_points(), tuple(others), NUMBERS, options, axis))
+    return evaluated
+
+
+def _is_at_points(spec: MetricSpec) -> bool:
+    """Check whether a spec has a value for each evaluation time, or level of a quantile."""
+    return any(formula.at_points for formula in formulas_of(spec))
 
 
 def labels_with_scores(

@@ -56,7 +56,7 @@ class Evaluator:
     specs: tuple[MetricSpec, ...]
     tables: Mapping[RequestedFormula, Table]
     with_variances: bool
-    """Whether intervals are requested, which need the variances of values."""
+    """True if intervals are requested, which need the variances of values."""
 
     def __post_init__(self) -> None:
         self._sums: dict[Table, dict[str, Array]] = {}

@@ -17,6 +17,7 @@ from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.statistics import GROUP_CELL, Cells
 from tidyfair.specs.columns import levels_of, names_of
 from tidyfair.specs.contrasts import REFERENCES_IN_WORDS
+from tidyfair.specs.forecasts import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
 from tidyfair.specs.result_columns import RESERVED
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
@@ -241,7 +242,7 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
     span = slice_of(group_cells, by)
     clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
     return Rows(
-        frame=frame.select(*needed, *weights),
+        frame=frame.select(*needed, *_beside(tally, frame), *weights),
         labels=() if tally.needs.numbers else labels.values,
         group_cell=_group_cell_of_data(tally, frame, group_cells, by),
         outer_of_group_cell=group_cells.outer[span],
@@ -269,13 +270,23 @@ def _with_side(tally: Tally, rows: pl.DataFrame, by: By | None) -> pl.DataFrame:
 def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
     """The columns of the rows of a tally that are read."""
     needed: list[str] = []
-    if "estimate" in reads:
+    if "estimate" in reads and tally.estimate is not None:
         needed.append(PREDICTED)
     if "truth" in reads:
         needed.append(ACTUAL if tally.needs.numbers else TRUTH)
     if "probs" in reads and tally.scores:
         needed += score_columns(len(tally.scores.columns))
+    forecast = tally.forecast
+    if forecast is not None and forecast.role in reads and forecast.points:
+        needed += [AT_POINT] if tally.is_at_points else forecast.names
     return needed
+
+
+def _beside(tally: Tally, frame: pl.DataFrame) -> list[str]:
+    """The columns of survival times that are known wherever the time is."""
+    if tally.forecast is None:
+        return []
+    return [name for name in (EVENT, EVENT_WEIGHT, WEIGHT_AT_POINT, TIME_AT_POINT) if name in frame.columns]
 
 
 def _group_cell_of_data(
@@ -366,8 +377,16 @@ def _codes(keys: list[pl.Series], sizes: list[int]) -> np.ndarray[Any, Any]:
 
 
 def text_of(key: pl.Series) -> pl.Series:
-    """The values of a key as results show them."""
-    return key.dt.to_string("polars") if key.dtype == pl.Duration else key.cast(pl.String)
+    """The values of a key as results show them; times without the zeros that depend on their unit."""
+    dtype = key.dtype
+    if dtype == pl.Duration:
+        return key.dt.to_string("polars")
+    if dtype == pl.Time:
+        return key.dt.to_string("%H:%M:%S%.f")
+    if isinstance(dtype, pl.Datetime):
+        offset = "%:z" if dtype.time_zone else ""
+        return key.dt.to_string(f"%Y-%m-%d %H:%M:%S%.f{offset}")
+    return key.cast(pl.String)
 
 
 def texts_of(keys: pl.DataFrame) -> pl.Series:

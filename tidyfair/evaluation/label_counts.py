@@ -26,7 +26,7 @@ class LabelCounts:
     levels: Sequence[int]
     """The labels that are read against the rest."""
     complete: bool
-    """Whether every row has a truth and an estimate."""
+    """True if every row has a truth and an estimate."""
 
     @cached_property
     def labels(self) -> int:

@@ -42,9 +42,9 @@ class Labels:
     event: int | None
     """The index of the positive label; None if all labels are read."""
     in_order: bool = True
-    """Whether their order means something: listed, declared by the dtype, or numbers."""
+    """True if their order means something: listed, declared by the dtype, or numbers."""
     unseen: bool = False
-    """Whether `pos_label` neither occurs nor is declared, so that it may be misspelt."""
+    """True if `pos_label` neither occurs nor is declared, so that it may be misspelt."""
 
     @property
     def remarks(self) -> list[str]:

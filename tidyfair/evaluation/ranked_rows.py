@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
+from tidyfair.errors import failures_of
 from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.specs.forecasts import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST
 from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -37,6 +39,11 @@ _CHUNK = 2**16
 _SPARSE = 4
 """With more bins per row, rows are sorted instead of counted by bin."""
 _GROUP_CELL = "group_cell"
+_SURVIVAL_COLUMNS = {
+    "time": ACTUAL, "event": EVENT, "event_weight": EVENT_WEIGHT, "estimate": PREDICTED, "survival": AT_POINT,
+    "censoring_weight": WEIGHT_AT_POINT, "eval_time": TIME_AT_POINT,
+}  # fmt: skip
+"""The columns of rows of survival times, by the names of parameters."""
 _COUNTS = {"score", "hits", "false_alarms"}
 _SQUARES = ("hit_squares", "false_alarm_squares")
 _PACKABLE = 2.0
@@ -54,7 +61,7 @@ class Level:
     other: int | None = None
     """The index of the label that it is read against, instead of the rest."""
     both_sides: bool = False
-    """Whether the label and its complement are read together, for formulas over all labels."""
+    """True if the label and its complement are read together, for formulas over all labels."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +134,10 @@ class Rows:
             return self.frame[f"s{name}"].to_numpy()
         values = self.frame[f"s{name.removeprefix(REST)}"].cast(pl.Float64).to_numpy()
         return 1 - values if name.startswith(REST) else values
+
+    def survival_columns(self, names: Sequence[str], chosen: Array) -> dict[str, Array]:
+        """Columns of survival times, by the names of parameters, for some rows."""
+        return {name: self.frame[_SURVIVAL_COLUMNS[name]].to_numpy()[chosen] for name in names}
 
     def codes(self, scope: Literal["own", "overall"]) -> tuple[Array, int]:
         """The group cell of each row, or its outer group, below 0 if it counts for none; and their number."""
@@ -229,8 +240,14 @@ def ordered_values(
     reader = _Numbers(rows) if formulas[0].kind == "numeric" else _Scores.of(rows, formulas, level)
     expressions = [formula.over_rows.alias(formula.column) for formula in formulas]
 
+    names = ", ".join(formula.name for formula in formulas)
+
     def evaluate(segment: Segment) -> pl.DataFrame | None:
-        return _aggregate(reader.read(segment), expressions) if segment.size else None
+        if not segment.size:
+            return None
+        frame = reader.read(segment)
+        with failures_of(f"{names}: the formula", "It is computed by polars over columns of floats."):
+            return _aggregate(frame, expressions)
 
     if scope == "rest" or len(rows.group_cell) <= _CHUNK:
         # in threads the rows of all segments of the rest would be in memory at once

@@ -59,7 +59,8 @@ class _Results:
     metric: Integers
     """A row of the metric that carries a disparity, or `NO_ROW`."""
     error: Floats
-    metrics_left_out: list[list[str]]
+    metrics_left_out: dict[int, list[str]]
+    """The names of the metrics that are left out, of results that have some."""
 
     @classmethod
     def of(cls, evaluated: Evaluated) -> _Results:
@@ -80,7 +81,7 @@ class _Results:
             high=np.full(size, NO_ROW),
             metric=np.full(size, NO_ROW),
             error=np.full(size, np.nan),
-            metrics_left_out=[[] for _ in range(size)],
+            metrics_left_out={},
         )
 
     def _index(self, spec: Integers, outer: Integers) -> Integers:
@@ -126,7 +127,7 @@ class _Results:
             self.high[index] = disparities.high
             self.metric[index] = disparities.metric
             for number, names in disparities.left_out.items():
-                self.metrics_left_out[index[number]] = names
+                self.metrics_left_out[int(index[number])] = names
         if ERROR in evaluated.values:
             self._add_error_bounds()
 
@@ -156,8 +157,9 @@ class _Results:
             columns[".level"] = evaluated.level_text(keys)
             columns[".base_metric"] = self._base_metric()
         columns[".metrics_left_out"] = no_names
-        if any(self.metrics_left_out):
-            columns[".metrics_left_out"] = pl.Series(self.metrics_left_out, dtype=_NAMES)
+        if self.metrics_left_out:
+            names = [self.metrics_left_out.get(index, []) for index in range(len(self.value))]
+            columns[".metrics_left_out"] = pl.Series(names, dtype=_NAMES)
         if explain:
             columns[".groups_left_out"] = self._groups_left_out(no_names)
         return pl.DataFrame(columns)

@@ -91,9 +91,9 @@ class Table:
     reads: frozenset[str] = frozenset()
     """The columns that must not be null for a row to count; for class metrics they differ by statistic."""
     sides: bool = False
-    """Whether a label and its complement are read, for formulas over all labels."""
+    """True if a label and its complement are read, for formulas over all labels."""
     pairs: bool = False
-    """Whether labels are read against each other label instead of the rest."""
+    """True if labels are read against each other label instead of the rest."""
     given: Given | None = None
     """The side whose labels condition the distributions that it holds, if it holds distributions."""
 
@@ -167,9 +167,9 @@ class LabelReading:
     scores: Mapping[int, str]
     """The name of the score of each level."""
     steps: bool
-    """Whether the steps between the labels of truth and estimate are counted."""
+    """True if the steps between the labels of truth and estimate are counted."""
     squares: bool
-    """Whether squared weights are summed."""
+    """True if squared weights are summed."""
 
 
 def sums_of(

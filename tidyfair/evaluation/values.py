@@ -42,7 +42,7 @@ class Values:
     levels_left_out: Booleans
     """The averages that leave out labels without a value, as a mask."""
     by_level: bool
-    """Whether there is a value for each label."""
+    """True if there is a value for each label."""
     extra: Mapping[str, Array]
     """Further columns: the effective number of rows, bounds of errors, values of contexts."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status
+from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.inference.subgroups import (
     AuditOptions,
     Combinations,
@@ -294,7 +294,7 @@ def _checked(metric: object, features: object) -> tuple[Metric, tuple[Column, ..
     if isinstance(metric, Metric) and metric.definition == calibration_in_the_large.definition:
         return metric, features_of(name, metric, features)
     if not isinstance(metric, Metric):
-        msg = f"{name}() takes a metric, such as fall_out, not {metric!r}."
+        msg = f"{name}() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
     if metric.kind != "class" or not is_rate_of_rows(metric):
         msg = (

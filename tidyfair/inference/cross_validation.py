@@ -10,6 +10,7 @@ from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, neares
 from tidyfair.specs.arguments import flag, is_list, text
 from tidyfair.specs.columns import stacked
 from tidyfair.specs.result_columns import RESERVED
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import alike
 
@@ -20,10 +21,21 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_resamples", "resamples", "summarize"]
 
-_ROW_KEYS = (".metric", ".by", ".group", ".estimator", ".threshold", ".top_k", ".top_fraction")
+_ROW_KEYS = (
+    ".metric",
+    ".by",
+    ".group",
+    ".estimator",
+    ".threshold",
+    ".top_k",
+    ".top_fraction",
+    ".eval_time",
+    ".quantile_level",
+)
 """The columns of results that identify a row, besides outer groups."""
 
 
+@refuse_unknown_settings
 def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str = "fold") -> Any:
     """Stack resamples into one frame, for evaluation with `group_by="fold"`.
 
@@ -148,6 +160,7 @@ def _test_rows(test: object, rows: int) -> pl.Series:
     return pl.Series(index.astype(np.int64))
 
 
+@refuse_unknown_settings
 def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
     """Mean, number and standard error of each metric over resamples.
 
@@ -171,6 +184,7 @@ def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected
     return source.restore(_summary(frame, kept, pl.col(".estimate"), ".mean", corrected=corrected))
 
 
+@refuse_unknown_settings
 def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
     """Mean difference of each metric between `other` and `one`, resample by resample.
 

@@ -54,6 +54,7 @@ class PeriodTest(RateTest):
     """A test of changes of a disparity; made by `compare_periods`."""
 
     subject: ClassVar[str] = "compare_periods()"
+    findings: ClassVar[tuple[str, ...]] = (".estimate_before", ".estimate", ".change", ".p_adjusted")
     period: str = "period"
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
 from tidyfair.inference.on_data import refuse_policies
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
@@ -509,7 +510,7 @@ class _Gaps:
         if count * _DRAWS > _MOST_DRAWN:
             return _bonferroni(count, self.level)
         largest = np.zeros(_DRAWS)
-        for gap in self.halves:
+        for gap in in_progress(self.halves, "simulating"):
             np.maximum(largest, _largest(self._drawn_gap(gap), errors[gap]), out=largest)
         return _critical(largest, self.level)
 
@@ -524,7 +525,7 @@ class _Gaps:
             return _bonferroni(count, self.level)
         drawn = self._drawn_gap(slice(None))
         largest = np.zeros(_DRAWS)
-        for of_baseline in self.halves:
+        for of_baseline in in_progress(self.halves, "simulating changes"):
             # covariances of values with this gap, and so of all gaps with it
             shared = self.signs @ np.tensordot(self.signs[of_baseline], self.with_baseline, (0, 1))
             errors = _errors_of_changes(self.gap_variances, self.gap_variances[of_baseline, 0], shared)
@@ -546,7 +547,7 @@ class _Gaps:
         surely = self.gaps - critical * np.sqrt(self.gap_variances)
         largest = np.argsort(-surely, axis=0)[:_MOST_GAPS]
         every = np.arange(len(self.gaps))
-        for model in range(models):
+        for model in in_progress(range(models), "comparing models"):
             of_baseline, own = largest[:, 0], largest[:, model]
             # covariances of gaps with values of the baseline
             shared = self.signs @ self.with_baseline[:, :, model]
@@ -655,8 +656,8 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
     """
     if not isinstance(performance, Metric) or not isinstance(disparity, GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = (
-            "model_frontier() takes a metric and a disparity, such as "
-            f'`model_frontier(accuracy, demographic_parity("race"))`, not {performance!r} and {disparity!r}.'
+            "model_frontier() takes a metric and a disparity, such as `model_frontier(accuracy, "
+            f'demographic_parity("race"))`, not {in_short(performance)} and {in_short(disparity)}.'
         )
         raise ArgumentError(msg)
     for name, formula in (*performance.formulas, *disparity.formulas):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import Privileged
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
@@ -57,6 +58,7 @@ class Gate(MetricSetOnData):
     """
 
     subject: ClassVar[str] = "A gate"
+    follows_points: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
     limits: tuple[tuple[Side, float], ...]
@@ -67,7 +69,7 @@ class Gate(MetricSetOnData):
 
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Give a verdict on each metric of each outer group; takes the arguments of a metric.
@@ -459,6 +461,9 @@ def assert_fair(
             "verdicts."
         )
         raise ArgumentError(msg)
+    if data is None:
+        msg = "assert_fair() takes the data in the same call: `assert_fair(metrics, data, …, below=0.1)`."
+        raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
     verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
     failures = [FAIL, UNSURE] if strict else [FAIL]
@@ -478,7 +483,7 @@ def assert_fair(
 
 
 def _way_out(unsure: pl.DataFrame) -> str:
-    """What leads to a verdict."""
+    """The reasons for a verdict."""
     groups: list[str] = []
     for names in unsure[".groups_left_out"].to_list():
         groups += names or []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
+from tidyfair.inference.on_data import refuse_points
 from tidyfair.intervals.bootstrap import (
     interval_of,
     is_of_labels,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
     from tidyfair.specs.options import Options
@@ -83,7 +85,7 @@ class ModelComparison:
     @refuse_unknown_keywords
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike,
+        self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Compare the predictions `one` with `other`; the remaining arguments are those of a metric.
@@ -99,7 +101,7 @@ class ModelComparison:
         return paired.source.restore(paired.compared())
 
     def paired(
-        self, data: object, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike,
+        self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
         **options: Unpack[CallOptions],
     ) -> PairedModels:  # fmt: skip
         """Count the rows with both predictions once, to compare them at several confidence levels."""
@@ -134,9 +136,14 @@ class ModelComparison:
             msg = f"`other`: the data are grouped by {second.name!r}; give a column of predictions."
             raise ColumnError(msg)
 
-    def _rows(self, source: Source, one: ColumnLike, other: ColumnLike, options: Options) -> _Rows:
+    def _rows(self, source: Source, one: Any, other: Any, options: Options) -> _Rows:
         """Two tallies of the same rows, which are kept."""
         pairs = _Rows(self._kept(source, one, options), self._kept(source, other, options))
+        points = [side.forecast and side.forecast.points for side in pairs.sides]
+        if points[0] != points[1]:
+            msg = f"`one` is of {points[0]} and `other` of {points[1]}; both need the same times or levels."
+            raise ColumnError(msg)
+        refuse_points("compare_models()", self.metrics.specs, pairs.one)
         scores_of_one, scores_of_other = map(_score_count, pairs.sides)
         if scores_of_one != scores_of_other:
             msg = (
@@ -145,15 +152,16 @@ class ModelComparison:
             raise ColumnError(msg)
         return pairs
 
-    def _kept(self, source: Source, prediction: ColumnLike, options: Options) -> Tally:
+    def _kept(self, source: Source, prediction: Any, options: Options) -> Tally:
         """A tally of one of the predictions that keeps its rows."""
-        if self.metrics.metrics[0].kind == "prob":
+        kind = self.metrics.metrics[0].kind
+        if kind == "prob" or (kind == "survival" and isinstance(prediction, Mapping)):
             options = replace(options, probs=prediction, keep_rows=True)
         else:
             options = replace(options, estimate=prediction, keep_rows=True)
         return self.metrics.run.count(source, options).on_sides()
 
-    def _cells(self, source: Source, one: ColumnLike, other: ColumnLike, options: Options) -> _Cells:
+    def _cells(self, source: Source, one: Any, other: Any, options: Options) -> _Cells:
         """Counts of which the second prediction is one more key."""
         second = Column.of(other, "other")
         paired = metric_set(*self.metrics, demographic_parity(other, name="\0other"))
@@ -296,9 +304,10 @@ def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
 
 
 def _is_of_areas(formula: Formula) -> bool:
-    """Check whether a formula is an area under a ROC curve, or a combination of these."""
+    """Check whether a formula is an area under a ROC curve, a concordance, or a combination of these."""
     parts = [part for _, part in formula.parts]
-    return bool(formula.deviations) or (bool(parts) and all(map(_is_of_areas, parts)))
+    counts_pairs = bool(formula.deviations) or (formula.kind == "survival" and formula.influence is not None)
+    return counts_pairs or (bool(parts) and all(map(_is_of_areas, parts)))
 
 
 def _including_change(results: pl.DataFrame) -> pl.DataFrame:
@@ -414,6 +423,7 @@ class _Rows:
     def own(self) -> list[str]:
         """The columns of the predictions."""
         scores = [f"s{index}" for index in range(_score_count(self.one))]
+        scores += self.one.forecast.names if self.one.forecast is not None else []
         present = self.one.rows.columns if self.one.rows is not None else ()
         return [name for name in (*scores, ESTIMATE, PREDICTED) if name in present]
 

@@ -17,7 +17,7 @@ from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.arguments import is_list, number, proper_share, whole
 from tidyfair.specs.contrasts import Difference, Ratio
-from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
+from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN
 
@@ -358,7 +358,7 @@ class _Pairs:
 
     pair: Pair
     compared: Array
-    """Whether both have a value, as a mask."""
+    """True if both have a value, as a mask."""
     log_threshold: Floats
     weight: Floats
     """The part of the e-value of each pair in that of all."""
@@ -538,6 +538,7 @@ def _check_comparison(metric: GroupwiseMetric) -> None:
         raise ArgumentError(msg)
 
 
+@refuse_unknown_keywords
 def monitor(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     confidence: float = 0.95, period: str | None = None, groups: int | None = None,

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
+    from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.source import Source
     from tidyfair.tallies.tally import Tally
@@ -44,9 +45,13 @@ class CalledOnData(ABC):
     _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
     """The arguments other than settings, which representations show in words."""
     follows_designs: ClassVar[bool] = False
-    """Whether the result follows the design of a survey."""
+    """True if the result follows the design of a survey."""
+    follows_points: ClassVar[bool] = False
+    """True if the result has a row for each evaluation time, or level of a quantile."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted, each with the end of its error message."""
+    findings: ClassVar[tuple[str, ...]] = ()
+    """The columns that readers look for, which stand at the end, because printed frames leave out those between."""
 
     @property
     @abstractmethod
@@ -85,7 +90,7 @@ class CalledOnData(ABC):
         return vars(self).get("metrics") or [vars(self)["metric"]]
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in {"refused", "subject"}]
+        return [name for name in super().__dir__() if name not in {"findings", "refused", "subject"}]
 
     def _members(self) -> list[str]:
         """The metrics as texts."""
@@ -110,7 +115,7 @@ class CalledOnData(ABC):
         return options
 
     def _on_data(
-        self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
+        self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
     ) -> Any:
         """The result for data, as a frame of the caller's kind."""
         run = self._run
@@ -120,7 +125,8 @@ class CalledOnData(ABC):
         self._check_source(source)
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
-        return source.restore(called._results(tally, options))  # noqa: SLF001 - as above
+        called._check_points(tally)  # noqa: SLF001 - as above
+        return source.restore(self._in_reading_order(called._results(tally, options)))  # noqa: SLF001 - as above
 
     def _check_design(self, tally: Tally) -> None:
         """Refuse a tally with the design of a survey if the result does not follow it."""
@@ -131,12 +137,25 @@ class CalledOnData(ABC):
             )
             raise ArgumentError(msg)
 
+    def _check_points(self, tally: Tally) -> None:
+        """Refuse metrics at several evaluation times, or levels of quantiles, if the result has no rows for each."""
+        if not self.follows_points:
+            refuse_points(self.subject, self._run.specs, tally)
+
     def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result for a tally."""
         check_tally(tally)
         self._check_design(tally)
         called = self._reading(tally.given)
-        return called._results(tally, called._options(called._run, keywords, ReadOptions))  # noqa: SLF001 - as above
+        called._check_points(tally)  # noqa: SLF001 - of the same class
+        options = called._options(called._run, keywords, ReadOptions)  # noqa: SLF001 - of the same class
+        return self._in_reading_order(called._results(tally, options))  # noqa: SLF001 - as above
+
+    def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with its findings as the last columns."""
+        last = [name for name in self.findings if name in table.columns]
+        first = [name for name in table.columns if name not in last]
+        return table.select(first + last)
 
 
 class MetricSetOnData(CalledOnData):
@@ -150,6 +169,19 @@ class MetricSetOnData(CalledOnData):
 
     def _reading(self, columns: AbstractSet[str]) -> Self:
         return replace(cast("Any", self), metrics=self.metrics.reading(columns))
+
+
+def refuse_points(function: str, specs: Iterable[MetricSpec], tally: Tally) -> None:
+    """Refuse metrics at several evaluation times, or levels of quantiles, for functions with one row for each group."""
+    forecast = tally.forecast
+    if forecast is None or len(forecast.points) < 2:
+        return
+    points = "evaluation times as `probs=`" if forecast.is_survival else "levels of quantiles as `estimate=`"
+    for spec in specs:
+        for name, formula in spec.formulas:
+            if formula.at_points:
+                msg = f"{function} does not accept several {points} for {name}; give one."
+                raise ArgumentError(msg)
 
 
 def refuse_policies(function: str, metrics: Iterable[GroupwiseMetric], options: Iterable[str]) -> None:

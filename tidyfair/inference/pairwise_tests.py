@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
@@ -127,7 +128,7 @@ class _Comparison:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether values are shares of rows that count alike, and are independent."""
+        """True if values are shares of rows that count alike, and are independent."""
         quantities = self.family.quantities
         return isinstance(quantities, Shares) and quantities.weighted is None
 
@@ -200,6 +201,7 @@ class PairwiseTest(AdjustedTest):
     """Tests each pair of groups; made by `pairwise`."""
 
     subject: ClassVar[str] = "pairwise()"
+    findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".p_adjusted")
     refused: ClassVar[Mapping[str, str]] = REFUSED
     test: str = "fisher"
     scales: tuple[Scale, ...] = ()
@@ -207,7 +209,7 @@ class PairwiseTest(AdjustedTest):
 
     @show_keywords(CallOptions, without=REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Compare each pair of groups of a dataframe; it takes what a metric takes, with one threshold at most."""
@@ -386,6 +388,7 @@ class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
     subject: ClassVar[str] = "stratified()"
+    findings: ClassVar[tuple[str, ...]] = (".adjusted", ".lower", ".upper", ".p_adjusted")
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         check_single(self.subject, part.metric)
@@ -473,6 +476,7 @@ class WorstGroups(OuterGroupTest):
     """Ranks groups by the probability of being the worst; made by `worst_groups`."""
 
     subject: ClassVar[str] = "worst_groups()"
+    findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
     pooling: Pooling | None = None
     """The model of the rates of all groups, if there is one."""
 

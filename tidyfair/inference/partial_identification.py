@@ -26,6 +26,7 @@ from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.subgroups import checked_rate
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
 from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
@@ -159,7 +160,7 @@ class ProbabilisticGroups(CalledOnData):
         outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
         # the columns of a result follow from the call, not from the data
         tables = [pl.DataFrame([*outer_keys.clear(), *pl.DataFrame(schema=_SHOWN)])]
-        for outer, outcomes in enumerate(of_outer):
+        for outer, outcomes in enumerate(in_progress(of_outer, "bounding rates")):
             table = self._table(outcomes, z_value(options.conf_level))
             keys = [key.new_from_index(outer, len(table)) for key in outer_keys]
             tables.append(pl.DataFrame([*keys, *table]))
@@ -249,7 +250,8 @@ class ProbabilisticGroups(CalledOnData):
         elif reference == _REST:
             others = [outcomes.rate(outcomes.everybody - own) for own in members]
         rows: list[dict[str, Any]] = []
-        for (group, rate), other, size in zip(rates.items(), others, expected, strict=True):
+        groups = list(zip(rates.items(), others, expected, strict=True))
+        for (group, rate), other, size in in_progress(groups, "bounding rates"):
             row: dict[str, Any] = {".metric": self.metric.name, ".group": group, ".n_expected": size}
             row |= rate.row(z) | {".reference": reference}
             if other is not None and group != reference:
@@ -600,7 +602,7 @@ def probabilistic_groups(
         msg = f"{name}() takes a rate that is a share of rows, such as selection_rate or sens, not {rate.name}."
         raise ArgumentError(msg)
     named = _named(groups)
-    one_of("reference", to, [*named, *_REFERENCES])
+    one_of("to", to, [*named, *_REFERENCES])
     listed_proxy = tuple(proxy) if are_columns(proxy) else (proxy,)
     columns = tuple(dict.fromkeys(Column.of(column, "proxy") for column in listed_proxy))
     return ProbabilisticGroups(rate, tuple(named), tuple(named.values()), to, columns)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import By
     from tidyfair.specs.options import Options
 
@@ -64,8 +65,8 @@ _MOST_DRAWN = 2_000_000
 _MOST_VALUES = 2**16
 """The most values of groups that are compared at once, so that they stay in the cache."""
 _TESTED = {
-    ".metric": pl.String, ".by": pl.String, ".hypothesis": pl.String, ".estimate": pl.Float64, ".expected": pl.Float64,
-    ".expected_lower": pl.Float64, ".expected_upper": pl.Float64, ".p_value": pl.Float64, ".n": pl.Int64,
+    ".metric": pl.String, ".by": pl.String, ".hypothesis": pl.String, ".n": pl.Int64, ".estimate": pl.Float64,
+    ".expected": pl.Float64, ".expected_lower": pl.Float64, ".expected_upper": pl.Float64, ".p_value": pl.Float64,
     ".method": pl.String,
 }  # fmt: skip
 
@@ -79,6 +80,7 @@ class DisparityTest(OuterGroupTest):
     """
 
     subject: ClassVar[str] = "disparity_test()"
+    findings: ClassVar[tuple[str, ...]] = (".estimate", ".expected", ".p_value", ".p_adjusted")
     refused: ClassVar[Mapping[str, str]] = REFUSED
     draws: int | None = None
     """The number of permutations, if given."""
@@ -87,7 +89,7 @@ class DisparityTest(OuterGroupTest):
 
     @show_keywords(CallOptions, without=REFUSED)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.source import Source
@@ -148,7 +149,7 @@ class AdjustedTest(CalledOnData):
     conf_level: float = 0.95
 
     def _on_data(
-        self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
+        self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
     ) -> Any:
         distinct = {(metric.name, metric.by) for metric in self.metrics}
         if len(distinct) == len(self.metrics):
@@ -399,8 +400,11 @@ def _cells_and_strata(
     return numbered[GROUP_CELL].to_numpy(), strata.cast(pl.Int64).to_numpy() - 1
 
 
-def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ...]:
-    """The groupwise metrics in a function's arguments, including members of sets, or an error."""
+def groupwise(given: tuple[object, ...], name: str, *, takes_data: bool = False) -> tuple[GroupwiseMetric, ...]:
+    """The groupwise metrics in a function's arguments, including members of sets, or an error.
+
+    `takes_data` if the function takes the data in the same call.
+    """
     members: list[object] = []
     for argument in given:
         members += argument if isinstance(argument, MetricSet) else [argument]
@@ -412,8 +416,9 @@ def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ..
             msg = f'{name}() takes comparisons of groups: write `{member.name}.difference("column")`.'
             raise ArgumentError(msg)
         if not isinstance(member, GroupwiseMetric):
-            call = f'`{name}(accuracy.difference("column"))(data, …)`'
-            msg = f"{name}() takes comparisons of groups, and then data, as in {call}, not {in_short(member)}."
+            example = 'accuracy.difference("column")'
+            call = f"{name}({example}, data, …)" if takes_data else f"{name}({example})(data, …)"
+            msg = f"{name}() takes comparisons of groups, and then data, as in `{call}`, not {in_short(member)}."
             raise ArgumentError(msg)
     if not members:
         msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'

@@ -125,7 +125,7 @@ class RunningSums:
     """Of values between 0 and 1: how far they lie from the one bound to the other."""
     bounds: Bounds
     seen: Array
-    """Whether a group has occurred, by look and group, as a mask."""
+    """True if a group has occurred, by look and group, as a mask."""
     is_reference: Array
     """The group that others are compared with, as a mask."""
     texts: pl.Series
@@ -177,12 +177,12 @@ class RunningSums:
 
     @property
     def may_grow(self) -> bool:
-        """Whether new groups may still occur."""
+        """True if new groups may still occur."""
         return self.spec.by is not None and self.spec.by.sides is None
 
     @property
     def are_compared(self) -> Array:
-        """Whether a group has a value and the rows that it needs, by look, formula and group, as a mask."""
+        """True if a group has a value and the rows that it needs, by look, formula and group, as a mask."""
         return self.totals.rows >= max(self.spec.min_n, 1)
 
     @property

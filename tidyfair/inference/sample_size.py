@@ -19,6 +19,7 @@ from tidyfair.metrics.fairness import demographic_parity, demographic_parity_rat
 from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ _SHOWN = {
 }  # fmt: skip
 
 
+@refuse_unknown_settings
 def smallest_difference(
     groups: Any, share: float | None = None, *, power: float = 0.8, confidence: float = 0.95, mid_p: bool = False,
     times: int = 4_000, seed: int = 0,
@@ -112,6 +114,7 @@ def smallest_difference(
     return pl.concat(tables)
 
 
+@refuse_unknown_settings
 def rows_needed(
     difference: float, share: float, *, groups: int = 2, below: float | None = None, above: float | None = None,
     power: float = 0.8, confidence: float = 0.95, mid_p: bool = False, times: int = 4_000, seed: int = 0,

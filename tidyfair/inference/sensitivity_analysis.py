@@ -56,11 +56,11 @@ _REFUSED = {
 }
 _NAMES = tuple(CELLS)
 _FLIPS = (("tp", "fp"), ("fp", "tp"), ("fn", "tn"), ("tn", "fn"))
-"""What a wrong truth moves."""
+"""The counts that a wrong truth changes."""
 _FILLS = (
     ("selected_only", "tp"), ("selected_only", "fp"), ("unselected_only", "fn"), ("unselected_only", "tn"),
 )  # fmt: skip
-"""What a missing truth may have been."""
+"""The possible values of a missing truth."""
 _RANGES = ("difference", "ratio")
 _SCENARIO, _ROWS = "\0scenario", "\0rows"
 _MOST_GROUPS = 30

@@ -16,7 +16,7 @@ from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.intervals.quantities import Shares
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import DEFAULTS, CallOptions, show_keywords
+from tidyfair.specs.options import DEFAULTS, CallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
@@ -44,6 +44,7 @@ _OF_POOLING = {
 }
 
 
+@refuse_unknown_keywords
 def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name: str | None = None) -> Any:
     """Pool groups of fewer than `min_n` rows, in a new column.
 
@@ -84,6 +85,7 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     return source.restore(frame.with_columns(values.alias(lumped)))
 
 
+@refuse_unknown_keywords
 @show_keywords(CallOptions, without=REFUSED_OF_RATES.keys() - _OF_DRAWS)
 def shrunken_rates(
     metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, *,
@@ -124,7 +126,7 @@ def shrunken_rates(
     >>> shown.select(".group", pl.col(".estimate").round(2), ".raw").rows()[-1]
     ('x', 0.5, 1.0)
     """
-    members = groupwise((metric,), "shrunken_rates")
+    members = groupwise((metric,), "shrunken_rates", takes_data=True)
     check_pooling("shrunken_rates", pooling, members)
     given: dict[str, Any] = dict(options)
     of_draws = {name: given.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
@@ -171,6 +173,7 @@ class _ShrunkenRates(OuterGroupTest):
         return table
 
 
+@refuse_unknown_keywords
 def missing_truth(
     data: Any, truth: ColumnLike, estimate: ColumnLike, *, by: ColumnLike | None = None, positive: object = 1
 ) -> Any:

@@ -11,7 +11,7 @@ from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, Predictions, Usual
 from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate
 from tidyfair.metric_sets import metric_set
-from tidyfair.reports.page import Report, limited_gate, need_packages, report
+from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, string
 from tidyfair.specs.options import CallOptions
 from tidyfair.tallies.source import open_frame
@@ -147,7 +147,7 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
     if settings.metrics is None and not numeric:
         kind = kind_of(source, call["truth"], call["estimate"], options)
     audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, groups=settings.groups)
-    gate = limited_gate(settings.gate, settings.groups)
+    gate = settings.gate
     reading = {name: value for name, value in options.items() if name in _READING}
     counting = {name: value for name, value in options.items() if name not in _READING}
     if "cluster" not in counting:

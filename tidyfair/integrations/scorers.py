@@ -19,6 +19,7 @@ from tidyfair.metrics.regression import rsq
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column
 from tidyfair.specs.metric_specs import formulas_of
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import from_arrays, open_frame
 from tidyfair.tallies.thresholds import Cut
 
@@ -416,6 +417,7 @@ def _check_label(label: str | int, names: list[Any]) -> None:
         raise ColumnError(msg)
 
 
+@refuse_unknown_settings
 def make_scorer(
     metric: Metric | GroupwiseMetric | GroupwiseFactory,
     by: Features | Privileged | None = None,
@@ -537,6 +539,7 @@ def _response(
     return read
 
 
+@refuse_unknown_settings
 def p_percent_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
     """Scorer: ratio of the smallest to the largest selection rate of groups (the 80 % rule requires 0.8).
 
@@ -546,6 +549,7 @@ def p_percent_score(sensitive_column: Features, positive_target: object = 1) -> 
     return make_scorer(demographic_parity_ratio, sensitive_column, pos_label=positive_target)
 
 
+@refuse_unknown_settings
 def equal_opportunity_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
     """Scorer: ratio of the smallest to the largest true positive rate of groups.
 
@@ -589,6 +593,7 @@ class CorrelationScorer(FairnessScorer):
         return feature.dtype.is_float()
 
 
+@refuse_unknown_settings
 def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = None) -> FairnessScorer:
     """Scorer: minus the correlation ratio of predicted numbers and groups; for two groups minus |Pearson's r|.
 
@@ -672,6 +677,7 @@ class SubsetScorer(Scorer):
         return mask
 
 
+@refuse_unknown_settings
 def subset_score(
     subset_picker: Callable[[Any], Any], score: Metric | Callable[..., float], **kwargs: Any
 ) -> SubsetScorer:

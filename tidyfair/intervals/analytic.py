@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidyfair.intervals.least_favourable import errors_needed
 from tidyfair.intervals.proportions import difference_limits, z_value
-from tidyfair.intervals.quantities import Interval
+from tidyfair.intervals.quantities import Interval, Surveyed
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.spreads import Extreme
 
@@ -49,10 +49,10 @@ def compared(
     families, all their pairs count.
     """
     families = [family.finite for family in families]
+    if isinstance(aggregate, Extreme):
+        return _extreme(families[0], aggregate, level) if len(families) == 1 else None
     if not _have_errors(families):
         return None
-    if isinstance(aggregate, Extreme):
-        return _extreme(families, aggregate, level)
     have_pairs = all(len(family) > 1 for family in families)
     if not isinstance(aggregate, Contrast) or not _are_finite(families) or not have_pairs:
         return None
@@ -312,13 +312,25 @@ def _squared(away: Floats, variance: Floats, other: Floats, other_variance: Floa
     return distance
 
 
-def _extreme(families: Sequence[Quantities], aggregate: Extreme, level: float) -> Interval | None:
-    """The interval of the smallest or largest value, from those of all groups at once."""
-    if len(families) > 1:
-        return None
-    (family,) = families
+def _extreme(family: Quantities, aggregate: Extreme, level: float) -> Interval | None:
+    """The interval of the smallest or largest value, from those of all groups at once.
+
+    In a survey, a group whose error is unknown may have any true value. The smallest value then has no lower limit, and
+    is still below the upper limits of the other groups; the largest value has no upper limit.
+    """
+    import numpy as np
+
     level_of_group = level ** (1 / max(1, len(family)))
     low, high = family.limits(z_value(level_of_group))
     least, most = family.bounds
     low, high = low.clip(least, most), high.clip(least, most)
-    return Interval(aggregate.extreme(low.tolist()), aggregate.extreme(high.tolist()), math.nan, "simultaneous")
+    known = ~np.isnan(family.widest)
+    if known.all():
+        return Interval(aggregate.extreme(low.tolist()), aggregate.extreme(high.tolist()), math.nan, "simultaneous")
+    if not known.any() or not isinstance(family, Surveyed):
+        return None
+    if aggregate.is_highest:
+        lower = aggregate.extreme(low[known].tolist())
+        return Interval(lower, math.nan, math.nan, "simultaneous, lower end", one_sided=True)
+    upper = aggregate.extreme(high[known].tolist())
+    return Interval(math.nan, upper, math.nan, "simultaneous, upper end", one_sided=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
-_KEYS = (".metric", ".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
+_KEYS = (".metric", ".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction", ".eval_time", ".quantile_level")
 _KNOWN = "\0known"
 _LEAST, _MOST = "\0least", "\0most"
 ALIKE = "alike"

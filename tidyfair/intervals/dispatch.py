@@ -31,7 +31,7 @@ from tidyfair.intervals.pairs import Family
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.rest import WithRest
-from tidyfair.intervals.shares import is_mean, share_of
+from tidyfair.intervals.shares import is_mean, is_share_of_flags, share_of
 from tidyfair.intervals.simultaneous import band_limits, has_bands
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.tallies.tally import BLOCK
@@ -212,9 +212,14 @@ def _of_values_alone(
 
 def _including(interval: Interval | None, value: float) -> Interval | None:
     """An interval that includes its value, which that of a finite value in its place may not."""
-    if interval is None or math.isnan(interval.lower) or math.isnan(interval.upper):
+    if interval is None or _lacks_an_end(interval):
         return interval
     return replace(interval, lower=min(interval.lower, value), upper=max(interval.upper, value))
+
+
+def _lacks_an_end(interval: Interval) -> bool:
+    """True if one of the ends is unknown, or both."""
+    return math.isnan(interval.lower) or math.isnan(interval.upper)
 
 
 @dataclass(frozen=True)
@@ -239,32 +244,38 @@ class _Methods:
     @classmethod
     def of(cls, tally: Tally, evaluated: Evaluated, options: Options) -> _Methods:
         """Choose the methods."""
-        alone: dict[int, Kind] = {}
-        forms: dict[int, _Form | None] = {}
-        groups: dict[int, int] = {}
-        paired, in_bands, estimated, drawn = (list[int]() for _ in range(4))
+        methods = cls({}, {}, [], [], [], [], {})
         for number, spec in enumerate(evaluated.specs):
             rows = evaluated.rows.filter(pl.col("estimate").is_not_null(), spec=number)
             kind = _kind_alone(tally, spec, rows, options)
-            if kind is not None:
-                alone[number] = kind
-                continue
-            parts = [part for _, part in rows.group_by("outer")]
-            groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
-            forms[number] = _closed_form(tally, evaluated, spec, rows, options)
-            # a range of values without a closed form follows from pairs as well, with errors from replicates
-            if forms[number] is None and _is_paired(spec, rows, options):
-                paired.append(number)
-                forms[number] = _of_pairs(evaluated, spec, options)
-            if tally.design is not None and rows.is_empty():
-                continue
-            if forms[number] is None or any(_is_drawn(spec, part) for part in parts):
-                _refuse_under_design(tally, spec)
-                drawn.append(number)
-            if forms[number] is None and options.interval == "auto" and has_bands(spec):
-                in_bands.append(number)
-                estimated += [number] * (_kind_of(tally, spec, rows, options) == "estimated")
-        return cls(alone, forms, paired, in_bands, estimated, drawn, groups)
+            if kind is None:
+                methods._add_comparison(number, tally, evaluated, rows, options)
+            else:
+                methods.alone[number] = kind
+        return methods
+
+    def _add_comparison(
+        self, number: int, tally: Tally, evaluated: Evaluated, rows: pl.DataFrame, options: Options
+    ) -> None:
+        """Choose the method of a spec that compares groups, or whose values have no limits in closed form."""
+        spec = evaluated.specs[number]
+        parts = [part for _, part in rows.group_by("outer")]
+        self.groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
+        form = _closed_form(tally, evaluated, spec, rows, options)
+        # a range of values without a closed form follows from pairs as well, with errors from replicates
+        if form is None and _is_paired(spec, rows, options):
+            self.paired.append(number)
+            form = _of_pairs(evaluated, spec, options)
+        self.forms[number] = form
+        if tally.design is not None and rows.is_empty():
+            return
+        if form is None or any(_is_drawn(spec, part) for part in parts):
+            _refuse_under_design(tally, spec)
+            self.drawn.append(number)
+        if form is None and options.interval == "auto" and has_bands(spec):
+            self.in_bands.append(number)
+            if _kind_of(tally, spec, rows, options) == "estimated":
+                self.estimated.append(number)
 
     def reached(self, level: float) -> dict[int, float]:
         """The standard errors at which empty cells are filled, by spec; more for limits of all groups at once."""
@@ -465,27 +476,38 @@ def _refuse_under_design(tally: Tally, spec: MetricSpec) -> None:
     way_out = "leave `interval=` out, or ask for the others alone"
     if spec.aggregate is not None:
         way_out += "; `compare_groups` compares each group with a reference"
-    msg = f"There is no interval of {spec.name} by the design of a survey: {way_out}."
+    msg = f"There is no interval of {spec.name} for a survey design: {way_out}."
     raise ArgumentError(msg)
 
 
 def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> Kind | None:
     """The kind of error that the values of a formula have in closed form, if any."""
     if tally.design is not None:
-        if options.interval not in {"auto", "analytic"}:
-            msg = f'`interval={options.interval!r}` knows no `design`: take `interval="auto"`.'
-            raise ArgumentError(msg)
-        return "smooth" if is_smooth(formula, estimator, tally) else None
-    clustered = any(key.column.name != BLOCK for key in tally.clusters)
+        return _kind_under_design(tally, formula, estimator, options)
     if options.interval in {"bootstrap", "bayes"}:
         return None
-    is_of_one = estimator in ONE_LABEL
+    is_of_one, clustered = estimator in ONE_LABEL, _has_clusters(tally)
     if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
+        return "share"
+    if not clustered and tally.weights is None and is_share_of_flags(formula):
         return "share"
     known = is_smooth(formula, estimator, tally)
     if formula.deviations and is_of_one and (known or not clustered):
         return "area"
     return "smooth" if options.interval != "exact" and known else None
+
+
+def _kind_under_design(tally: Tally, formula: Formula, estimator: str, options: Options) -> Kind | None:
+    """The kind of error of values from a survey, if any: that of the design."""
+    if options.interval not in {"auto", "analytic"}:
+        msg = f'`interval={options.interval!r}` does not support `design`; use `interval="auto"`.'
+        raise ArgumentError(msg)
+    return "smooth" if is_smooth(formula, estimator, tally) else None
+
+
+def _has_clusters(tally: Tally) -> bool:
+    """Check whether rows have clusters of the user's own."""
+    return any(key.column.name != BLOCK for key in tally.clusters)
 
 
 def _kind_alone(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> Kind | None:
@@ -547,9 +569,7 @@ def _is_beside_rest(
         or (several and aggregate.across != "worst")
     ):
         return False
-    if any(key.column.name != BLOCK for key in tally.clusters):
-        return False
-    if not all(kinds[name] == "share" or is_mean(formula) for name, formula in spec.formulas):
+    if _has_clusters(tally) or not all(kinds[name] == "share" or is_mean(formula) for name, formula in spec.formulas):
         return False
     value, weight = pl.col("estimate"), pl.col(_size_column(tally))
     total = (value * weight).sum()
@@ -631,7 +651,7 @@ def _as_columns(intervals: Sequence[Interval | None]) -> pl.DataFrame:
     """Intervals as columns, null where there is none."""
     rows: list[tuple[Any, ...]] = []
     for interval in intervals:
-        if interval is None or math.isnan(interval.lower) or math.isnan(interval.upper):
+        if interval is None or (_lacks_an_end(interval) and not interval.one_sided):
             rows.append((None,) * len(INTERVAL))
         else:
             rows.append((interval.lower, interval.upper, interval.error, interval.method, None))

@@ -141,7 +141,7 @@ class Correlations:
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """How far values vary: arrays of group cells by labels."""
+    """Standard errors of values and their degrees of freedom: arrays of group cells by labels."""
 
     centre: Floats
     error: Floats
@@ -165,7 +165,7 @@ class Deviations:
 def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
     """Check whether values of a formula have standard errors by leaving out rows of a tally, or by its design."""
     if tally.design is not None:
-        return has_survey_error(formula, tally)
+        return has_survey_error(formula, estimator, tally)
     if formula.influence is not None:
         return estimator in ONE_LABEL and tally.rows is not None
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
@@ -253,7 +253,9 @@ def _of_read_rows(
     error, freedom = np.full_like(value, np.nan), np.full_like(value, np.nan)
     of_clusters: dict[int, tuple[Integers, Floats]] = {}
     for number, level in enumerate(labels.levels):
-        for group, units, influence in influences_of(formula, rows, Level(level, evaluator.reading.scores[level])):
+        for group, units, influence in influences_of(
+            formula, rows, Level(level, evaluator.reading.scores.get(level, ""))
+        ):
             error[group, number], freedom[group, number] = influence.error, influence.freedom
             if by is not None and units is not None and influence.error > 0:
                 _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))

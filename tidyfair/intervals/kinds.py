@@ -111,7 +111,10 @@ def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: E
             shares = tuple(_shares(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
     tally = evaluated.evaluator.tally
-    of_model = formula.influence is not None and tally.weights is None and not _is_clustered(tally)
+    # the fits of calibration lines say themselves how far they vary
+    of_model = (
+        formula.influence is not None and formula.of_labels and tally.weights is None and not _is_clustered(tally)
+    )
     method = "information" if of_model else "jackknife"
     return Smooth(**fields, correlations=_correlations(spec, formula, rows, evaluated), method=method)
 

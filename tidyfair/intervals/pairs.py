@@ -58,10 +58,10 @@ def check_scale(name: str, formula: Formula, ends: tuple[float, float], scale: S
     """Refuse scales that the values of a metric do not have."""
     low, _ = ends
     if scale == "ratio" and -math.inf < low < 0:
-        msg = f'{name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
+        msg = f'{name} can be negative, so its ratios are not defined; use `scale="difference"`.'
         raise ArgumentError(msg)
     if scale == "odds_ratio" and share_of(formula) is None:
-        msg = f'{name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
+        msg = f'{name} is not a rate, so it has no odds; use `scale="ratio"` or `"difference"`.'
         raise ArgumentError(msg)
 
 
@@ -121,8 +121,9 @@ def _on_scale(family: Quantities, z: float | Floats, scale: Scale) -> tuple[Floa
     if scale == "odds_ratio":
         return family.logits(z)
     value, (low, high) = family.logarithms(z)
-    # a limit below 0 is one of 0: the quotient has no bound on its side
-    return value, (np.where(np.isnan(low), -np.inf, low), high)
+    # a lower limit below 0 has no logarithm and does not bound the quotient; without either limit there is no error
+    is_unbounded = np.isnan(low) & ~np.isnan(high)
+    return value, (np.where(is_unbounded, -np.inf, low), high)
 
 
 def p_values(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:

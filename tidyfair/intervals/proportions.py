@@ -472,7 +472,7 @@ def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floa
     try:
         from scipy.stats import chi2  # pyright: ignore[reportMissingTypeStubs] - it has none
     except ImportError as error:
-        msg = f"Whether strata differ needs scipy: pip install 'tidyfair[stats]' ({error})."
+        msg = f"The test of equal strata needs scipy: pip install 'tidyfair[stats]' ({error})."
         raise ArgumentError(msg) from error
     # a continuity correction of half a row, so that no stratum has a variance of zero
     shares = [(count + 0.5) / (size + 1) for count, size in ((hits, rows), (other_hits, other_rows))]

@@ -50,6 +50,8 @@ class Interval:
     upper: float
     error: float
     method: str
+    one_sided: bool = False
+    """True if only one end is known, and the other is nan."""
 
 
 class Quantities(ABC):
@@ -168,7 +170,7 @@ class Quantities(ABC):
 
     @property
     def is_independent(self) -> bool:
-        """Whether chance moves groups independently of each other."""
+        """True if chance moves groups independently of each other."""
         return True
 
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:  # noqa: ARG002 - those that share clusters have one
@@ -358,7 +360,7 @@ class Areas(Quantities):
 
     @property
     def is_independent(self) -> bool:
-        """Whether chance moves groups independently of each other."""
+        """True if chance moves groups independently of each other."""
         return self.correlations is None
 
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
@@ -405,7 +407,7 @@ class Smooth(Quantities):
 
     @property
     def is_independent(self) -> bool:
-        """Whether chance moves groups independently of each other."""
+        """True if chance moves groups independently of each other."""
         return self.correlations is None
 
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:

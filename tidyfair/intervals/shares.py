@@ -116,7 +116,7 @@ def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
 
 
 _CORNERS = ((False, False), (True, False), (False, True))
-"""Whether all rows of either part are hits."""
+"""True if all rows of either part are hits."""
 
 
 def on_counts(formula: Formula, tables: Sequence[dict[str, float]]) -> Floats:
@@ -204,6 +204,13 @@ def is_mean(formula: Formula) -> bool:
     both = [first + second for first, second in zip(one, other, strict=True)]
     adds_up = np.allclose(value(both, 8), value(one, 8) + value(other, 8))
     return adds_up and np.allclose(value(one, 16), value(one, 8) / 2)
+
+
+def is_share_of_flags(formula: Formula) -> bool:
+    """Check whether a formula is the share of rows that have a flag, such as those in a prediction interval."""
+    terms = formula.all_terms
+    reads_flags = len(terms) == 1 and all(term.flag for term in terms)
+    return reads_flags and formula.input == "sums" and is_mean(formula)
 
 
 def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.evaluation.statistics import Cells, Table, pooled, sums_of
+from tidyfair.evaluation.statistics import ONE_LABEL, Cells, Table, pooled, sums_of
+from tidyfair.intervals.survey_areas import areas_by_unit
 from tidyfair.intervals.unseen_rows import values_of
 from tidyfair.specs.segments import Segments
 from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
@@ -45,23 +46,33 @@ _ROUNDED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SurveyErrors:
-    """How far the values of groups vary: arrays of groups by labels, and what groups have in common."""
+    """Standard errors of the values of groups, as arrays of groups by labels, and the units that groups share."""
 
     value: Floats
     error: Floats
     freedom: Floats
     influence: Floats
-    """What units add to values, in standard errors: units, those of a group one after the other, by labels."""
+    """The contributions of units to values, in standard errors: units, sorted by group, by labels."""
     group: Integers
     unit: Integers
     sign: Floats
 
 
-def has_survey_error(formula: Formula, tally: Tally) -> bool:
-    """Check whether the values of a formula have standard errors under a design: those that are functions of sums."""
+def has_survey_error(formula: Formula, estimator: str, tally: Tally) -> bool:
+    """Check whether the values of a formula have standard errors under a design.
+
+    Functions of sums have; areas of one label against the rest have by linearisation.
+    """
+    if is_area(formula):
+        return isinstance(tally.design, SurveyDesign) and tally.rows is not None and estimator in ONE_LABEL
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
     return bool(formula.reads) and not (formula.kind == "class" and formula.all_terms)
+
+
+def is_area(formula: Formula) -> bool:
+    """Check whether a formula is an area under the ROC curve, which has a variance by the ranks of scores."""
+    return bool(formula.deviations)
 
 
 def survey_errors(evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None) -> SurveyErrors:
@@ -103,7 +114,8 @@ def _check_nested(tally: Tally, strata: Sequence[Column], clusters: Column) -> N
     if len(repeated):
         msg = (
             f"`{ROLE}`: the clusters {listed(repeated, shown=_SHOWN)} of {clusters.name!r} are in several strata. If "
-            "they are numbered anew in each stratum, write `survey_design(…, nested=True)`; else mend the data."
+            "cluster numbers start again in each stratum, write `survey_design(…, nested=True)`; otherwise correct the "
+            "data."
         )
         raise ColumnError(msg)
 
@@ -146,7 +158,7 @@ class _Strata:
     drawn: Floats
     """The PSUs of each stratum, also those without a row of some group."""
     factor: Floats
-    """What squared distances within a stratum count: n / (n - 1), less the share of a finite population."""
+    """The factor of squared distances within a stratum: n / (n - 1), less the share of a finite population."""
     centred: Floats
     """1 where distances are from the mean of the stratum, 0 where they are from that of all PSUs."""
 
@@ -207,15 +219,31 @@ def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupInde
 def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
     """The message for strata with a single PSU."""
     if not design.strata:
-        return f"`{ROLE}`: the sample is a single PSU, which does not show how far PSUs vary."
+        return f"`{ROLE}`: the sample is a single PSU, so the variation between PSUs is unknown."
     shown = [_in_words(row) for row in strata.keys.filter(lonely).rows()]
     more = f", and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     column = ", ".join(repr(own.name) for own in design.strata)
     return (
-        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:_SHOWN])}{more} of {column}, which does not show "
-        'how far PSUs vary. Join strata, or write `survey_design(…, lonely="adjust")`, which takes its distance from '
-        'the mean of all, or `lonely="certainty"` if it was sure to be in the sample.'
+        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:_SHOWN])}{more} of {column}, so the variation "
+        'between its PSUs is unknown. Combine strata, or write `survey_design(…, lonely="adjust")` to use its distance '
+        'from the mean of all PSUs, or `lonely="certainty"` if it was included with certainty.'
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """The units of a design in each group: PSUs, or rows of which those with the same labels are alike."""
+
+    group: Integers
+    stratum: Integers
+    psu: Integers
+    """The number of the PSU, which is the same in all groups."""
+    change: Floats
+    """The contributions of units to the value of their group, by labels."""
+    spread: Floats
+    """The factor from what alike rows add together to the root of the sum of their squares; 1 for PSUs."""
+    counted: Floats
+    """The PSUs that count for the degrees of freedom."""
 
 
 def _linearised(
@@ -227,40 +255,55 @@ def _linearised(
     table = Table.of(formula, estimator)
     index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
     strata = _Strata.of(tally, design, codes)
-    units = codes.index(_names_of_units(tally, design, formula), within=index)
-    sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
-    own = values_of(formula, estimator, table, sums)
+    names = _names_of_units(tally, design, formula)
+    units = codes.index(names, within=index)
     if not len(units):
-        nothing, none = np.full((len(index), own.estimate.shape[1]), np.nan), np.zeros(0, dtype=np.int64)
+        levels = 1 if formula.over_levels else len(evaluator.reading.levels)
+        nothing, none = np.full((len(index), levels), np.nan), np.zeros(0, dtype=np.int64)
         return SurveyErrors(nothing, nothing, nothing, nothing[:0], none, none, none.astype(float))
     group, stratum = index.of_cell[units.example], strata.index.of_cell[units.example]
-    segments = Segments.of(group)
-    value, change = _derivatives(formula, estimator, table, sums, segments)
-    spread = _spread_of_rows(evaluator, units)[:, None] if design.clusters is None else 1.0
-    # the sums of strata within groups, from which those of PSUs are distances
-    both = group * len(strata.drawn) + stratum
-    distinct, of_both = np.unique(both, return_inverse=True)
-    total = np.zeros((len(distinct), change.shape[1]))
-    np.add.at(total, of_both, change)
-    group_of_total, stratum_of_total = distinct // len(strata.drawn), distinct % len(strata.drawn)
-    factor = strata.factor * strata.centred / strata.drawn
-    influence = np.concatenate([
-        change * spread * np.sqrt(strata.factor[stratum])[:, None],
-        total * np.sqrt(factor[stratum_of_total])[:, None],
-    ])  # fmt: skip
-    sign = np.concatenate([np.ones(len(group)), np.full(len(total), -1.0)])
-    unit = np.arange(len(units))
-    if design.clusters is not None:
-        unit = codes.index(tally.names([*design.strata, design.clusters])).of_cell[units.example]
-    unit = np.concatenate([unit, stratum_of_total + 1 + int(unit.max())])
-    group_of_all = np.concatenate([group, group_of_total])
-    in_order = np.argsort(group_of_all, kind="stable")
-    rows = own.n[:, 0] if design.clusters is None else np.ones(len(group))
-    counted = (own.n[:, 0] > 0) & (own.weight[:, 0] > 0)
-    freedom = _freedom(len(index), group, both, np.where(counted, rows, 0.0))
-    return _in_errors(
-        value, influence[in_order], group_of_all[in_order], unit[in_order], sign[in_order], freedom
+    if is_area(formula):
+        value, change, rows = areas_by_unit(evaluator, tally, formula, estimator, by, units, names)
+        has_weight = rows > 0
+    else:
+        sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
+        value, change = _derivatives(formula, estimator, table, sums, Segments.of(group))
+        own = values_of(formula, estimator, table, sums)
+        rows, has_weight = own.n[:, 0], (own.n[:, 0] > 0) & (own.weight[:, 0] > 0)
+    if design.clusters is None:
+        psu, spread = np.arange(len(units)), _spread_of_rows(evaluator, units)
+    else:
+        psu = codes.index(tally.names([*design.strata, design.clusters])).of_cell[units.example]
+        spread, rows = np.ones(len(units)), np.ones(len(units))
+    return _errors_of_units(
+        strata, _Units(group, stratum, psu, change, spread, np.where(has_weight, rows, 0.0)), value
     )  # fmt: skip
+
+
+def _errors_of_units(strata: _Strata, units: _Units, value: Floats) -> SurveyErrors:
+    """The errors of values: squared distances of PSUs from the mean of their stratum.
+
+    The distances of all PSUs from their mean, those without a row of a group included, are the sum of squares less
+    that of the mean, so that sums of strata within groups are units with a negative sign.
+    """
+    import numpy as np
+
+    # the strata within groups, which have a number for each of the two
+    both = units.group * len(strata.drawn) + units.stratum
+    distinct, of_both = np.unique(both, return_inverse=True)
+    group_of_total, stratum_of_total = distinct // len(strata.drawn), distinct % len(strata.drawn)
+    total = np.zeros((len(distinct), units.change.shape[1]))
+    np.add.at(total, of_both, units.change)
+    factor = strata.factor * strata.centred / strata.drawn
+    of_units = units.change * units.spread[:, None] * np.sqrt(strata.factor[units.stratum])[:, None]
+    of_totals = total * np.sqrt(factor[stratum_of_total])[:, None]
+    group = np.concatenate([units.group, group_of_total])
+    psu = np.concatenate([units.psu, stratum_of_total + 1 + int(units.psu.max())])
+    sign = np.concatenate([np.ones(len(units.group)), np.full(len(total), -1.0)])
+    in_order = np.argsort(group, kind="stable")
+    influence = np.concatenate([of_units, of_totals])[in_order]
+    freedom = _freedom(len(value), units.group, both, units.counted)
+    return _in_errors(value, influence, group[in_order], psu[in_order], sign[in_order], freedom)
 
 
 def _names_of_units(tally: Tally, design: SurveyDesign, formula: Formula) -> list[str]:

@@ -5,37 +5,50 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
-from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
+from tidyfair.metric_sets import COMPARISONS, KINDS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
+from tidyfair.metrics import (
+    classification,
+    dependence,
+    fairness,
+    inequality,
+    prediction_intervals,
+    probability,
+    regression,
+    survival,
+)
 from tidyfair.metrics.other_names import OTHER_NAMES
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
+    from tidyfair.specs.formulas import Kind
+
 __all__ = ["catalogue", "get_metrics"]
 
-_MODULES: tuple[ModuleType, ...] = (classification, probability, regression, inequality, dependence)
+_MODULES: tuple[ModuleType, ...] = (
+    classification, probability, regression, survival, prediction_intervals, inequality, dependence,
+)  # fmt: skip
 
-_KINDS = {"class": "labels", "prob": "scores", "numeric": "numbers"}
-"""The kinds of metrics, and what they read."""
 _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
 """Comments for tools at the end of a line of code."""
 
 
-def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSet:
+@refuse_unknown_settings
+def get_metrics(kind: Kind = "class") -> MetricSet:
     """All metrics of a kind as one set, without aliases and metrics that compare a group with others.
 
     >>> [metric.name for metric in get_metrics("class")][:3]
     ['accuracy', 'average_odds', 'average_predictive_value']
     """
-    if kind not in _KINDS:
-        reads = ", ".join(f"{known!r} ({words})" for known, words in _KINDS.items())
+    if kind not in KINDS:
+        reads = ", ".join(f"{known!r} ({words})" for known, words in KINDS.items())
         msg = f"get_metrics(): `kind` is one of {reads}, not {in_short(kind)}."
         raise ArgumentError(msg)
     metrics = [metric.of_kind(kind) for metric in _metrics() if not _is_alias(metric)]

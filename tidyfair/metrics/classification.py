@@ -664,7 +664,7 @@ def kap(
         mean_truth = (truth * steps).sum(axis=-1, keepdims=True)
         by_chance = (truth + estimate) * steps**2 * total - 2 * mean_truth * estimate * steps
     else:
-        raise ArgumentError.unknown("weighting", weighting, ["none", "linear", "quadratic"])
+        raise ArgumentError.not_one_of("weighting", weighting, ["none", "linear", "quadratic"])
     return 1 - observed.sum(axis=-1) / (by_chance.sum(axis=-1) / total[..., 0])
 
 

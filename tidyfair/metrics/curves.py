@@ -22,6 +22,7 @@ from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
 from tidyfair.requirements import check_weights
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Curve:
         given = cast("dict[str, Any]", options)
         thresholds, on_undefined = _thresholds(given.pop("thresholds", None)), given.pop("on_undefined", "warn")
         if on_undefined not in _ON_UNDEFINED:
-            raise ArgumentError.unknown("on_undefined", on_undefined, _ON_UNDEFINED)
+            raise ArgumentError.not_one_of("on_undefined", on_undefined, _ON_UNDEFINED)
         points, curves, with_keys = _points(self.name, data, truth, given)
         extra = [math.inf, *(thresholds or [])]
         if self.rising:
@@ -216,6 +217,7 @@ def lift_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str
     }
 
 
+@refuse_unknown_keywords
 def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
     """Share of events and mean score in bins of the score; takes the arguments of a curve, and options for bins.
 
@@ -387,6 +389,7 @@ class ThresholdCurve:
         return f"<threshold curve at {len(self.thresholds)} thresholds of {self.metrics!r}>"
 
 
+@refuse_unknown_keywords
 def threshold_curve(
     metrics: Metric | GroupwiseMetric | MetricSet, thresholds: Iterable[float] | None = None
 ) -> ThresholdCurve:

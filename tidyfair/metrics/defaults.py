@@ -13,6 +13,7 @@ from tidyfair.metrics.classification import accuracy, kap
 from tidyfair.metrics.probability import mn_log_loss, roc_auc
 from tidyfair.metrics.regression import mae, rmse, rsq
 from tidyfair.specs.columns import Column, telling
+from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def default_metrics(
 def default_metrics(
     data: object, truth: ColumnLike, estimate: ColumnLike | None = None, **options: Unpack[CallOptions]
 ) -> Any: ...
+@refuse_unknown_keywords
 def default_metrics(
     data: object, truth: ColumnLike, estimate: ColumnLike | None = None, **options: Unpack[CallOptions]
 ) -> Any:

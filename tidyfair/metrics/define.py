@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, TidyfairError, in_short, listed
+from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.specs.aggregates import DIRECTIONS
 from tidyfair.specs.arguments import flag, one_of
@@ -29,9 +29,10 @@ from tidyfair.specs.formulas import (
     unprefixed,
 )
 from tidyfair.specs.polars_versions import gives_a_value_per_row
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tidyfair.metric_sets import ConstantAverage
     from tidyfair.specs.aggregates import Direction
@@ -50,6 +51,7 @@ _FROM_CALL = {"labels", *WEIGHTS}
 """Parameters of a function of arrays that the call sets."""
 
 
+@refuse_unknown_settings
 def class_metric(
     *,
     direction: Direction = "maximize",
@@ -96,6 +98,7 @@ def class_metric(
     return define
 
 
+@refuse_unknown_settings
 def prob_metric(
     *,
     direction: Direction = "maximize",
@@ -156,6 +159,7 @@ def prob_metric(
     return define
 
 
+@refuse_unknown_settings
 def numeric_metric(
     *,
     direction: Direction = "minimize",
@@ -194,6 +198,7 @@ def array_metric(
     *,
     direction: Direction = "maximize",
     range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    kind: Kind = "prob",
     over_levels: bool = False,
     probabilities: bool = True,
     counts: Counts = "instances",
@@ -208,7 +213,57 @@ def array_metric(
     }
 
     def define(function: Callable[..., Any]) -> Metric:
-        return _arrayed(function, function.__name__, "prob", direction, range, settings)
+        return _arrayed(function, function.__name__, kind, direction, range, settings)
+
+    return define
+
+
+def survival_metric(
+    *,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    undefined: str = Status.ALL_CENSORED,
+    over_points: bool = False,
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a formula of sums over rows of survival times into a metric.
+
+    Its parameters are `instances`, the statistics of its module and its metrics, as numpy arrays. Statistics read
+    `time`, `event`, `estimate`, `survival` (the survival probability at the evaluation time `eval_time`) and
+    `censoring_weight`.
+
+    Args:
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
+        range: Smallest and largest possible value.
+        undefined: The reason, shown as the status, where it has no value.
+        over_points: True if it is of the averages over evaluation times, instead of each of them.
+    """
+    settings: dict[str, Any] = {"undefined": undefined, "over_points": over_points}
+
+    def define(function: Callable[..., Any]) -> Metric:
+        return defined(function, "survival", direction, range, settings)
+
+    return define
+
+
+def interval_metric(
+    *,
+    direction: Direction = "minimize",
+    range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
+    over_points: bool = False,
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a formula of sums over rows with intervals or quantiles into a metric.
+
+    Its parameters are `instances`, the statistics of its module and its metrics, as numpy arrays. Statistics read
+    `truth`, and `lower`, `upper` and `level` of an interval, or the `quantile` at a `quantile_level`.
+
+    Args:
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
+        range: Smallest and largest possible value.
+        over_points: True if it is of the averages over levels of quantiles, instead of each of them.
+    """
+
+    def define(function: Callable[..., Any]) -> Metric:
+        return defined(function, "interval", direction, range, {"over_points": over_points})
 
     return define
 
@@ -230,10 +285,10 @@ def defined(
     definition = Formula.of(function, kind, formulas, statistics | dict(terms or {}), **settings)
     # the formulas of the library are checked by its tests, not at every import
     if not (function.__module__ or "").startswith("tidyfair."):
-        metric_name = name or name_of(function)
-        _check_formula(metric_name, definition)
+        definition = replace(definition, metric=name or "")
+        definition.check()
         if definition.input == "rows":
-            _check_reads(metric_name, definition)
+            _check_reads(definition)
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
 
 
@@ -261,30 +316,23 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
         raise ArgumentError(msg) from error
 
 
-def _check_formula(name: str, definition: Formula) -> None:
-    """Refuse a function that is not arithmetic on its parameters."""
-    try:
-        definition.check()
-    except TidyfairError:
-        raise
-    except (AttributeError, TypeError, ValueError) as error:
-        language = "polars expressions"
-        if definition.input == "sums":
-            language = "numpy arrays, such as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
-        msg = f"{name}: the formula failed: {error}. Write it with {language}."
-        raise ArgumentError(msg) from error
-
-
-def _check_reads(name: str, definition: Formula) -> None:
+def _check_reads(definition: Formula) -> None:
     """Refuse a formula over rows that reads other columns than its parameters, or that does not aggregate them."""
     value, _ = definition.express(given=definition.needs)
     unknown = set(value.meta.root_names()) - set(definition.needs)
     if unknown or value.meta.has_multiple_outputs():
-        msg = f"{name}: a formula may only read its parameters, {listed(definition.needs)}, not {value}."
+        msg = f"{definition.name}: a formula may only read its parameters, {listed(definition.needs)}, not {value}."
         raise ArgumentError(msg)
+    with failures_of(f"{definition.name}: the formula", "Its parameters are columns of floats."):
+        _dtype_over_floats(value, definition.needs)
     if gives_a_value_per_row(value, unknown=False):
-        msg = f"{name}: a formula over rows must return one value; aggregate it, for example with `.sum()`."
+        msg = f"{definition.name}: a formula over rows must return one value; aggregate it, for example with `.sum()`."
         raise ArgumentError(msg)
+
+
+def _dtype_over_floats(value: Expr, columns: Iterable[str]) -> pl.DataType:
+    """The dtype of an expression over columns of floats; an error of polars where it cannot be computed."""
+    return pl.DataFrame(schema=dict.fromkeys(columns, pl.Float64)).select(value).to_series().dtype
 
 
 def _arrayed(
@@ -302,7 +350,7 @@ def _arrayed(
         msg = f"{name}: the function must take two samples, not {inspect.signature(function)}."
         raise ArgumentError(msg)
     options = tuple((parameter.name, parameter.default) for parameter in parameters if _is_option(parameter))
-    definition = Formula(function, kind, "arrays", options=options, **settings)
+    definition = Formula(function, kind, "arrays", options=options, metric=name, **settings)
     return Metric(name, definition, kind, direction, range)
 
 
@@ -367,9 +415,15 @@ def _own_term(caller: str, kind: Kind, name: str, function: Callable[..., Expr])
             f"{in_short(value)}."
         )
         raise ArgumentError(msg)
+    with failures_of(f"{caller}: the statistic {name!r}", "Its parameters are columns of floats."):
+        dtype = _dtype_over_floats(value, ["truth", "score", "estimate"])
+    if not dtype.is_numeric() and dtype != pl.Boolean:
+        msg = f"{caller}: the statistic {name!r} must return numbers, not values of the type {dtype}."
+        raise ArgumentError(msg)
     return term
 
 
+@refuse_unknown_settings
 def new_class_metric(
     fn: Callable[..., Any],
     name: str,
@@ -401,6 +455,7 @@ def new_class_metric(
     return _new(fn, name, "class", direction, range, {"over_levels": flag("over_levels", over_levels)})
 
 
+@refuse_unknown_settings
 def new_prob_metric(
     fn: Callable[..., Any],
     name: str,
@@ -441,6 +496,7 @@ def new_prob_metric(
     return _new(fn, name, "prob", direction, range, settings, statistics)
 
 
+@refuse_unknown_settings
 def new_numeric_metric(
     fn: Callable[..., Any],
     name: str,

@@ -54,7 +54,7 @@ _DISTANCES = {
 def _distance(count: Number, overall_count: Number, distance: str) -> Number:
     """The distance of two distributions, null where one of them is empty."""
     if distance not in _DISTANCES:
-        raise ArgumentError.unknown("distance", distance, _DISTANCES)
+        raise ArgumentError.not_one_of("distance", distance, _DISTANCES)
     total, total_of_all = count.sum(axis=-1, keepdims=True), overall_count.sum(axis=-1, keepdims=True)
     value = _DISTANCES[distance](count / total, overall_count / total_of_all)
     return np.where(total[..., 0] > 0, value.clip(0), np.nan)

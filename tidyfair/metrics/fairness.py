@@ -49,6 +49,7 @@ from tidyfair.metrics.inequality import (
     inequality_within,
     mean_benefit,
 )
+from tidyfair.metrics.prediction_intervals import interval_coverage
 from tidyfair.metrics.probability import (
     balance_for_negative_class,
     balance_for_positive_class,
@@ -57,9 +58,11 @@ from tidyfair.metrics.probability import (
     roc_auc,
 )
 from tidyfair.metrics.regression import squared_shift
+from tidyfair.metrics.survival import calibration_in_the_large_survival, concordance_survival
 from tidyfair.specs.aggregates import DIRECTIONS, as_aggregate
 from tidyfair.specs.arguments import one_of, text
 from tidyfair.specs.contrasts import difference, log_ratio, ratio
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.specs.spreads import (
     FarthestPair,
     coefficient_of_variation,
@@ -94,6 +97,7 @@ __all__ = [
     "calibration_error_parity",
     "calibration_parity",
     "class_imbalance",
+    "concordance_parity",
     "conditional_demographic_disparity",
     "conditional_use_accuracy_equality",
     "demographic_parity",
@@ -102,6 +106,7 @@ __all__ = [
     "disparate_impact",
     "equal_opportunity",
     "equal_opportunity_ratio",
+    "equalized_coverage",
     "equalized_odds",
     "equalized_odds_ratio",
     "explained_by_groups",
@@ -122,6 +127,7 @@ __all__ = [
     "separation",
     "statistical_parity_difference",
     "sufficiency",
+    "survival_calibration_parity",
     "treatment_equality",
     "wasserstein_distance",
     "wasserstein_distance_debiased",
@@ -139,6 +145,7 @@ _DAS = "Das et al. (2021), Fairness measures for machine learning in finance"
 _DWORK = "Dwork et al. (2012), Fairness through awareness"
 _FELDMAN = "Feldman et al. (2015), Certifying and removing disparate impact"
 _FOULDS = "Foulds et al. (2020), An intersectional definition of fairness"
+_ROMANO = "Romano et al. (2020), With malice toward none: assessing uncertainty via equalized coverage"
 _HARDT = "Hardt et al. (2016), Equality of opportunity in supervised learning"
 _KLEINBERG = "Kleinberg et al. (2016), Inherent trade-offs in the fair determination of risk scores"
 _PLEISS = "Pleiss et al. (2017), On fairness and calibration"
@@ -146,6 +153,7 @@ _SPEICHER = "Speicher et al. (2018), A unified approach to quantifying algorithm
 _WACHTER = "Wachter et al. (2021), Why fairness cannot be automated"
 
 
+@refuse_unknown_settings
 def new_groupwise_metric(
     fn: Metric | MetricSet,
     name: str,
@@ -178,9 +186,10 @@ def new_groupwise_metric(
     alternative = () if otherwise is None else _ordinary(otherwise, name)
     _check_name(name, direction)
     kinds = {metric.kind for metric in (*metrics, *subtracted)}
-    if "numeric" in kinds and len(kinds) > 1:
+    if len(kinds) > 1 and not kinds <= {"class", "prob"}:
+        apart = "numeric metrics" if "numeric" in kinds else "metrics of survival times or intervals"
         msg = (
-            f"{name}: numeric metrics cannot be combined with others, here {listed(sorted(kinds))}, because they read "
+            f"{name}: {apart} cannot be combined with others, here {listed(sorted(kinds))}, because they read "
             "different columns."
         )
         raise ArgumentError(msg)
@@ -214,6 +223,7 @@ def _check_name(name: object, direction: object) -> None:
         raise ArgumentError(msg)
 
 
+@refuse_unknown_settings
 def new_between_group_metric(
     fn: Metric | Callable[[Sample, Sample], float],
     name: str,
@@ -370,6 +380,14 @@ generalized_equalized_odds_difference = new_groupwise_metric(
     difference(signed=False),
     source=_PLEISS,
 )
+
+# Survival times and intervals, compared
+
+concordance_parity = new_groupwise_metric(concordance_survival, "concordance_parity", difference())
+survival_calibration_parity = new_groupwise_metric(
+    calibration_in_the_large_survival, "survival_calibration_parity", difference()
+)
+equalized_coverage = new_groupwise_metric(interval_coverage, "equalized_coverage", difference(), source=_ROMANO)
 
 # Scores of a group and of the others
 

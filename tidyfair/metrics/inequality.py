@@ -66,7 +66,7 @@ def _of_numbers(truth: Expr, estimate: Expr, benefit: _Benefit) -> tuple[Expr, E
     """The benefit that a number gives (0 where that is negative or unknown), and whether it is possible."""
     kinds = {"ratio": estimate / truth, "difference": estimate - truth + 1, "amount": estimate}
     if benefit not in kinds:
-        raise ArgumentError.unknown("benefit", benefit, kinds)
+        raise ArgumentError.not_one_of("benefit", benefit, kinds)
     # a ratio to nothing is none, and neither is one of two debts
     possible = (kinds[benefit] >= 0) & ((truth > 0) | (benefit != "ratio"))
     return pl.when(possible).then(kinds[benefit]).otherwise(0.0), possible

@@ -512,7 +512,7 @@ def _in_bins(
     """The sum of values in each bin of the score."""
     check_bins("expected_calibration_error", bins, binning)
     if edges not in ("common", "own"):
-        raise ArgumentError.unknown("edges", edges, ["common", "own"])
+        raise ArgumentError.not_one_of("edges", edges, ["common", "own"])
     if binning == "count":
         share = percentile if edges == "common" else weight.cum_sum(reverse=True) / weight.sum()
     else:
@@ -772,5 +772,5 @@ def calibration_intercept(
     0.0
     """
     if slope not in ("fitted", "one"):
-        raise ArgumentError.unknown("slope", slope, ["fitted", "one"])
+        raise ArgumentError.not_one_of("slope", slope, ["fitted", "one"])
     return _Line.of(truth, score, weight, slope=slope == "fitted").intercept

@@ -22,13 +22,21 @@ _TITLES = {
     "bnsp_auc": "Background negative, subgroup positive AUC (BNSP)",
     "bpsn_auc": "Background positive, subgroup negative AUC (BPSN)",
     "brier_class": "Brier score",
+    "brier_survival": "Brier score of survival at a time",
+    "brier_survival_integrated": "Integrated Brier score of survival",
+    "calibration_in_the_large_survival": "Calibration in the large of survival at a time",
+    "calibration_ratio_survival": "Calibration ratio of survival at a time (observed over expected events)",
     "ccc": "Concordance correlation coefficient",
+    "concordance_parity": "Concordance parity (difference in concordance)",
+    "concordance_survival": "Concordance (Harrell's C)",
+    "concordance_survival_uno": "Concordance without censoring (Uno's C)",
     "demographic_parity": "Demographic parity (difference in selection rates)",
     "demographic_parity_ratio": "Demographic parity ratio (ratio of selection rates)",
     "detection_prevalence": "Selection rate",
     "disparate_impact": "Disparate impact (ratio of selection rates)",
     "equal_opportunity": "Equal opportunity (difference in sensitivity)",
     "equal_opportunity_ratio": "Equal opportunity ratio (ratio of sensitivities)",
+    "equalized_coverage": "Equalized coverage (difference in coverage of prediction intervals)",
     "equalized_odds": "Equalized odds (difference in sensitivity or specificity)",
     "equalized_odds_ratio": "Equalized odds ratio (ratio of sensitivities or specificities)",
     "f_meas": "F measure (F1 score)",
@@ -37,6 +45,12 @@ _TITLES = {
     "gini_coef": "Gini coefficient",
     "huber_loss": "Huber loss",
     "huber_loss_pseudo": "Pseudo-Huber loss",
+    "interval_coverage": "Coverage of prediction intervals",
+    "interval_coverage_error": "Coverage error of prediction intervals",
+    "interval_misses_above": "Share of truths above their prediction interval",
+    "interval_misses_below": "Share of truths below their prediction interval",
+    "interval_score": "Interval score (Winkler)",
+    "interval_width": "Width of prediction intervals",
     "iic": "Index of ideality of correlation",
     "instances": "Number of rows",
     "j_index": "Youden's J (informedness)",
@@ -63,11 +77,14 @@ _TITLES = {
     "overall_accuracy_equality": "Overall accuracy equality (difference in accuracy)",
     "poisson_log_loss": "Poisson log loss",
     "ranked_prob_score": "Ranked probability score",
+    "quantile_coverage_error": "Coverage error of quantiles",
+    "quantile_loss": "Quantile loss (pinball)",
     "recall": "Recall (sensitivity)",
     "residual_bias": "Bias (mean of prediction less truth)",
     "rmse": "Root mean squared error",
     "rmse_relative": "Relative root mean squared error",
     "roc_auc": "Area under the ROC curve (AUC)",
+    "roc_auc_survival": "Area under the ROC curve at a time",
     "roc_aunp": "Area under the ROC curve, each label against the rest, by prevalence",
     "roc_aunu": "Area under the ROC curve, each label against the rest, unweighted",
     "roc_dist": "Distance from the ideal ROC point",
@@ -89,6 +106,7 @@ _TITLES = {
     "wasserstein_distance": "Wasserstein distance",
     "wasserstein_distance_debiased": "Wasserstein distance, less what chance adds",
     "wasserstein_distance_if_equal": "Wasserstein distance of equal groups",
+    "winkler_score": "Interval score (Winkler)",
     "within_group_generalized_entropy_index": "Generalized entropy index within groups",
     "between_group_generalized_entropy_index": "Generalized entropy index between groups",
     "between_group_coefficient_of_variation": "Coefficient of variation between groups",
@@ -99,7 +117,9 @@ _COMPARED = {
     "group_maximum": "Highest {} of a group",
 }  # fmt: skip
 """The ways in which every metric compares itself."""
-_NAMES_OF_PEOPLE = re.compile(r"(Brier|Cohen|Gini|Huber|Kullback|Kolmogorov|Matthews|Poisson|Theil|Wasserstein|Youden)")
+_NAMES_OF_PEOPLE = re.compile(
+    r"(Brier|Cohen|Gini|Huber|Kullback|Kolmogorov|Matthews|Poisson|Theil|Wasserstein|Winkler|Youden)"
+)
 
 
 def title_of(name: str) -> str:
@@ -114,7 +134,20 @@ def title_of(name: str) -> str:
         base = name.removesuffix(f"_{way}")
         if base != name:
             return words.format(in_prose(base))
-    text = name.replace("_", " ")
+    return capitalized(name.replace("_", " "))
+
+
+def short_title(name: str) -> str:
+    """The name of a metric that people read, without what is in brackets.
+
+    >>> short_title("sens")
+    'Sensitivity'
+    """
+    return title_of(name).partition(" (")[0]
+
+
+def capitalized(text: str) -> str:
+    """A text that starts with a capital letter; the others stay as they are."""
     return text[:1].upper() + text[1:]
 
 
@@ -124,7 +157,7 @@ def in_prose(name: str) -> str:
     >>> in_prose("sens"), in_prose("roc_auc"), in_prose("brier_class")
     ('sensitivity', 'area under the ROC curve', 'Brier score')
     """
-    title = title_of(name).partition(" (")[0]
+    title = short_title(name)
     first_word = title.partition(" ")[0]
     keeps_capital = len(first_word) == 1 or first_word != first_word.capitalize()
     if keeps_capital or _NAMES_OF_PEOPLE.match(title):

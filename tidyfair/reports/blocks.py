@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_html, as_text, markdown_row, visible
+from tidyfair.metrics.titles import capitalized
 from tidyfair.reports.plots import autoplot
 from tidyfair.reports.svg import themed_svg
 from tidyfair.reports.tables import NOTHING, WORSE, worded
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tidyfair.reports.findings import Finding
     from tidyfair.reports.tables import Note
 
 __all__: list[str] = []
@@ -26,11 +28,15 @@ _WIDE, _NARROW = 896, 350
 """The widths of a picture on a desk, and on a telephone."""
 _ON_A_PAGE = 15
 """The number of rows of a table that is printed on one page."""
-_LONG_WORD = 24
-"""The letters of a word above which it may be broken anywhere."""
+_LONG_WORD, _LONG_IN_WIDE = 24, 14
+"""The letters of a word above which it may be broken anywhere, in a narrow and in a wide table."""
+_WIDE_TABLE = 7
+"""The number of columns of a wide table."""
+_SENTENCE = 60
+"""The letters of a cell above which its column is set as paragraphs on narrow screens."""
 _INTERVAL = re.compile(r"(.+) \(((?:from |up to )?-?[\d.,]+(?: to -?[\d.,]+)?)\)")
-_NUMBER = re.compile(r"(?:< )?-?(?:[\d.,]+|inf)(?: %)?(?: \(.*\)| to -?[\d.,]+)?")
-_UNIT = re.compile(r"(?<=\d) (?=%|points\b)|(?<=<) (?=\d)|(?<=%) (?=CI\b)")
+_NUMBER = re.compile(r"(?:[<\u2265] )?-?(?:[\d.,]+|inf)(?: %)?(?: \(.*\)| to -?[\d.,]+)?")
+_UNIT = re.compile(r"(?<=\d) (?=%|points\b)|(?<=[<\u2265]) (?=\d)|(?<=%) (?=CI\b)|(?<=CI) (?=-?\d)|(?<=All) (?=rows)")
 """Spaces at which a line does not end."""
 _MARKS = {
     "pass": '<circle cx="8" cy="8" r="7"/>',
@@ -223,16 +229,7 @@ def _mark(verdict: str) -> str:
 
 def _capital(text: str) -> str:
     """A text that starts with a capital letter, but for the p of p-values."""
-    return text if text.startswith("p,") or text == "p" else text[:1].upper() + text[1:]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A sentence on a feature: what is so, and its size and certainty."""
-
-    lead: str
-    text: str
-    is_clear: bool
+    return text if text.startswith("p,") or text == "p" else capitalized(text)
 
 
 @dataclass(frozen=True)
@@ -245,7 +242,7 @@ class Findings:
         """As a list."""
         rows: list[str] = []
         for finding in self.findings:
-            kind = "clear" if finding.is_clear else "unclear"
+            kind = "clear" if finding.is_significant else "unclear"
             rows.append(f'<li class="{kind}"><strong>{prose(finding.lead)}</strong> {prose(finding.text)}</li>')
         return f'<ul class="findings" id="{name}">\n{in_lines(rows)}\n</ul>'
 
@@ -293,6 +290,10 @@ class Table:
         texts = [text for text in self.table[column] if text]
         return bool(texts) and all(_NUMBER.fullmatch(text) for text in texts)
 
+    def _is_prose(self, column: str) -> bool:
+        """True for a column of sentences."""
+        return max(map(len, map(_text_of, self.table[column])), default=0) > _SENTENCE
+
     @property
     def _marks(self) -> tuple[dict[str, int], dict[tuple[str, int], str]]:
         """The numbers of notes, and the note on each cell."""
@@ -324,14 +325,16 @@ class Table:
             label = as_html(self._words(column)[0])
             note = marked.get((column, number))
             worse = "worse" if note == WORSE else ""
-            long = "long" if max(map(len, _text_of(value).split()), default=0) > _LONG_WORD else ""
+            most = _LONG_IN_WIDE if self.table.width >= _WIDE_TABLE else _LONG_WORD
+            long = "long" if max(map(len, _text_of(value).split()), default=0) > most else ""
             text = _in_cell(_text_of(value), f"<sup>{marks[note]}</sup>" if note else "")
             if not cells:
                 code = self.codes[number] if self.codes else None
                 below = f" <code>{_breakable(code)}</code>" if code else ""
                 cells.append(f'<th scope="row"{_class(long)}>{text}{below}</th>')
                 continue
-            named = _class("number" if column in numeric else "", worse, long)
+            sentences = "prose" if self._is_prose(column) else ""
+            named = _class("number" if column in numeric else "", worse, long, sentences)
             cells.append(f'<td{named} data-label="{label}"><span>{text}</span></td>')
         return f"<tr>{''.join(cells)}</tr>"
 
@@ -415,7 +418,7 @@ class Figure:
     @property
     def _nothing(self) -> str:
         """The sentence in place of a picture."""
-        return f"{self.title}: there is nothing to draw, or more than can be read."
+        return f"{self.title}: there is nothing to draw, or too much for a picture."
 
     def markdown(self) -> str:
         """As its table, or nothing."""

@@ -7,7 +7,7 @@ script. Everything is laid out by the width of the whole picture.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -33,7 +33,7 @@ GAP, COLUMN_GAP = 12, 28
 """Pixels between labels and panels, and between panels."""
 _LETTERS = 200
 _LEGEND_ROW = 20
-_BOLD = 1.12
+BOLD = 1.12
 """Letters in bold are so much wider."""
 _MARGIN = 9
 """Pixels at the right of a picture, for letters that are wider than they were taken for."""
@@ -54,7 +54,7 @@ class Picture:
         """The chart with its title, and its description for those who do not see it."""
         texts = [short(without_tags(text)) for text in (self.titles if title is None else [title])]
         inner = width - _MARGIN
-        lines = fitting(texts, inner / _BOLD, TITLE) if title is None else wrapped(texts[0], inner / _BOLD, TITLE)
+        lines = fitting(texts, inner / BOLD, TITLE) if title is None else wrapped(texts[0], inner / BOLD, TITLE)
         notes = "; ".join(short(without_tags(note)) for note in self.notes if note)
         heading: dict[str, Any] = {"text": lines if len(lines) > 1 else lines[0]}
         if notes:
@@ -64,30 +64,30 @@ class Picture:
         chart.title = heading
         chart.description = f"{texts[0]}. {without_tags(self.alt)}"
         chart.usermeta = {"width": width}
-        chart.config = _theme(altair())
+        chart.config = _theme()
         return chart
 
 
-def _theme(alt: Any) -> Any:
+def _theme() -> dict[str, Any]:
     """The colours and letters of all pictures."""
     text = {"labelFont": FONT, "titleFont": FONT}
-    return alt.Config(
-        background=LIGHT["background"],
-        font=FONT,
-        padding={"left": 1, "top": 1, "right": 1, "bottom": 4},
-        title={
+    return {
+        "background": LIGHT["background"],
+        "font": FONT,
+        "padding": {"left": 1, "top": 1, "right": 1, "bottom": 4},
+        "title": {
             "anchor": "start", "frame": "bounds", "font": FONT, "subtitleFont": FONT, "fontSize": TITLE,
             "fontWeight": 600, "color": INK, "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5,
             "subtitleLineHeight": 16, "lineHeight": 19, "offset": 14,
         },
-        view={"stroke": None},
-        axis={
+        "view": {"stroke": None},
+        "axis": {
             **text, "domain": False, "ticks": False, "gridColor": RULE, "gridWidth": 1, "labelColor": MUTED,
             "labelFontSize": SMALL, "labelPadding": 6, "titleColor": MUTED, "titleFontSize": SMALL,
             "titleFontWeight": "normal", "titlePadding": 6,
         },
-        text={"font": FONT},
-    )  # fmt: skip
+        "text": {"font": FONT},
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,15 @@ class Plane:
     def across(self, alt: Any, field: str) -> Any:
         """The horizontal encoding of a column."""
         ticks = list(self.x.ticks)
-        axis = alt.Axis(values=ticks, format=self.x.format, title=self.title, labelFlush=4) if ticks else None
-        return alt.X(f"{field}:Q", axis=axis, scale=alt.Scale(domain=[self.x.low, self.x.high], nice=False, zero=False))
+        # dictionaries, since objects of altair are copied with all the options that are not given
+        axis = {"values": ticks, "format": self.x.format, "title": self.title, "labelFlush": 4} if ticks else None
+        scale = {"domain": [self.x.low, self.x.high], "nice": False, "zero": False}
+        return alt.X(f"{field}:Q", axis=axis, scale=scale)
 
     def down(self, alt: Any, field: str) -> Any:
         """The vertical encoding of a column."""
-        scale = alt.Scale(domain=[self.bottom, self.top], nice=False, zero=False)
-        shown = alt.Axis(values=list(self.y.ticks), format=self.y.format, title=None) if self.y else None
+        scale = {"domain": [self.bottom, self.top], "nice": False, "zero": False}
+        shown = {"values": list(self.y.ticks), "format": self.y.format, "title": None} if self.y else None
         return alt.Y(f"{field}:Q", axis=shown, scale=scale)
 
     def x_at(self, pixels: pl.Expr) -> pl.Expr:
@@ -157,7 +159,7 @@ def on_border(texts: Any) -> list[Any]:
 
 def heading(alt: Any, text: str, x: float, y: float, limit: float) -> list[Any]:
     """The heading of a panel."""
-    return written(alt, text, x, y, limit=limit / _BOLD, colour=INK, size=HEADING, bold=True)
+    return written(alt, text, x, y, limit=limit / BOLD, colour=INK, size=HEADING, bold=True)
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,31 @@ def legend(alt: Any, keys: Sequence[Key], plane: Plane, x: float, y: float, widt
     return layers
 
 
+@dataclass
+class Above:
+    """What stands above a panel, from below to above: the title of its axis, its heading, the legend."""
+
+    alt: Any
+    plane: Plane
+    height: float
+    """The pixels above the panel that are taken."""
+    layers: list[Any] = field(default_factory=list[Any])
+
+    def title(self, text: str, x: float, limit: float) -> None:
+        """The title of the vertical axis; its row is kept free where the text is empty."""
+        self.layers += written(self.alt, text, x, -self.height, limit=limit)
+        self.height += SMALL + 8
+
+    def heading(self, text: str, x: float, limit: float) -> None:
+        """The heading of the panel."""
+        self.layers += heading(self.alt, text, x, -self.height - 2, limit)
+        self.height += HEADING + 8
+
+    def legend(self, keys: Sequence[Key], x: float, width: float) -> None:
+        """The legend, where there are entries."""
+        self.layers += legend(self.alt, keys, self.plane, x, -self.height - 4, width)
+
+
 def check_size(table: pl.DataFrame) -> None:
     """Refuse a chart that is too large to be read."""
     sizes = {"points": (len(table), MOST_POINTS), "panels": (table["panel"].n_unique(), MOST_PANELS)}
@@ -225,11 +252,22 @@ def check_size(table: pl.DataFrame) -> None:
             raise ArgumentError(msg)
 
 
+def in_layers(alt: Any, layers: Sequence[Any], plane: Plane) -> Any:
+    """Marks as one panel, from behind to front."""
+    # the marks are ours: `layer` would copy all of them several times, which takes longer than to draw them
+    panel = alt.LayerChart(width=plane.width, height=plane.height)
+    panel.layer = list(layers)
+    return panel
+
+
 def in_grid(alt: Any, panels: Sequence[Any], columns: int, rows_apart: float) -> Any:
     """Panels as one chart, row by row."""
     if len(panels) == 1:
         return panels[0]
-    return alt.concat(*panels, columns=columns, spacing={"row": rows_apart, "column": COLUMN_GAP})
+    # without copies, as in layers
+    grid = alt.ConcatChart(columns=columns, spacing={"row": rows_apart, "column": COLUMN_GAP})
+    grid.concat = list(panels)
+    return grid
 
 
 def columns_of(panels: int, width: float, least: float) -> int:
@@ -279,11 +317,10 @@ def number_text(value: float | None) -> str:
     if value is None:
         return ""
     if value in (float("inf"), float("-inf")):
-        return "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
-    for least, decimals in ((1_000, 0), (10, 1)):
-        if abs(value) >= least:
-            return f"{value:z,.{decimals}f}"
-    return f"{value:z.3f}"
+        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
+    decimals = 0 if abs(value) >= 1_000 else 1 if abs(value) >= 10 else 3
+    # the minus of axes
+    return f"{value:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def described(table: pl.DataFrame, value: str, *keys: str) -> str:

@@ -64,13 +64,13 @@ def calibration_plot(plot: PlotInput) -> Picture:
         shares, rows = table["y"].to_numpy(), table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(np.asarray(shares), np.asarray(rows), z_value(_LEVEL))
         table = table.with_columns(pl.Series("lower", lower), pl.Series("upper", upper))
-        notes.append("lines are 95 % confidence intervals of each bin (Wilson)")
+        notes.append("lines show the 95 % confidence interval of each bin (Wilson)")
     if table["series"].n_unique() > _MOST_IN_ONE:
         # intervals of many curves would hide each other
         level = pl.col("panel")
         panel = pl.when(level == "").then("series").otherwise(pl.format("{}, {}", "series", level))
-        table = table.with_columns(panel.alias("panel"), pl.lit("events").alias("series"))
-    style = LineStyle("Mean score", "Rate of events", square=True, diagonal="as scores say", points=True)
+        table = table.with_columns(panel.alias("panel"), pl.lit("event rate").alias("series"))
+    style = LineStyle("Mean score", "Event rate", square=True, diagonal="perfect calibration", points=True)
     return lines(table, _titles(plot, "Calibration curve"), notes, style)
 
 

@@ -8,34 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.reports.charts import (
-    ACCENT,
-    COLUMN_GAP,
-    GAP,
-    HEADING,
-    INK,
-    MUTED,
-    NARROW,
-    RULE,
-    SMALL,
-    TEXT,
-    Key,
-    Picture,
-    Plane,
-    altair,
-    check_size,
-    columns_of,
-    described,
-    drawable,
-    heading,
-    in_grid,
-    legend,
-    number_text,
-    on_border,
-    tooltip,
-    unique_names,
-    written,
-)
+from tidyfair.reports import charts
+from tidyfair.reports.charts import Key, Picture, Plane
 from tidyfair.reports.layout import Axis, Span, axis_of, shortened, text_width
 from tidyfair.reports.theme import LIGHT, SERIES
 
@@ -85,11 +59,11 @@ def dots(
     Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, either of which can be missing, `limit`,
     `expected_lower` and `expected_upper`, `verdict`, `hollow` for a second value, and `why` there is no value.
     """
-    check_size(table)
+    charts.check_size(table)
     style = style or DotStyle()
-    table = unique_names(drawable(table), "what", "panel")
+    table = charts.unique_names(charts.drawable(table), "what", "panel")
     draw = partial(_draw_dots, table, style)
-    return Picture(draw, titles, described(table, "estimate", "what"), notes)
+    return Picture(draw, titles, charts.described(table, "estimate", "what"), notes)
 
 
 @dataclass(frozen=True)
@@ -107,16 +81,19 @@ class Rows:
     def of(cls, table: pl.DataFrame, width: float, *, parts: int = 1) -> Rows:
         """The room in a picture of some width, where each panel has some parts side by side."""
         panels = table["panel"].n_unique()
-        widest = max(text_width(text, TEXT) for text in table["what"].to_list()) + 2
-        most = 0.34 * width if width < NARROW else 0.38 * width
-        above = width < NARROW and widest > most
+        widest = max(text_width(text, charts.TEXT) for text in table["what"].to_list()) + 2
+        most = 0.34 * width if width < charts.NARROW else 0.38 * width
+        above = width < charts.NARROW and widest > most
         labels = 0.0 if above else min(widest, most)
-        inner = width - labels - (GAP if labels else 0)
-        columns = columns_of(panels, inner, _LEAST_PANEL) if _alike(table) and parts == 1 else 1
+        inner = width - labels - (charts.GAP if labels else 0)
+        # a panel has room for its heading, unless that is longer than half of the picture
+        heading_width = max(text_width(text, charts.HEADING) for text in table["panel"].to_list()) * charts.BOLD + 2
+        least = max(_LEAST_PANEL, min(heading_width, inner / 2 - charts.COLUMN_GAP))
+        columns = charts.columns_of(panels, inner, least) if _alike(table) and parts == 1 else 1
         values = 0.0
         if columns == parts == 1 and width >= _WITH_VALUES and "outer" not in table.columns:
-            values = max(text_width(text, SMALL) for text in _values_of(table)) + GAP
-        panel = (inner - values - COLUMN_GAP * (columns * parts - 1)) / (columns * parts)
+            values = max(text_width(text, charts.SMALL) for text in _values_of(table)) + charts.GAP
+        panel = (inner - values - charts.COLUMN_GAP * (columns * parts - 1)) / (columns * parts)
         return cls(labels, above, columns * parts, panel, values, width)
 
     @property
@@ -127,12 +104,12 @@ class Rows:
     @property
     def column(self) -> float:
         """The width of a column of panels, with labels: what is wider would push the next one aside."""
-        return self.whole if self.columns == 1 else self.labels + GAP + self.panel
+        return self.whole if self.columns == 1 else self.labels + charts.GAP + self.panel
 
     @property
     def left(self) -> float:
         """The left end of labels, from the left end of the panel."""
-        return -(self.labels + GAP) if self.labels else 0
+        return -(self.labels + charts.GAP) if self.labels else 0
 
 
 def _alike(table: pl.DataFrame) -> bool:
@@ -145,13 +122,13 @@ def _values_of(table: pl.DataFrame) -> list[str]:
     """Values with their intervals as text."""
     value = "change" if "change" in table.columns else "estimate"
     if not {"lower", "upper"} <= set(table.columns):
-        return [number_text(number) for number in table[value]]
+        return [charts.number_text(number) for number in table[value]]
     texts: list[str] = []
     for number, low, high in table.select(value, "lower", "upper").rows():
-        text = number_text(number)
+        text = charts.number_text(number)
         if number is not None and not (low is None and high is None):
-            low_text = "\N{HORIZONTAL ELLIPSIS}" if low is None else number_text(low)
-            high_text = "\N{HORIZONTAL ELLIPSIS}" if high is None else number_text(high)
+            low_text = "\N{HORIZONTAL ELLIPSIS}" if low is None else charts.number_text(low)
+            high_text = "\N{HORIZONTAL ELLIPSIS}" if high is None else charts.number_text(high)
             text += f"  ({low_text} to {high_text})"
         texts.append(text)
     return texts
@@ -159,7 +136,7 @@ def _values_of(table: pl.DataFrame) -> list[str]:
 
 def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
     """Dots in panels."""
-    alt = altair()
+    alt = charts.altair()
     rows = Rows.of(table, width)
     keys = [*style.keys, *keys_of_verdicts(table)]
     panels: list[Any] = []
@@ -172,25 +149,22 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
         numbered = _in_rows(part, rows)
         plane = _plane_of(axis, numbered, rows)
         layers = _dot_layers(alt, numbered, plane, span.reference)
-        overhang = 4.0
         limit = same_limit.get(name)
         if limit is not None:
             layers += _limit_name(alt, plane, f"{style.limit} {limit:.3g}", limit)
-            overhang += 14
+        above = charts.Above(alt, plane, 4 if limit is None else 18)
         if rows.labels or rows.above:
             is_first = index % rows.columns == 0
             layers += _labels(alt, numbered, plane, rows) if is_first else []
         if rows.values:
             layers.append(_values_beside(alt, numbered, plane, rows))
         if named and name and name != part["what"][0]:
-            at = rows.left if rows.columns == 1 else 0
-            limit_width = width if rows.columns == 1 else rows.panel
-            layers += heading(alt, name, at, -overhang - 2, limit_width)
-            overhang += HEADING + 8
+            alone = rows.columns == 1
+            above.heading(name, rows.left if alone else 0, width if alone else rows.panel)
         if not index:
-            layers += legend(alt, keys, plane, rows.left, -overhang - 4, rows.column)
-        panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
-    return in_grid(alt, panels, rows.columns, 20)
+            above.legend(keys, rows.left, rows.column)
+        panels.append(charts.in_layers(alt, [*layers, *above.layers], plane))
+    return charts.in_grid(alt, panels, rows.columns, 20)
 
 
 def _plane_of(axis: Axis, numbered: pl.DataFrame, rows: Rows) -> Plane:
@@ -235,25 +209,26 @@ def _dot_layers(alt: Any, part: pl.DataFrame, plane: Plane, reference: float | N
     base = alt.Chart(part).encode(y=plane.down(alt, "y"))
     layers: list[Any] = [_guides(alt, part, plane)]
     if reference is not None:
-        layers.append(_line_at(alt, plane, reference, colour=MUTED))
+        layers.append(_line_at(alt, plane, reference, colour=charts.MUTED))
     if "expected_lower" in part.columns:
-        band = base.mark_rule(color=MUTED, opacity=0.28, strokeWidth=14)
+        # a thick rule would count its thickness as length, and push the panel aside
+        band = base.mark_bar(color=charts.MUTED, opacity=0.28, size=14, orient="horizontal")
         layers.append(band.encode(x=plane.across(alt, "expected_lower"), x2=alt.X2("expected_upper")))
     if "limit" in part.columns:
         limits = part["limit"].drop_nulls().unique()
         if len(limits) == 1 and not part["limit"].has_nulls():
-            layers.append(_line_at(alt, plane, limits[0], colour=INK, dashed=True))
+            layers.append(_line_at(alt, plane, limits[0], colour=charts.INK, dashed=True))
         else:
-            tick = base.mark_tick(color=INK, thickness=1.5, size=18)
+            tick = base.mark_tick(color=charts.INK, thickness=1.5, size=18)
             layers.append(tick.encode(x=plane.across(alt, "limit")))
     colour, shape = colour_of_verdicts(alt, part)
     if "lower" in part.columns:
         layers += _intervals(alt, part, plane, colour)
     if "hollow" in part.columns:
-        other = base.mark_point(filled=False, size=60, strokeWidth=1.5, color=MUTED, opacity=1)
+        other = base.mark_point(filled=False, size=60, strokeWidth=1.5, color=charts.MUTED, opacity=1)
         layers.append(other.encode(x=plane.across(alt, "hollow")))
     points = base.mark_point(filled=True, size=80, opacity=1)
-    shown = tooltip(alt, part, _COLUMNS_SHOWN)
+    shown = charts.tooltip(alt, part, _COLUMNS_SHOWN)
     layers.append(points.encode(x=plane.across(alt, "estimate"), color=colour, shape=shape, tooltip=shown))
     if "why" in part.columns and part["why"].str.len_chars().sum():
         layers += _reasons(alt, part, plane, reference)
@@ -285,18 +260,26 @@ def _reasons(alt: Any, part: pl.DataFrame, plane: Plane, reference: float | None
     """Why rows have no value: beside the line of equality, on the side that has room, or at the left."""
     table = part.filter(pl.col("why") != "")
     at = plane.width if reference is None else (reference - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
-    widest = max(text_width(text, SMALL) for text in table["why"])
+    widest = max(text_width(text, charts.SMALL) for text in table["why"])
     is_left = reference is not None and at + 8 + widest > plane.width
     mark = alt.Chart(table).mark_text(
-        align="right" if is_left else "left", dx=-8 if is_left else 8, color=MUTED, fontStyle="italic", fontSize=SMALL
+        align="right" if is_left else "left",
+        dx=-8 if is_left else 8,
+        color=charts.MUTED,
+        fontStyle="italic",
+        fontSize=charts.SMALL,
     )
     x = alt.XValue(0 if reference is None else at)
-    return on_border(mark.encode(x=x, y=plane.down(alt, "y"), text=alt.Text("why:N")))
+    return charts.on_border(mark.encode(x=x, y=plane.down(alt, "y"), text=alt.Text("why:N")))
 
 
 def _guides(alt: Any, part: pl.DataFrame, plane: Plane) -> Any:
     """A thin line in each row, along which the eye goes from its label to its dot."""
-    return alt.Chart(part.select("y").unique(maintain_order=True)).mark_rule(color=RULE).encode(y=plane.down(alt, "y"))
+    return (
+        alt.Chart(part.select("y").unique(maintain_order=True))
+        .mark_rule(color=charts.RULE)
+        .encode(y=plane.down(alt, "y"))
+    )
 
 
 def _line_at(alt: Any, plane: Plane, value: float, *, colour: str, dashed: bool = False) -> Any:
@@ -310,9 +293,9 @@ def _line_at(alt: Any, plane: Plane, value: float, *, colour: str, dashed: bool 
 def _limit_name(alt: Any, plane: Plane, text: str, value: float) -> list[Any]:
     """The name of a limit above its line, inside the panel."""
     at = (value - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
-    half = text_width(text, SMALL) / 2
+    half = text_width(text, charts.SMALL) / 2
     align = "center" if half <= at <= plane.width - half else "left" if at < half else "right"
-    return written(alt, text, at, -4, limit=plane.width, colour=INK, align=align)
+    return charts.written(alt, text, at, -4, limit=plane.width, colour=charts.INK, align=align)
 
 
 def _labels(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> list[Any]:
@@ -320,27 +303,27 @@ def _labels(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> list[Any]
     names = part.unique("what", keep="first", maintain_order=True)
     room = rows.whole if rows.above else rows.labels
     # fonts of readers can be wider than that of the drawing, by which a limit of the mark would cut
-    texts = [shortened(text, room, TEXT) for text in names["what"]]
+    texts = [shortened(text, room, charts.TEXT) for text in names["what"]]
     y = pl.col("row") + (0.28 if rows.above else 0.5)
     table = names.select(pl.Series("what", texts, dtype=pl.String), y.alias("y"), pl.lit(plane.x.low).alias("x"))
     table = table.with_columns(plane.x_at(pl.lit(rows.left)).alias("x"))
-    mark = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT)
+    mark = alt.Chart(table).mark_text(align="left", baseline="middle", color=charts.INK, fontSize=charts.TEXT)
     labels = mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("what:N"))
-    return on_border(labels) if rows.above else [labels]
+    return charts.on_border(labels) if rows.above else [labels]
 
 
 def _values_beside(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> Any:
     """Values with their intervals, at the right."""
     table = part.select("y", pl.Series("text", _values_of(part)))
     table = table.with_columns(plane.x_at(pl.lit(plane.width + rows.values)).alias("x"))
-    mark = alt.Chart(table).mark_text(align="right", baseline="middle", color=MUTED, fontSize=SMALL)
+    mark = alt.Chart(table).mark_text(align="right", baseline="middle", color=charts.MUTED, fontSize=charts.SMALL)
     return mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("text:N"))
 
 
 def colour_of_verdicts(alt: Any, table: pl.DataFrame) -> tuple[Any, Any]:
     """The colour and the shape of dots, by their verdicts where there are any."""
     if "verdict" not in table.columns:
-        return alt.ColorValue(ACCENT), alt.ShapeValue("circle")
+        return alt.ColorValue(charts.ACCENT), alt.ShapeValue("circle")
     colours, shapes = zip(*_VERDICTS.values(), strict=True)
     return (
         alt.Color("verdict:N", legend=None, scale=alt.Scale(domain=list(_VERDICTS), range=list(colours))),
@@ -361,15 +344,15 @@ def strips(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], sty
 
     Columns: `panel`, `what`, `outer`, `estimate`, and the `mean`, null where it means nothing.
     """
-    check_size(table)
-    table = drawable(table)
+    charts.check_size(table)
+    table = charts.drawable(table)
     draw = partial(_draw_strips, table, style or DotStyle())
-    return Picture(draw, titles, described(table, "estimate", "what"), notes)
+    return Picture(draw, titles, charts.described(table, "estimate", "what"), notes)
 
 
 def _draw_strips(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
     """Ticks in panels."""
-    alt = altair()
+    alt = charts.altair()
     rows = Rows.of(table, width)
     panels: list[Any] = []
     several = table["panel"].n_unique() > 1
@@ -381,19 +364,19 @@ def _draw_strips(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
         plane = _plane_of(axis, numbered, rows)
         layers = [_guides(alt, numbered, plane)]
         if span.reference is not None:
-            layers.append(_line_at(alt, plane, span.reference, colour=MUTED))
+            layers.append(_line_at(alt, plane, span.reference, colour=charts.MUTED))
         base = alt.Chart(numbered).encode(y=plane.down(alt, "y"))
-        ticks = base.mark_tick(color=ACCENT, thickness=2, opacity=0.55, size=16)
-        layers.append(ticks.encode(x=plane.across(alt, "estimate"), tooltip=tooltip(alt, part, _COLUMNS_SHOWN)))
+        ticks = base.mark_tick(color=charts.ACCENT, thickness=2, opacity=0.55, size=16)
+        layers.append(ticks.encode(x=plane.across(alt, "estimate"), tooltip=charts.tooltip(alt, part, _COLUMNS_SHOWN)))
         means = numbered.filter(pl.col("mean").is_not_null()).unique("what", keep="first", maintain_order=True)
         if not means.is_empty():
             mean = alt.Chart(means).mark_point(color=SERIES[1], filled=True, size=80, opacity=1)
             layers.append(mean.encode(x=plane.across(alt, "mean"), y=plane.down(alt, "y")))
         layers += _labels(alt, numbered, plane, rows) if index % rows.columns == 0 else []
         if several and name:
-            layers += heading(alt, name, rows.left if rows.columns == 1 else 0, -6, rows.panel)
-        panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
-    return in_grid(alt, panels, rows.columns, 20)
+            layers += charts.heading(alt, name, rows.left if rows.columns == 1 else 0, -6, rows.panel)
+        panels.append(charts.in_layers(alt, layers, plane))
+    return charts.in_grid(alt, panels, rows.columns, 20)
 
 
 def side_by_side(
@@ -403,17 +386,17 @@ def side_by_side(
 
     Columns: `panel`, `what`, the two values `one` and `other`, `change`, `lower` and `upper`.
     """
-    check_size(table)
-    table = unique_names(drawable(table), "what", "panel")
+    charts.check_size(table)
+    table = charts.unique_names(charts.drawable(table), "what", "panel")
     draw = partial(_draw_side_by_side, table, names, style)
-    return Picture(draw, titles, described(table, "change", "what"), notes)
+    return Picture(draw, titles, charts.described(table, "change", "what"), notes)
 
 
 def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotStyle, width: float) -> Any:
     """Values and changes in two columns of panels."""
-    alt = altair()
+    alt = charts.altair()
     rows = Rows.of(table, width, parts=2)
-    keys = [Key(names[0], MUTED), Key(names[1], ACCENT)]
+    keys = [Key(names[0], charts.MUTED), Key(names[1], charts.ACCENT)]
     named = table["panel"].n_unique() > 1
     panels: list[Any] = []
     for index, part in enumerate(table.partition_by("panel", maintain_order=True)):
@@ -424,31 +407,31 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
         changes = axis_of([*part["change"], *part["lower"], *part["upper"]], rows.panel, Span(reference=0))
         right = _plane_of(changes, numbered, rows)
         layers = _values_of_models(alt, numbered, left, names) + _labels(alt, numbered, left, rows)
-        overhang = 6
+        above = charts.Above(alt, left, 4)
         if named:
-            layers += heading(alt, name, rows.left, -overhang, rows.panel + rows.labels)
-            overhang += HEADING + 6
+            above.heading(name, rows.left, rows.panel + rows.labels)
         if not index:
-            layers += legend(alt, keys, left, rows.left, -overhang - 4, rows.column)
+            above.legend(keys, rows.left, rows.column)
+        layers += above.layers
         right_layers = _changes(alt, numbered, right)
-        right_layers += heading(alt, "Change", 0, -6, rows.panel)
-        panels.append(alt.layer(*layers).properties(width=left.width, height=left.height))
-        panels.append(alt.layer(*right_layers).properties(width=right.width, height=right.height))
-    return in_grid(alt, panels, 2, 20)
+        right_layers += charts.heading(alt, "Change", 0, -6, rows.panel)
+        panels.append(charts.in_layers(alt, layers, left))
+        panels.append(charts.in_layers(alt, right_layers, right))
+    return charts.in_grid(alt, panels, 2, 20)
 
 
 def _values_of_models(alt: Any, part: pl.DataFrame, plane: Plane, names: tuple[str, str]) -> list[Any]:
     """The values of two models as points joined by a line."""
     y = plane.down(alt, "y")
-    line = alt.Chart(part).mark_rule(color=MUTED, strokeWidth=2, opacity=0.5).encode(
+    line = alt.Chart(part).mark_rule(color=charts.MUTED, strokeWidth=2, opacity=0.5).encode(
         x=plane.across(alt, "one"), x2=alt.X2("other"), y=y
     )  # fmt: skip
     models = part.unpivot(["one", "other"], index=["what", "y"], variable_name="model", value_name="estimate")
     models = models.with_columns(pl.col("model").replace_strict({"one": names[0], "other": names[1]}))
-    scale = alt.Scale(domain=list(names), range=[MUTED, ACCENT])
+    scale = alt.Scale(domain=list(names), range=[charts.MUTED, charts.ACCENT])
     points = alt.Chart(models).mark_point(filled=True, size=80, opacity=1).encode(
         x=plane.across(alt, "estimate"), y=y, color=alt.Color("model:N", scale=scale, legend=None),
-        tooltip=tooltip(alt, models, _COLUMNS_SHOWN),
+        tooltip=charts.tooltip(alt, models, _COLUMNS_SHOWN),
     )  # fmt: skip
     return [line, points]
 
@@ -456,12 +439,12 @@ def _values_of_models(alt: Any, part: pl.DataFrame, plane: Plane, names: tuple[s
 def _changes(alt: Any, part: pl.DataFrame, plane: Plane) -> list[Any]:
     """Changes between two models with their intervals, and a line at no change."""
     changes = part.rename({"change": "estimate"})
-    colour = alt.ColorValue(INK)
-    points = alt.Chart(changes).mark_point(filled=True, size=70, opacity=1, color=INK)
+    colour = alt.ColorValue(charts.INK)
+    points = alt.Chart(changes).mark_point(filled=True, size=70, opacity=1, color=charts.INK)
     return [
-        _line_at(alt, plane, 0, colour=MUTED),
+        _line_at(alt, plane, 0, colour=charts.MUTED),
         *_intervals(alt, changes, plane, colour),
         points.encode(
-            x=plane.across(alt, "estimate"), y=plane.down(alt, "y"), tooltip=tooltip(alt, part, _COLUMNS_SHOWN)
+            x=plane.across(alt, "estimate"), y=plane.down(alt, "y"), tooltip=charts.tooltip(alt, part, _COLUMNS_SHOWN)
         ),
     ]

@@ -79,7 +79,7 @@ def periods_plot(plot: PlotInput) -> Picture:
     changes = "change" if len(frame) == 1 else "changes"
     titles = [f"Change in {name}: {many or 'none'} of {len(frame)} {changes} beyond chance", f"Change in {name}"]
     style = LineStyle("from one period to the next", y="Change", spans=_spans(table, _NO_DIFFERENCE))
-    return over_time(table, titles, ["grey: 95 % of changes where nothing has changed"], style, "limit")
+    return over_time(table, titles, ["grey: 95 % of changes if nothing has changed"], style, "limit")
 
 
 def looks_plot(plot: PlotInput) -> Picture:
@@ -104,7 +104,7 @@ def looks_plot(plot: PlotInput) -> Picture:
         .rows()
     }
     style = LineStyle("all data up to and including the period", spans=spans)
-    return over_time(table, titles, ["lines hold at all looks at once"], style, "limit")
+    return over_time(table, titles, ["lines: confidence sequences, valid at every look"], style, "limit")
 
 
 def pairs_plot(plot: PlotInput) -> Picture:
@@ -176,7 +176,7 @@ def subgroups_plot(plot: PlotInput) -> Picture:
         notes = ["dot: the subgroup that differs most", "line: how far any subgroup may differ"]
     else:
         titles = [f"Subgroups that differ most from the rest in {_prose(name)}", f"{name} of subgroups"]
-        notes = ["value of the subgroup less that of the rest", "in brackets: rows"]
+        notes = ["value of the subgroup less that of the rest", "rows in parentheses"]
         if len(frame) > len(first):
             notes.append(f"{len(first)} of {len(frame)}")
     return dots(table, titles, notes, DotStyle(spans=_spans(table, _NO_DIFFERENCE)))
@@ -194,7 +194,7 @@ def halves_plot(plot: PlotInput) -> Picture:
     conditions = [_LONG_NUMBER.sub(_rounded, text or "no condition") for text in frame[".subgroup"]]
     sides = [text.rpartition(") ")[0::2] for text in conditions]
     divided = {left for left, _ in sides}
-    notes = ["in brackets: rows"]
+    notes = ["rows in parentheses"]
     if len(divided) == 1 and "" not in divided:
         # both halves have the same long left side
         notes.insert(0, f"by {divided.pop()})")
@@ -226,7 +226,7 @@ def sensitivity_plot(plot: PlotInput) -> Picture:
         pl.when(pl.col(".share").is_null()).then(pl.lit("does not turn it")).otherwise(pl.lit("")).alias("why"),
     )
     titles = ["The smallest share of errors that turns the verdict", "Errors that turn the verdict"]
-    return dots(table, titles, ["in brackets: rows"], DotStyle(spans=_spans(table, Span(0, 1, 0))))
+    return dots(table, titles, ["rows in parentheses"], DotStyle(spans=_spans(table, Span(0, 1, 0))))
 
 
 def _capital(text: pl.Expr) -> pl.Expr:
@@ -264,5 +264,5 @@ def smallest_differences_plot(plot: PlotInput) -> Picture:
         pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit("")).alias("why"),
     )  # fmt: skip
     power = frame[".power"][0] if ".power" in frame.columns else 0.8
-    titles = [f"The smallest differences that are seen {power * 100:g} % of the time", "The smallest differences seen"]
-    return dots(table, titles, ["in brackets: the smallest group and its rows"], DotStyle(spans={"": Span(0, 1, 0)}))
+    titles = [f"The smallest differences detected {power * 100:g} % of the time", "The smallest differences detected"]
+    return dots(table, titles, ["in parentheses: the smallest group and its rows"], DotStyle(spans={"": Span(0, 1, 0)}))

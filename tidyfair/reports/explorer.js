@@ -4,13 +4,16 @@
   const root = document.querySelector(".explorer");
   const data = JSON.parse(document.querySelector(".explorer-data").textContent);
   const form = root.querySelector("form"), charts = root.querySelector(".charts");
-  const columns = ["f", "g", "m", "t", "v", "l", "u", "n", "d"];
-  const rows = data.rows.map(row => {
-    const item = Object.fromEntries(columns.map((name, index) => [name, row[index]]));
-    item.group = data.groups[item.f][item.g];
-    item.metric = data.metrics[item.m];
-    item.k = item.v === null ? null : Math.round(item.v * item.d);
-    return item;
+  const names = Object.keys(data.values);
+  const rows = data.values.estimate.map((estimate, index) => {
+    const row = Object.fromEntries(names.map(name => [name, data.values[name][index]]));
+    // readers of screens hear the names of these two
+    row.groupNumber = row.group;
+    row.group = data.groups[row.feature][row.group];
+    row.metricNumber = row.metric;
+    row.metric = data.metrics[row.metric];
+    row.count = estimate === null ? null : Math.round(estimate * row.out_of);
+    return row;
   });
   const state = { feature: 0, metric: 0, reference: 1, threshold: data.start };
   for (const [name, text] of new URLSearchParams(location.hash.slice(1))) {
@@ -65,14 +68,14 @@
   }
 
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const chosen = "datum.f === feature && datum.t === threshold";
-  const ofMetric = { filter: chosen + " && datum.m === metric" };
+  const chosen = "datum.feature === feature && datum.threshold === threshold";
+  const ofMetric = { filter: chosen + " && datum.metricNumber === metric" };
   const ofGroups = () => ({ field: "group", type: "nominal", title: null, sort: data.groups[state.feature] });
   const tooltip = [
     { field: "group", title: "group" }, { field: "metric", title: "metric" },
-    { field: "v", title: "value", format: ".1%" }, { field: "l", title: "lower limit", format: ".1%" },
-    { field: "u", title: "upper limit", format: ".1%" }, { field: "k", title: "count", format: "," },
-    { field: "d", title: "out of", format: "," }, { field: "n", title: "rows in group", format: "," },
+    { field: "estimate", title: "value", format: ".1%" }, { field: "lower", title: "lower limit", format: ".1%" },
+    { field: "upper", title: "upper limit", format: ".1%" }, { field: "count", title: "count", format: "," },
+    { field: "out_of", title: "out of", format: "," }, { field: "rows", title: "rows in group", format: "," },
   ];
   const shares = { domain: [0, 1] };
   const percent = { format: ".0%", tickCount: 5 };
@@ -80,16 +83,16 @@
   function values(width) {
     const group = ofGroups();
     const x = { type: "quantitative", scale: shares, axis: percent };
-    const some = { filter: "datum.g > 0" };
+    const some = { filter: "datum.groupNumber > 0" };
     return {
       title: "Each group", width, height: { step: 26 }, transform: [ofMetric],
       layer: [
-        { transform: [{ filter: "datum.g === 0" }], mark: { type: "rule", strokeDash: [4, 3], color: colour("--muted") },
-          encoding: { x: { ...x, field: "v", title: null } } },
+        { transform: [{ filter: "datum.groupNumber === 0" }], mark: { type: "rule", strokeDash: [4, 3], color: colour("--muted") },
+          encoding: { x: { ...x, field: "estimate", title: null } } },
         { transform: [some], mark: { type: "rule", strokeWidth: 2 },
-          encoding: { y: group, x: { ...x, field: "l", title: null }, x2: { field: "u" } } },
+          encoding: { y: group, x: { ...x, field: "lower", title: null }, x2: { field: "upper" } } },
         { transform: [some], mark: { type: "point", filled: true, opacity: 1, size: 80 },
-          encoding: { y: group, x: { ...x, field: "v", title: null }, tooltip } },
+          encoding: { y: group, x: { ...x, field: "estimate", title: null }, tooltip } },
       ],
     };
   }
@@ -100,31 +103,34 @@
     const square = text => "pow(" + text + ", 2)";
     const transform = [
       ofMetric,
-      { calculate: "datum.g === reference ? datum.v : null", as: "rv" },
-      { calculate: "datum.g === reference ? datum.l : null", as: "rl" },
-      { calculate: "datum.g === reference ? datum.u : null", as: "ru" },
-      { joinaggregate: ["rv", "rl", "ru"].map(field => ({ op: "max", field, as: field.toUpperCase() })) },
-      { filter: "datum.g > 0 && isValid(datum.v) && isValid(datum.RV)" },
-      { calculate: "datum.v - datum.RV", as: "e" },
-      { calculate: "reference > 0 && datum.g !== reference && isValid(datum.l) && isValid(datum.RL)", as: "sure" },
-      { calculate: `datum.sure ? datum.e - sqrt(${square("datum.v - datum.l")} + ${square("datum.RU - datum.RV")}) : null`,
-        as: "el" },
-      { calculate: `datum.sure ? datum.e + sqrt(${square("datum.u - datum.v")} + ${square("datum.RV - datum.RL")}) : null`,
-        as: "eu" },
+      { calculate: "datum.groupNumber === reference ? datum.estimate : null", as: "ofReference" },
+      { calculate: "datum.groupNumber === reference ? datum.lower : null", as: "lowerOfReference" },
+      { calculate: "datum.groupNumber === reference ? datum.upper : null", as: "upperOfReference" },
+      { joinaggregate: [
+        { op: "max", field: "ofReference", as: "base" }, { op: "max", field: "lowerOfReference", as: "baseLower" },
+        { op: "max", field: "upperOfReference", as: "baseUpper" } ] },
+      { filter: "datum.groupNumber > 0 && isValid(datum.estimate) && isValid(datum.base)" },
+      { calculate: "datum.estimate - datum.base", as: "difference" },
+      { calculate: "reference > 0 && datum.groupNumber !== reference && isValid(datum.lower) && isValid(datum.baseLower)",
+        as: "hasLimits" },
+      { calculate: `datum.hasLimits ? datum.difference - sqrt(${square("datum.estimate - datum.lower")}`
+          + ` + ${square("datum.baseUpper - datum.base")}) : null`, as: "least" },
+      { calculate: `datum.hasLimits ? datum.difference + sqrt(${square("datum.upper - datum.estimate")}`
+          + ` + ${square("datum.base - datum.baseLower")}) : null`, as: "most" },
     ];
     const details = [
-      { field: "group", title: "group" }, { field: "e", title: "difference", format: "+.1%" },
-      { field: "el", title: "lower limit", format: "+.1%" }, { field: "eu", title: "upper limit", format: "+.1%" },
-      { field: "k", title: "count", format: "," }, { field: "d", title: "out of", format: "," },
+      { field: "group", title: "group" }, { field: "difference", title: "difference", format: "+.1%" },
+      { field: "least", title: "lower limit", format: "+.1%" }, { field: "most", title: "upper limit", format: "+.1%" },
+      { field: "count", title: "count", format: "," }, { field: "out_of", title: "out of", format: "," },
     ];
     return {
       title: "Difference to the reference", width, height: { step: 26 }, transform,
       layer: [
         { mark: { type: "rule", color: colour("--muted") }, encoding: { x: { datum: 0, type: "quantitative" } } },
         { mark: { type: "rule", strokeWidth: 2 },
-          encoding: { y: group, x: { ...x, field: "el" }, x2: { field: "eu" } } },
+          encoding: { y: group, x: { ...x, field: "least" }, x2: { field: "most" } } },
         { mark: { type: "point", filled: true, opacity: 1, size: 80 },
-          encoding: { y: group, x: { ...x, field: "e" }, tooltip: details } },
+          encoding: { y: group, x: { ...x, field: "difference" }, tooltip: details } },
       ],
     };
   }
@@ -133,9 +139,9 @@
     return {
       title: "Highest less lowest group, every metric", width, height: { step: 26 },
       transform: [
-        { filter: chosen + " && datum.g > 0" },
-        { aggregate: [{ op: "max", field: "v", as: "high" }, { op: "min", field: "v", as: "low" }],
-          groupby: ["metric", "m"] },
+        { filter: chosen + " && datum.groupNumber > 0" },
+        { aggregate: [{ op: "max", field: "estimate", as: "high" }, { op: "min", field: "estimate", as: "low" }],
+          groupby: ["metric", "metricNumber"] },
         { calculate: "datum.high - datum.low", as: "range" },
       ],
       layer: [

@@ -1,38 +1,36 @@
-"""Findings of an audit in sentences: how far the groups of a feature differ, and how certain that is."""
+"""Findings of an audit, and their sentences: how far the groups of a feature differ, and how certain that is.
+
+Pages and the command line lay out the same sentences.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.audits.significance import compared_groups
 from tidyfair.errors import Status
-from tidyfair.inference.gates import FAIL, PASS, UNSURE
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseMetric, Metric
-from tidyfair.metrics.classification import selection_rate
-from tidyfair.metrics.titles import in_prose, title_of
-from tidyfair.reports.blocks import Finding, Verdict, Verdicts
-from tidyfair.reports.tables import rounded
+from tidyfair.metrics.titles import capitalized, in_prose, short_title
+from tidyfair.reports.tables import reason, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidyfair.inference.gates import Gate
+    from tidyfair.audits.significance import Significance
+    from tidyfair.metric_sets import GroupwiseMetric, Metric
+    from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.groups import By
 
 __all__: list[str] = []
 
-_REASONS: dict[str, str] = {
-    Status.ZERO_DENOMINATOR: "no row of the group counts for this metric",
-    Status.ONE_CLASS: "all rows of the group have the same label",
-    Status.NO_EVENTS: "no row of the group has the event",
-    Status.TOO_FEW_GROUPS: "fewer than two groups can be compared",
-    Status.UNSEEN_EVENT: "the event does not occur",
-    Status.CONSTANT: "all values of the group are the same",
-}
-"""Reasons why a value is undefined, as a reader needs them."""
+_CONTEXTS = {"rest": "all other groups", "overall": "all groups together"}
+"""The references of disparities that are no group."""
+_KINDS = ("difference", "ratio", "log_ratio")
+"""The kinds of disparities between two groups; the first of a feature leads its finding."""
 
 
 def percent(share: float) -> str:
@@ -41,8 +39,10 @@ def percent(share: float) -> str:
 
 
 def feature_in_words(by: By) -> str:
-    """A feature as it is written in sentences, such as `sex and race`."""
-    return by.text if by.sides else " and ".join(column.name for column in by.columns)
+    """A feature as it is written in sentences, such as `sex and race`, or `sex = male vs all others`."""
+    if by.sides is None:
+        return " and ".join(column.name for column in by.columns)
+    return f"{_condition(by, 'privileged')} vs {_condition(by, 'unprivileged')}"
 
 
 def features_in_words(bys: Sequence[By]) -> dict[str, str]:
@@ -51,14 +51,23 @@ def features_in_words(bys: Sequence[By]) -> dict[str, str]:
 
 
 def group_in_words(by: By, group: str) -> str:
-    """A group as it is written in sentences, such as `female, Black`."""
-    crossed = by.sides is None and len(by.columns) > 1 and group.count(":") == len(by.columns) - 1
+    """A group as it is written in sentences, such as `female, Black`, or `sex = male (privileged)`."""
+    if by.sides is not None:
+        return f"{_condition(by, group)} ({group})" if group in {"privileged", "unprivileged"} else "on neither side"
+    crossed = len(by.columns) > 1 and group.count(":") == len(by.columns) - 1
     return ", ".join(group.split(":")) if crossed else group
 
 
-def reason(status: str) -> str:
-    """The words for a reason why there is no value."""
-    return _REASONS.get(status) or Status.text_of(status)
+def _condition(by: By, side: str) -> str:
+    """The condition of a side, such as `sex = male`."""
+    assert by.sides is not None  # noqa: S101 - callers have asked
+    conditions = by.sides.conditions if side == "privileged" else by.sides.unprivileged
+    if not conditions:
+        return "all others"
+    texts: list[str] = []
+    for condition in conditions:
+        texts.append(" and ".join(f"{name} = {' or '.join(map(str, values))}" for name, values in condition))
+    return " or ".join(texts)
 
 
 def of_percents(metric: Metric) -> bool:
@@ -66,250 +75,312 @@ def of_percents(metric: Metric) -> bool:
     return share_of(metric.definition) is not None
 
 
+def disparity_in_words(row: Mapping[str, Any]) -> str:
+    """The title of a disparity of a row of results, with the metric or the label of which several it is about."""
+    title = short_title(row[".metric"])
+    if row.get(".base_metric") is not None:
+        title += f", here {in_prose(row['.base_metric'])}"
+    if row.get(".level") is not None:
+        title += f", label {row['.level']}"
+    return title
+
+
 @dataclass(frozen=True)
 class Scale:
-    """How values of a metric and their differences are written in sentences."""
+    """The way in which values of a metric and their differences are written in sentences."""
 
     in_percent: bool
 
     def value(self, number: float) -> str:
         """A value."""
-        return f"{number * 100:.1f} %" if self.in_percent else _text(number)
+        return f"{number * 100:.1f} %" if self.in_percent else number_in_digits(number)
 
     def difference(self, number: float) -> str:
         """A difference of two values."""
-        return f"{number * 100:.1f} points" if self.in_percent else _text(number)
+        return f"{number * 100:.1f} points" if self.in_percent else number_in_digits(number)
 
     def interval(self, low: float | None, high: float | None, level: float) -> str:
-        """A confidence interval of a difference, in brackets."""
+        """A confidence interval of a difference."""
         ends = [None if end is None else self.difference(end).removesuffix(" points") for end in (low, high)]
-        if ends == [None, None]:
-            return ""
         name = f"{percent(level)} CI"
         if ends[0] is None:
-            return f" ({name} up to {ends[1]})"
+            return f"{name} up to {ends[1]}"
         if ends[1] is None:
-            return f" ({name} from {ends[0]})"
-        return f" ({name} {ends[0]} to {ends[1]})"
+            return f"{name} from {ends[0]}"
+        return f"{name} {ends[0]} to {ends[1]}"
 
 
-def _text(number: float) -> str:
-    """A number as text."""
+def number_in_digits(number: float) -> str:
+    """A number as it is written in sentences."""
     return str(rounded(pl.Series([number]))[0])
 
 
 @dataclass(frozen=True)
-class FeatureFinding:
-    """What an audit finds for a feature: a sentence, and the metric whose values of groups show it."""
+class Ends:
+    """The lowest and the highest of the values that are compared."""
+
+    metric: Metric
+    groups: tuple[str, str]
+    """The groups, in words."""
+    values: tuple[float, float] | None
+    """None where groups have the same name, so that it does not say whose value is whose."""
+
+    @property
+    def scale(self) -> Scale:
+        """The way in which the values are written."""
+        return Scale(of_percents(self.metric))
+
+    @property
+    def text(self) -> str:
+        """The values and their groups."""
+        low, high = self.groups
+        if self.values is None:
+            return f"lowest for {low} and highest for {high}"
+        return f"{self.scale.value(self.values[0])} for {low} and {self.scale.value(self.values[1])} for {high}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The finding on a feature: its leading disparity, how certain it is, and how many others are significant."""
 
     by: By
-    finding: Finding
-    metric: str | None
-    """The metric whose values are compared; None where no difference is computed."""
-    evidence: float
-    """The distance of the interval from no difference; negative where it includes none."""
+    disparity: str = ""
+    """The name of the leading disparity; empty where nothing can be compared."""
+    kind: str = ""
+    """The kind of its aggregate."""
+    label: str | None = None
+    """The label that it is about, where there are several."""
+    compared: tuple[Ends, ...] = ()
+    """The values that it compares: of one metric, or of several that it is made of."""
+    size: str = ""
+    certainty: str = ""
+    """Its confidence interval, or why there is none."""
+    is_significant: bool | None = None
+    """None where the disparity is not judged."""
+    evidence: float = -1.0
+    """The distance of the interval from equality; negative where the disparity is not significant."""
+    others: int = 0
+    """The number of other disparities of the feature that are judged."""
+    others_significant: int = 0
+    why: str = ""
+    """The reason why nothing can be compared."""
+
+    @property
+    def metric(self) -> Metric | None:
+        """The metric whose values differ; None for a disparity that is no comparison of two groups."""
+        return self.compared[0].metric if self.kind in _KINDS and len(self.compared) == 1 else None
+
+    @property
+    def lead(self) -> str:
+        """The words that the finding starts with."""
+        words = feature_in_words(self.by)
+        if not self.disparity:
+            return f"No comparison by {words}:"
+        if self.metric is None:
+            return f"{capitalized(in_prose(self.disparity))}{self._of_label} by {words}:"
+        if self.is_significant is False:
+            return f"No clear difference by {words}:"
+        name = in_prose(self.metric.name)
+        names = f"{name}s" if name.endswith("rate") else name
+        verb = "" if self.is_significant is None else " differ" if names != name else " differs"
+        return f"{capitalized(names)}{self._of_label}{verb} by {words}:"
+
+    @property
+    def text(self) -> str:
+        """The values of the groups, the size of the disparity, its certainty, and the other disparities."""
+        if not self.disparity:
+            return f"{self.why}."
+        certainty = f" ({self.certainty})" if self.certainty else ""
+        if self.metric is None:
+            values = "".join(f"; {in_prose(ends.metric.name)} is {ends.text}" for ends in self.compared)
+            outcome = (
+                "" if self.is_significant is None else f" It is {'' if self.is_significant else 'not '}significant."
+            )
+            return f"{self.size}{certainty}{values}.{outcome}{self._on_others}"
+        (ends,) = self.compared
+        values = ends.text
+        if self.is_significant is False:
+            name = f"{in_prose(self.metric.name)}{self._of_label}"
+            values = f"the largest is in {name}, {values}" if self.others else f"{name} is {values}"
+        return f"{values}, {self.size}{certainty}.{self._on_others}"
+
+    @property
+    def _of_label(self) -> str:
+        """The label of which several a disparity is about."""
+        return "" if self.label is None else f" of label {self.label}"
+
+    @property
+    def _on_others(self) -> str:
+        """The sentence on the other disparities of the feature."""
+        others, significant = self.others, self.others_significant
+        if others == 0:
+            return ""
+        if others == 1:
+            return f" The other disparity is {'also' if significant else 'not'} significant."
+        if significant == 0:
+            return f" None of the other {others} disparities is significant."
+        if significant == others:
+            return f" All {others} other disparities are also significant."
+        return (
+            f" {significant} of the other {others} disparities {'is' if significant == 1 else 'are'} also significant."
+        )
 
 
 def of_feature(
-    by: By, parities: Sequence[GroupwiseMetric], results: pl.DataFrame, groups: pl.DataFrame, level: float
-) -> FeatureFinding:
-    """The finding on a feature, from its disparities and the values of its groups."""
-    results = results.filter(pl.col(".by") == by.text)
-    differences = {parity.name: parity for parity in parities if parity.by == by and parity.aggregate.is_difference}
-    of_differences = results.filter(pl.col(".metric").is_in(list(differences)))
-    if of_differences.is_empty():
-        return _of_other_disparities(by, results, level)
-    ranked = of_differences.with_columns(nearest_end().alias("nearest"))
-    clear = ranked.filter((pl.col("nearest") > 0) & pl.col("nearest").is_finite()).sort("nearest", descending=True)
-    words = feature_in_words(by)
-    if clear.is_empty():
-        return _no_difference(by, differences, of_differences, level)
-    row = clear.row(0, named=True)
-    metric = _rate_of(row, differences[row[".metric"]])
-    if metric is None or row[".group_min"] is None or row[".group_max"] is None:
-        return _of_several_rates(by, row, differences[row[".metric"]], level, _others(clear, of_differences))
-    scale = Scale(of_percents(metric))
-    name = in_prose(metric.name)
-    plural = name.endswith("rate")
-    lead = f"{_capital(name)}{'s differ' if plural else ' differs'} by {words}:"
-    size = f"{scale.difference(abs(row['.estimate']))} apart"
-    interval = scale.interval(*_ends(row), level)
-    text = f"{_values(by, row, metric, groups, scale)}, {size}{interval}.{_others(clear, of_differences)}"
-    return FeatureFinding(by, Finding(lead, text, is_clear=True), metric.name, row["nearest"])
+    by: By,
+    parities: Sequence[GroupwiseMetric],
+    results: pl.DataFrame,
+    groups: pl.DataFrame,
+    significance: Significance,
+    level: float | None,
+) -> Finding:
+    """The finding on a feature, from its disparities and the values of its groups.
+
+    Args:
+        by: The feature.
+        parities: The disparities of all features.
+        results: Their values, with intervals if there are any.
+        groups: The values of groups.
+        significance: The disparities that are significant.
+        level: The confidence level of intervals; None where no intervals are asked for.
+    """
+    of_by = {parity.name: parity for parity in parities if parity.by == by}
+    rows = results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(of_by))).to_dicts()
+    defined = [row for row in rows if row[".estimate"] is not None]
+    if not defined:
+        return Finding(by, why=_why_not(by, rows, results, groups))
+
+    def rank(row: Mapping[str, Any]) -> tuple[bool, int, float]:
+        """The order of disparities: significant ones before others, differences before ratios, then by size."""
+        aggregate = of_by[row[".metric"]].aggregate
+        is_significant = significance.has(row)
+        size = _evidence(row, aggregate) if is_significant else abs(row[".estimate"] - (aggregate.equality or 0.0))
+        kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
+        return is_significant, -kind, size
+
+    row = max(defined, key=rank)
+    parity = of_by[row[".metric"]]
+    keys = [(other[".metric"], other[".by"]) for other in defined if other is not row]
+    outcomes = [significance.outcomes[key] for key in keys if key in significance.outcomes]
+    is_significant = significance.outcomes.get((parity.name, by.text))
+    compared = _compared(by, row, parity, groups)
+    return Finding(
+        by,
+        parity.name,
+        parity.aggregate.kind,
+        row.get(".level"),
+        compared,
+        _size(row, parity, compared),
+        _certainty(row, parity, level),
+        is_significant,
+        _evidence(row, parity.aggregate) if is_significant else -1.0,
+        len(outcomes),
+        sum(outcomes),
+    )
 
 
-def _of_several_rates(
-    by: By, row: Mapping[str, Any], parity: GroupwiseMetric, level: float, others: str
-) -> FeatureFinding:
-    """The finding on a disparity that is no difference of two values, such as a mean of differences."""
-    scale = Scale(all(of_percents(metric) for metric in parity.metrics))
-    interval = scale.interval(*_ends(row), level)
-    text = f"{scale.difference(abs(row['.estimate']))}{interval}.{others}"
-    lead = f"{_capital(in_prose(parity.name))} by {feature_in_words(by)}:"
-    return FeatureFinding(by, Finding(lead, text, is_clear=row["nearest"] > 0), None, row["nearest"])
+def _why_not(by: By, rows: Sequence[Mapping[str, Any]], results: pl.DataFrame, groups: pl.DataFrame) -> str:
+    """The reason why the groups of a feature are not compared."""
+    if not rows:
+        return "no disparity is asked for"
+    names = groups.filter(pl.col(".by") == by.text)[".group"].n_unique()
+    compared = compared_groups(by, results, groups)
+    left_out = "the others are unknown or have too few rows"
+    if len(compared) == 1:
+        group = group_in_words(by, compared[0])
+        if names == 1:
+            return f"there is one group, {group}, and nothing to compare"
+        return f"there is only one group to compare, {group}; {left_out}"
+    if not compared:
+        return "there is no group to compare; all are unknown or have too few rows"
+    return f"{in_prose(rows[0]['.metric'])} has no value, because {reason(rows[0]['.status'])}"
 
 
-def nearest_end() -> pl.Expr:
-    """The distance of an interval from 0, negative where it includes 0."""
-    # a signed difference may be clear on either side of 0
-    return pl.max_horizontal(".lower", -pl.col(".upper"))
+def _evidence(row: Mapping[str, Any], aggregate: Aggregate) -> float:
+    """The distance of an interval from equality; 0 where it includes it."""
+    equality = aggregate.equality or 0.0
+    low, high = row.get(".lower"), row.get(".upper")
+    distances = [0.0 if low is None else low - equality, 0.0 if high is None else equality - high]
+    return max(0.0, *(distance for distance in distances if math.isfinite(distance)))
 
 
-def _ends(row: Mapping[str, float | None]) -> tuple[float | None, float | None]:
-    """The ends of the interval of the size of a difference."""
-    low, high = row[".lower"], row[".upper"]
-    if row[".estimate"] is not None and row[".estimate"] < 0:
-        low, high = (None if high is None else -high), (None if low is None else -low)
-    return low, high
-
-
-def _rate_of(row: Mapping[str, object], parity: GroupwiseMetric) -> Metric | None:
-    """The metric whose values make a disparity; None where it is made of several, as a mean is."""
-    for metric in parity.metrics:
-        if metric.name == row.get(".base_metric"):
-            return metric
-    return parity.metrics[0] if len(parity.metrics) == 1 else None
-
-
-def _values(by: By, row: Mapping[str, str], metric: Metric, groups: pl.DataFrame, scale: Scale) -> str:
-    """The lowest and the highest value, and of which group they are."""
-    low, high = row[".group_min"], row[".group_max"]
-    of_metric = groups.filter((pl.col(".by") == by.text) & (pl.col(".metric") == metric.name))
+def _compared(by: By, row: Mapping[str, Any], parity: GroupwiseMetric, groups: pl.DataFrame) -> tuple[Ends, ...]:
+    """The lowest and the highest value of each metric that a disparity is made of."""
+    metrics = [metric for metric in parity.metrics if metric.name == row.get(".base_metric")] or list(parity.metrics)
+    is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN) & pl.col(".estimate").is_not_null()
+    of_feature = groups.filter(is_known & ~pl.col(".group").is_in(row[".groups_left_out"] or []))
     if row.get(".level") is not None:
-        of_metric = of_metric.filter(pl.col(".level") == row[".level"])
-    values = of_metric.filter(pl.col(".group").is_in([low, high]))
-    of_group = dict(values.select(".group", ".estimate").rows())
-    low_words, high_words = group_in_words(by, low), group_in_words(by, high)
-    level = row.get(".level")
-    of_label = "" if level is None else f" (label {level})"
+        of_feature = of_feature.filter(pl.col(".level") == row[".level"])
+    compared: list[Ends] = []
+    for metric in metrics:
+        values = of_feature.filter(pl.col(".metric") == metric.name).select(".group", ".estimate").rows()
+        if len(metrics) == 1 and (row[".group_min"] or row[".group_max"]) is not None:
+            compared.append(_ends_of_row(by, row, parity.aggregate, metric, values))
+        elif len(values) > 1:
+            (low, least), (high, most) = min(values, key=_value_of), max(values, key=_value_of)
+            compared.append(Ends(metric, (group_in_words(by, low), group_in_words(by, high)), (least, most)))
+    return tuple(compared)
+
+
+def _value_of(pair: tuple[str, float]) -> float:
+    return pair[1]
+
+
+def _ends_of_row(
+    by: By, row: Mapping[str, Any], aggregate: Aggregate, metric: Metric, values: Sequence[tuple[str, float]]
+) -> Ends:
+    """The groups that a disparity names, one of which may be a reference that is no group, and their values."""
+    reference = str(getattr(aggregate, "to", None))
+    names = [row[".group_min"], row[".group_max"]]
+    words = [_CONTEXTS.get(reference, "the others") if name is None else group_in_words(by, name) for name in names]
+    of_group = dict(values)
     # different groups can have the same text
-    if len(values) != 2 or low not in of_group or high not in of_group or None in of_group.values():
-        return f"lowest for {low_words} and highest for {high_words}{of_label}"
-    if metric.definition == selection_rate.definition and scale.in_percent:
-        verb = "selected" if level is None else f"classified as {level}"
-        return (
-            f"{scale.value(of_group[low])} of {low_words} and {scale.value(of_group[high])} of {high_words} "
-            f"rows are {verb}"
-        )
-    return f"{scale.value(of_group[low])} for {low_words} and {scale.value(of_group[high])} for {high_words}{of_label}"
+    is_known = all(sum(group == name for group, _ in values) == 1 for name in names if name is not None)
+    numbers: list[float | None] = [of_group.get(name) for name in names]
+    if None in names and aggregate.kind in _KINDS:
+        other = 1 - names.index(None)
+        numbers[1 - other] = _other_value(numbers[other], row[".estimate"], aggregate.kind, is_higher=other == 1)
+    low, high = numbers
+    pair = (low, high) if is_known and low is not None and high is not None else None
+    return Ends(metric, (words[0], words[1]), pair)
 
 
-def _others(clear: pl.DataFrame, differences: pl.DataFrame) -> str:
-    """The sentence on the other disparities of a feature."""
-    others, significant = len(differences) - 1, len(clear) - 1
-    if others == 0:
-        return ""
-    if others == 1:
-        return f" The other disparity is {'also' if significant else 'not'} significant."
-    verb = "is" if significant == 1 else "are"
-    if significant == 0:
-        return f" None of the other {others} disparities is significant."
-    if significant == others:
-        return f" All {others} other disparities are also significant."
-    return f" {significant} of the other {others} disparities {verb} also significant."
+def _other_value(value: float | None, estimate: float, kind: str, *, is_higher: bool) -> float | None:
+    """The value of the reference, from that of the group and their disparity."""
+    if value is None:
+        return None
+    if kind == "difference":
+        return value - abs(estimate) if is_higher else value + abs(estimate)
+    quotient = math.exp(-abs(estimate)) if kind == "log_ratio" else min(estimate, 1 / estimate) if estimate else 0.0
+    if is_higher:
+        return value * quotient
+    return value / quotient if quotient else None
 
 
-def _no_difference(
-    by: By, differences: Mapping[str, GroupwiseMetric], results: pl.DataFrame, level: float
-) -> FeatureFinding:
-    """The finding that no difference is clear, with the largest of them."""
-    words = feature_in_words(by)
-    defined = results.filter(pl.col(".estimate").is_not_null())
-    if defined.is_empty():
-        why = reason(results[".status"][0])
-        return FeatureFinding(by, Finding(f"No comparison by {words}:", f"{why}.", is_clear=False), None, -1)
-    row = defined.sort(pl.col(".estimate").abs(), descending=True).row(0, named=True)
-    parity = differences[row[".metric"]]
-    metric = _rate_of(row, parity)
-    if metric is None:
-        return _of_several_rates(by, row | {"nearest": -1}, parity, level, "")
-    scale = Scale(of_percents(metric))
-    size = scale.difference(abs(row[".estimate"]))
-    interval = scale.interval(*_ends(row), level)
-    several = f" Of {len(results)} disparities, none is significant." if len(results) > 1 else ""
-    lead = f"No clear difference by {words}:"
-    if interval and row[".lower"] is None:
-        # an interval without a lower end does not say whether there is a difference
-        lead = f"Difference by {words}:"
-    if not interval:
-        lead, several = f"Difference by {words}:", " It has no confidence interval."
-    verb = "the largest difference is" if len(results) > 1 else "the difference is"
-    text = f"{verb} {size}, in {in_prose(metric.name)}{interval}.{several}"
-    return FeatureFinding(by, Finding(lead, text, is_clear=False), metric.name, -1)
+def _size(row: Mapping[str, Any], parity: GroupwiseMetric, compared: Sequence[Ends]) -> str:
+    """The size of a disparity, in words."""
+    estimate, kind = row[".estimate"], parity.aggregate.kind
+    scale = _scale_of(parity)
+    if kind not in _KINDS or len(compared) != 1:
+        return scale.value(estimate) if parity.aggregate.is_extreme else scale.difference(estimate)
+    if kind == "difference":
+        return f"{scale.difference(abs(estimate))} apart"
+    return f"a {kind.replace('_', ' ')} of {number_in_digits(estimate)}"
 
 
-def _of_other_disparities(by: By, results: pl.DataFrame, level: float) -> FeatureFinding:
-    """The finding on a feature with disparities that are no differences."""
-    defined = results.filter(pl.col(".estimate").is_not_null())
-    words = feature_in_words(by)
-    if defined.is_empty():
-        why = reason(results[".status"][0]) if len(results) else "no disparity is asked for"
-        return FeatureFinding(by, Finding(f"No comparison by {words}:", f"{why}.", is_clear=False), None, -1)
-    row = defined.row(0, named=True)
-    interval = Scale(in_percent=False).interval(row[".lower"], row[".upper"], level)
-    ends = ""
-    if None not in (row[".group_min"], row[".group_max"]) and row[".group_min"] != row[".group_max"]:
-        low, high = group_in_words(by, row[".group_min"]), group_in_words(by, row[".group_max"])
-        ends = f"; lowest for {low} and highest for {high}"
-    text = f"{_text(row['.estimate'])}{interval}{ends}."
-    lead = f"{_capital(in_prose(row['.metric']))} by {words}:"
-    return FeatureFinding(by, Finding(lead, text, is_clear=False), None, -1)
+def _scale_of(parity: GroupwiseMetric) -> Scale:
+    """The way in which a disparity is written."""
+    in_units = parity.aggregate.is_difference or parity.aggregate.is_extreme
+    return Scale(in_units and all(map(of_percents, parity.metrics)))
 
 
-def of_gate(gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str]) -> Verdicts:
-    """The verdict of a gate as a whole, and each of its verdicts."""
-    sides: dict[tuple[str, str | None], str] = {}
-    for metric, (side, _) in zip(gate.metrics, gate.limits, strict=True):
-        by = metric.by.text if isinstance(metric, GroupwiseMetric) else None
-        sides[metric.name, by] = side
-    rows: list[Verdict] = []
-    for row in verdicts.iter_rows(named=True):
-        title = title_of(row[".metric"])
-        by = row[".by"]
-        if by is not None:
-            title += f" by {words.get(by, by)}"
-        numbers = "no value"
-        if row[".estimate"] is not None:
-            low, high = row[".lower"], row[".upper"]
-            numbers = f"{_text(row['.estimate'])}{_between(low, high)}"
-        elif row[".status"] not in {None, Status.OK}:
-            numbers = f"no value, because {reason(row['.status'])}"
-        side = sides.get((row[".metric"], by), "within")
-        text = f"{_capital(numbers)}; must be {side} {row['.limit']:g}."
-        if row[".groups_left_out"] and row[".verdict"] == UNSURE:
-            text += " It cannot pass while groups are left out, which Exclusions lists."
-        rows.append(Verdict(row[".verdict"], title, row[".metric"], text))
-    order = {FAIL: 0, UNSURE: 1, PASS: 2}
-    rows.sort(key=lambda row: order[row.verdict])
-    overall = rows[0].verdict
-    return Verdicts(overall, _headline(overall, rows), tuple(rows))
-
-
-def _between(low: float | None, high: float | None) -> str:
-    """The limits of an interval that gates decide by."""
+def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | None) -> str:
+    """The confidence interval of a disparity, or why there is none."""
+    if level is None:
+        return "no intervals asked for"
+    low, high = row[".lower"], row[".upper"]
     if low is None and high is None:
-        return ""
-    if low is None:
-        return f" (up to {_text(high or 0.0)})"
-    if high is None:
-        return f" (from {_text(low)})"
-    return f" ({_text(low)} to {_text(high)})"
-
-
-def _headline(overall: str, verdicts: Sequence[Verdict]) -> str:
-    """The verdict of a gate as a whole, in a sentence."""
-    number, total = sum(one.verdict == overall for one in verdicts), len(verdicts)
-    if overall == PASS:
-        return "Pass: the limit is kept." if total == 1 else f"Pass: all {total} limits are kept."
-    if overall == FAIL:
-        if total == 1:
-            return "Fail: the limit is not kept."
-        return f"Fail: {number} of {total} limits {'is' if number == 1 else 'are'} not kept."
-    if total == 1:
-        return "Not enough evidence: the rows do not decide whether the limit is kept."
-    return f"Not enough evidence: the rows do not decide {number} of {total} limits."
-
-
-def _capital(text: str) -> str:
-    """A text that starts with a capital letter."""
-    return text[:1].upper() + text[1:]
+        return "no confidence interval"
+    if parity.aggregate.is_difference and row[".estimate"] < 0:
+        low, high = (None if high is None else -high), (None if low is None else -low)
+    return _scale_of(parity).interval(low, high, level)

@@ -8,28 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.escapes import without_tags
-from tidyfair.reports.charts import (
-    ACCENT,
-    COLUMN_GAP,
-    GAP,
-    HEADING,
-    INK,
-    MUTED,
-    SMALL,
-    TEXT,
-    Picture,
-    Plane,
-    altair,
-    check_size,
-    columns_of,
-    described,
-    drawable,
-    heading,
-    in_grid,
-    short,
-    tooltip,
-    written,
-)
+from tidyfair.reports import charts
+from tidyfair.reports.charts import Picture, Plane
 from tidyfair.reports.layout import Axis, text_width
 
 if TYPE_CHECKING:
@@ -50,22 +30,22 @@ def heat_map(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], r
 
     Columns: `panel`, `row`, `column`, `estimate`, the `text` in the cell, and `below` it in small letters.
     """
-    check_size(table)
-    table = drawable(table)
-    draw = partial(_draw, table, *(short(without_tags(name)) for name in (row, column)))
-    return Picture(draw, titles, described(table, "estimate", "row", "column"), notes)
+    charts.check_size(table)
+    table = charts.drawable(table)
+    draw = partial(_draw, table, *(charts.short(without_tags(name)) for name in (row, column)))
+    return Picture(draw, titles, charts.described(table, "estimate", "row", "column"), notes)
 
 
 def _draw(table: pl.DataFrame, row: str, column: str, width: float) -> Any:
     """Cells in panels."""
-    alt = altair()
+    alt = charts.altair()
     rows = table["row"].unique(maintain_order=True).to_list()
     columns = table["column"].unique(maintain_order=True).to_list()
-    widest = max(text_width(row, SMALL), *(text_width(text, TEXT) for text in rows)) + 2
+    widest = max(text_width(row, charts.SMALL), *(text_width(text, charts.TEXT) for text in rows)) + 2
     labels = min(widest, 0.3 * width)
     panels_of_table = table.partition_by("panel", maintain_order=True)
-    beside = columns_of(len(panels_of_table), width - labels, max(_LEAST_CELL * len(columns), 150))
-    room = (width - labels - GAP - COLUMN_GAP * (beside - 1)) / beside
+    beside = charts.columns_of(len(panels_of_table), width - labels, max(_LEAST_CELL * len(columns), 150))
+    room = (width - labels - charts.GAP - charts.COLUMN_GAP * (beside - 1)) / beside
     inner = min(room, _LARGEST_CELL * len(columns))
     panels: list[Any] = []
     for index, part in enumerate(panels_of_table):
@@ -75,14 +55,14 @@ def _draw(table: pl.DataFrame, row: str, column: str, width: float) -> Any:
         layers += _column_names(alt, columns, plane)
         if index % beside == 0:
             layers.append(_row_names(alt, rows, plane, labels))
-        layers += written(alt, column, 0, -26, limit=inner, colour=MUTED)
+        layers += charts.written(alt, column, 0, -26, limit=inner, colour=charts.MUTED)
         if index % beside == 0:
-            layers += written(alt, row, -labels - GAP, -26, limit=labels, colour=MUTED)
+            layers += charts.written(alt, row, -labels - charts.GAP, -26, limit=labels, colour=charts.MUTED)
         if len(panels_of_table) > 1:
-            left = 0 if beside > 1 else -labels - GAP
-            layers += heading(alt, part["panel"][0], left, -32 - HEADING, room)
-        panels.append(alt.layer(*layers).properties(width=plane.width, height=plane.height))
-    return in_grid(alt, panels, beside, 20)
+            left = 0 if beside > 1 else -labels - charts.GAP
+            layers += charts.heading(alt, part["panel"][0], left, -32 - charts.HEADING, room)
+        panels.append(charts.in_layers(alt, layers, plane))
+    return charts.in_grid(alt, panels, beside, 20)
 
 
 def _placed(part: pl.DataFrame, rows: list[str], columns: list[str]) -> pl.DataFrame:
@@ -103,18 +83,20 @@ def _cells(alt: Any, cells: pl.DataFrame, plane: Plane) -> list[Any]:
     """Rectangles with their values."""
     scale_x = plane.across(alt, "x")
     base = alt.Chart(cells)
-    fill = base.mark_rect(color=ACCENT, xOffset=1, yOffset=1, cornerRadius=2).encode(
+    fill = base.mark_rect(color=charts.ACCENT, xOffset=1, yOffset=1, cornerRadius=2).encode(
         x=scale_x, x2=alt.X2("x2"), y=plane.down(alt, "y"), y2=alt.Y2("y2"),
-        opacity=alt.Opacity("strength:Q", scale=None, legend=None), tooltip=tooltip(alt, cells, _COLUMNS_SHOWN),
+        opacity=alt.Opacity("strength:Q", scale=None, legend=None), tooltip=charts.tooltip(alt, cells, _COLUMNS_SHOWN),
     )  # fmt: skip
     centred = cells.with_columns((pl.col("x") + 0.5).alias("x"), (pl.col("y") + 0.5).alias("y"))
     has_second = "below" in cells.columns
     text = alt.Chart(centred).mark_text(
-        color=INK, fontSize=TEXT, baseline="middle", dy=-6 if has_second else 0
+        color=charts.INK, fontSize=charts.TEXT, baseline="middle", dy=-6 if has_second else 0
     ).encode(x=scale_x, y=plane.down(alt, "y"), text=alt.Text("text:N"))  # fmt: skip
     layers = [fill, text]
     if has_second:
-        below = alt.Chart(centred).mark_text(color=INK, opacity=0.75, fontSize=SMALL - 1, baseline="middle", dy=8)
+        below = alt.Chart(centred).mark_text(
+            color=charts.INK, opacity=0.75, fontSize=charts.SMALL - 1, baseline="middle", dy=8
+        )
         layers.append(below.encode(x=scale_x, y=plane.down(alt, "y"), text=alt.Text("below:N")))
     return layers
 
@@ -123,13 +105,17 @@ def _column_names(alt: Any, columns: list[str], plane: Plane) -> list[Any]:
     """The names of columns above them, cut off where they are wider."""
     table = pl.DataFrame({"column": columns, "x": [number + 0.5 for number in range(len(columns))]})
     table = table.with_columns(plane.y_at(pl.lit(-9.0)).alias("y"))
-    mark = alt.Chart(table).mark_text(color=INK, fontSize=TEXT, baseline="middle", limit=plane.width / len(columns) - 4)
+    mark = alt.Chart(table).mark_text(
+        color=charts.INK, fontSize=charts.TEXT, baseline="middle", limit=plane.width / len(columns) - 4
+    )
     return [mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("column:N"))]
 
 
 def _row_names(alt: Any, rows: list[str], plane: Plane, labels: float) -> Any:
     """The names of rows beside them."""
     table = pl.DataFrame({"row": rows, "y": [number + 0.5 for number in range(len(rows))]})
-    table = table.with_columns(plane.x_at(pl.lit(-labels - GAP)).alias("x"))
-    mark = alt.Chart(table).mark_text(align="left", color=INK, fontSize=TEXT, baseline="middle", limit=labels)
+    table = table.with_columns(plane.x_at(pl.lit(-labels - charts.GAP)).alias("x"))
+    mark = alt.Chart(table).mark_text(
+        align="left", color=charts.INK, fontSize=charts.TEXT, baseline="middle", limit=labels
+    )
     return mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("row:N"))

@@ -57,7 +57,7 @@ class Explorer:
     note: str
     """What is shown, and what is not."""
     data: dict[str, Any]
-    """Names of features, groups and metrics, thresholds, and rows of places among these with values."""
+    """Names of features, groups and metrics, thresholds, and values by their numbers among these, in columns."""
 
     def html(self, name: str) -> str:
         """The controls, the places of the charts, the data and the scripts."""
@@ -162,7 +162,7 @@ def explorer(
     of_all_rows = shown.filter(pl.col(".by").is_null()).with_columns(pl.lit(None, pl.String).alias(_NAME))
     features: list[str] = []
     groups: list[list[str]] = []
-    rows: list[list[Any]] = []
+    parts: list[pl.DataFrame] = []
     for by in bys:
         of_feature = _largest(shown.filter(pl.col(".by") == by.text))
         if of_feature.is_empty():
@@ -171,7 +171,7 @@ def explorer(
             note += f" Of {feature_in_words(by)}, the {_MOST_GROUPS} largest groups are shown."
         texts = of_feature[_NAME].unique(maintain_order=True).to_list()
         both = pl.concat([of_all_rows, of_feature])
-        rows += _rows(both, len(features), texts, metrics, thresholds)
+        parts.append(_numbered(both, len(features), texts, metrics, thresholds))
         features.append(visible(feature_in_words(by)))
         groups.append([_ALL_ROWS, *(visible(group_in_words(by, text)) for text in texts)])
     if not features:
@@ -182,7 +182,7 @@ def explorer(
         "groups": groups,
         "thresholds": thresholds,
         "start": _nearest(thresholds, start),
-        "rows": rows,
+        "values": pl.concat(parts).to_dict(as_series=False),
     }
     return Explorer(note.strip(), data)
 
@@ -204,22 +204,26 @@ def _largest(of_feature: pl.DataFrame) -> pl.DataFrame:
     return named.filter(pl.col(_NAME).is_in(largest.implode()))
 
 
-def _rows(
+def _numbered(
     values: pl.DataFrame, feature: int, groups: list[str], metrics: list[str], thresholds: list[float]
-) -> list[list[Any]]:
-    """Places of feature, group, metric and threshold, then the value, its ends, the rows and those that count."""
-    place_of_group = {text: number for number, text in enumerate(groups, start=1)}
-    place_of_metric = {metric: number for number, metric in enumerate(metrics)}
-    place_of_threshold = {threshold: number for number, threshold in enumerate(thresholds)}
-    rows: list[list[Any]] = []
-    columns = [_NAME, ".metric", ".threshold", ".estimate", ".lower", ".upper", ".n", ".denominator"]
-    for group, metric, threshold, value, lower, upper, n, denominator in values.select(columns).rows():
-        ends = [None if number is None else round(number, _DIGITS) for number in (value, lower, upper)]
-        place = place_of_group.get(group, 0)
-        rows.append(
-            [feature, place, place_of_metric[metric], place_of_threshold.get(threshold, 0), *ends, n, denominator]
-        )
-    return rows
+) -> pl.DataFrame:
+    """Values with the numbers of their feature, group, metric and threshold; all rows together are group 0."""
+    return values.select(
+        pl.lit(feature).alias("feature"),
+        _number_among([None, *groups], _NAME).alias("group"),
+        _number_among(metrics, ".metric").alias("metric"),
+        _number_among(thresholds or [None], ".threshold").alias("threshold"),
+        pl.col(".estimate").round(_DIGITS).alias("estimate"),
+        pl.col(".lower").round(_DIGITS).alias("lower"),
+        pl.col(".upper").round(_DIGITS).alias("upper"),
+        pl.col(".denominator").alias("out_of"),
+        pl.col(".n").alias("rows"),
+    )
+
+
+def _number_among(known: Sequence[object], column: str) -> pl.Expr:
+    """The numbers of the values of a column in a list."""
+    return pl.col(column).replace_strict(known, range(len(known)), return_dtype=pl.Int64)
 
 
 def style() -> str:

@@ -89,6 +89,15 @@ class Span:
     is_whole: bool = False
     """The axis shows all of the range, whatever the values."""
 
+    def anchors(self) -> list[float]:
+        """The values that the axis shows in any case, and where it may end."""
+        shown = [self.reference, self.low, self.high] if self.is_whole else [self.reference]
+        return [value for value in shown if value is not None]
+
+    def is_of_shares(self) -> bool:
+        """True for values between 0 and 1."""
+        return (self.low, self.high) == (0, 1)
+
 
 def axis_of(values: Iterable[float | None], length: float, span: Span | None = None, *, down: bool = False) -> Axis:
     """The axis that shows all values, and the value of equality, on so many pixels.
@@ -96,25 +105,38 @@ def axis_of(values: Iterable[float | None], length: float, span: Span | None = N
     It is a little longer than its values, but does not leave their range.
     """
     span = span or Span()
-    finite = [value for value in values if value is not None and math.isfinite(value)]
-    anchors = [] if span.reference is None else [span.reference]
-    if span.is_whole:
-        anchors += [end for end in (span.low, span.high) if end is not None]
-    low, high = min([*finite, *anchors], default=0.0), max([*finite, *anchors], default=1.0)
-    if (span.low, span.high) == (0, 1) and 0 <= low <= high <= 1 and high - low < _SHORTEST:
-        middle = min(max((low + high) / 2, _SHORTEST / 2), 1 - _SHORTEST / 2)
-        low, high = min(low, middle - _SHORTEST / 2), max(high, middle + _SHORTEST / 2)
-    elif high == low:
-        half = abs(low) / 10 or 0.5
-        low, high = low - half, high + half
-    padding = (high - low) * _PADDING
-    # a value beyond the range that is known is shown all the same
-    if low not in anchors:
-        low = low - padding if span.low is None else min(low, max(low - padding, span.low))
-    if high not in anchors:
-        high = high + padding if span.high is None else max(high, min(high + padding, span.high))
+    shown = [value for value in values if value is not None and math.isfinite(value)] + span.anchors()
+    low, high = min(shown, default=0.0), max(shown, default=1.0)
+    low, high = _padded(*_long_enough(low, high, span), span)
     ticks, step = _ticks(low, high, length, down=down)
     return Axis(low, high, tuple(ticks), _format(step, max(abs(low), abs(high))))
+
+
+def _long_enough(low: float, high: float, span: Span) -> tuple[float, float]:
+    """The ends of an axis on which small differences look small, and which is never of no length."""
+    if span.is_of_shares() and 0 <= low <= high <= 1 and high - low < _SHORTEST:
+        half = _SHORTEST / 2
+        middle = min(max((low + high) / 2, half), 1 - half)
+        return min(low, middle - half), max(high, middle + half)
+    if high == low:
+        half = abs(low) / 10 or 0.5
+        return low - half, high + half
+    return low, high
+
+
+def _padded(low: float, high: float, span: Span) -> tuple[float, float]:
+    """The ends with some room beyond them, but no further than the range, nor than a value that is shown in any case.
+
+    A value beyond the range that is known is shown all the same.
+    """
+    padding = (high - low) * _PADDING
+    anchors = span.anchors()
+    least, most = low, high
+    if low not in anchors:
+        least = low - padding if span.low is None else min(low, max(low - padding, span.low))
+    if high not in anchors:
+        most = high + padding if span.high is None else max(high, min(high + padding, span.high))
+    return least, most
 
 
 def _ticks(low: float, high: float, length: float, *, down: bool) -> tuple[list[float], float]:

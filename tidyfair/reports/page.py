@@ -5,7 +5,7 @@ It needs altair and vl-convert-python: `pip install 'tidyfair[report]'`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -13,17 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.audits.significance import (
+    Significance,
+    draws_of,
+    has_tests,
+    options_of_tests,
+    without_single_groups,
+)
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
-from tidyfair.inference.permutation_test import DisparityTest, disparity_test
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.progress import in_progress
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
-from tidyfair.reports.findings import features_in_words, of_feature, of_gate
+from tidyfair.reports.findings import features_in_words, of_feature
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
 from tidyfair.reports.interactive import style as explorer_style
 from tidyfair.reports.reproduction import call_of, how_to_repeat
@@ -36,10 +42,10 @@ from tidyfair.reports.sections import (
     of_disparities,
     of_groups,
     of_scores,
-    of_verdicts,
     without_constant,
 )
 from tidyfair.reports.style import STYLE
+from tidyfair.reports.verdicts import of_gate, of_verdicts
 from tidyfair.specs.arguments import flag, string
 from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.tallies.files import save
@@ -49,19 +55,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.audits.usual_metrics import Feature
-    from tidyfair.reports.findings import FeatureFinding
+    from tidyfair.reports.findings import Finding
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Treatment
     from tidyfair.tallies.tally import Tally
 
 __all__ = ["Report", "report"]
-
-_OF_TESTS = {"pos_label", "labels", "na_rm"}
-"""The options that tests take; they decide the others for themselves."""
-_MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
-"""Draws of tests, and how many counts of groups are drawn altogether."""
-_UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
-"""Options with which rows are not exchangeable, so that there is no exact test."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,8 @@ def report(
     >>> "Hispanic" in audit.markdown()
     True
     """
-    options = {name: value for name, value in options.items() if value is not None}
+    # `interval=None` asks for none
+    options = {name: value for name, value in options.items() if value is not None or name == "interval"}
     compared = Groups.read("report", min_n, min_share, unknown, unknown_values)
     string("title", title)
     flag("interactive", interactive)
@@ -196,7 +196,7 @@ def report(
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
     chosen = None if metrics is None else metric_set(metrics)
-    judges = limited_gate(gate, compared)
+    judges = _checked(gate)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     given = by if isinstance(by, list) else [by]
     _check_repeated(given)
@@ -207,9 +207,7 @@ def report(
     tally = audit.everything(*judged).tally(data, truth, estimate, **counting)
     _check_tally(tally)
     audit.results.run.check_occurs(tally, Options(**reading))
-    computed = Computed.of(
-        audit, tally, reading, judges, tests=_UNTESTED.isdisjoint(options), chosen=chosen is not None
-    )
+    computed = Computed.of(audit, tally, reading, options, chosen=chosen is not None)
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
     own: dict[str, Any] = {
         "by": by, "metrics": metrics, "gate": gate, "unknown": unknown, "min_n": min_n, "min_share": min_share,
@@ -220,12 +218,13 @@ def report(
         if own[name] == default:
             del own[name]
     values = GroupValues(computed.groups, computed.worst, min_n)
-    level = reading.get("conf_level", 0.95)
-    findings = [of_feature(one, audit.parities, computed.results, computed.groups, level) for one in audit.bys]
+    level = None if reading["interval"] is None else reading.get("conf_level", 0.95)
+    numbers = computed.results, computed.groups, computed.significance
+    findings = [of_feature(one, audit.parities, *numbers, level) for one in audit.bys]
     clearest = _clearest(findings)
     features = {one.text: one for one in audit.bys}
     sections = [
-        of_disparities(computed.results, computed.tested, audit, level),
+        of_disparities(computed.results, computed.significance, audit, level),
         of_groups(values, findings, clearest.by if clearest.metric else None),
         *of_scores(audit, tally, data, call, min_n),
         of_data(audit, tally, min_n),
@@ -234,21 +233,44 @@ def report(
         how_to_repeat(call_of({"truth": truth, "estimate": estimate, **own, **options})),
     ]
     opening: list[Content] = [facts_of(audit, tally, reading, {"Model": model, "Data": dataset, "Date": date})]
-    opening += _verdicts_of(gate, computed.verdicts, audit)
-    opening.append(Findings(tuple(one.finding for one in findings)))
+    if judges:
+        opening += _verdicts_of(judges, audit, compared, tally, reading)
+    opening.append(Findings(tuple(findings)))
     opening += _main_figure(values, clearest)
     if interactive:
         opening += explorer_of(audit, tally, computed.groups, data, call, min_n, clearest.by)
     return Report(title, tuple(opening), tuple(sections))
 
 
-def _verdicts_of(gate: Gate | None, verdicts: pl.DataFrame | None, audit: UsualMetrics) -> list[Content]:
-    """The verdicts of a gate, and the numbers behind them."""
-    if gate is None or verdicts is None:
-        return []
-    judged = [metric.by for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
-    words = features_in_words([*audit.bys, *judged])
-    return [of_gate(gate, verdicts, words), of_verdicts(verdicts, words, gate.confidence)]
+def _checked(gate: object) -> Gate | None:
+    """The gate, if there is one."""
+    if gate is None or isinstance(gate, Gate):
+        return gate
+    msg = f"`gate` is what check(…) or four_fifths(…) has made, not {in_short(gate)}."
+    raise ArgumentError(msg)
+
+
+def _verdicts_of(
+    gate: Gate, audit: UsualMetrics, compared: Groups, tally: Tally, reading: Mapping[str, Any]
+) -> list[Content]:
+    """The verdicts of a gate, and the numbers behind them.
+
+    A gate judges the groups of its own metrics, so that its verdicts are those of `assert_fair`. Where the page leaves
+    some of these groups out, it says what the value is without them.
+    """
+    # a gate decides on its intervals itself
+    options = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
+    verdicts = gate.compute(tally, **options)
+    judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
+    words = features_in_words([*audit.bys, *(metric.by for metric in judged)])
+    limited = [compared.limited(metric) for metric in judged]
+    others: dict[tuple[str, str | None], float | None] = {}
+    if limited != judged:
+        values_only: dict[str, Any] = {**options, "interval": None}
+        values = metric_set(*limited).compute(tally, **values_only)
+        for metric, by, value in values.select(".metric", ".by", ".estimate").rows():
+            others[metric, by] = value
+    return [of_gate(gate, verdicts, words, others), of_verdicts(verdicts, words, gate.confidence)]
 
 
 @dataclass(frozen=True)
@@ -257,43 +279,43 @@ class Computed:
 
     results: pl.DataFrame
     groups: pl.DataFrame
-    tested: pl.DataFrame | None
+    significance: Significance
     worst: pl.DataFrame | None
-    verdicts: pl.DataFrame | None
 
     @classmethod
     def of(
-        cls, audit: UsualMetrics, tally: Tally, reading: dict[str, Any], gate: Gate | None, *, tests: bool, chosen: bool
+        cls, audit: UsualMetrics, tally: Tally, reading: dict[str, Any], options: Iterable[str], *, chosen: bool
     ) -> Computed:
-        """The values, disparities, tests and verdicts of a tally."""
+        """The values, disparities and tests of a tally."""
         results = audit.results.compute(tally, explain=True, **reading)
         groups = audit.groups.compute_by_group(tally, **reading)
-        tested = worst = None
-        if tests and _is_plain(tally, results):
-            tested, worst = _test(audit, tally, reading, _draws(groups))
+        results = without_single_groups(results, groups, audit.parities)
+        draws, tests = draws_of(groups), has_tests(options, tally, results)
+        significance = Significance.of(audit.parities, tally, reading, results, draws=draws, tests=tests)
+        search = _search_of_worst(audit, draws) if tests and reading["interval"] is not None else None
+        worst = None if search is None else search.compute(tally, **options_of_tests(reading))
         if not chosen:
             # an average over labels that is the same for all data is none that anybody asked for
             rates = [metric for metric in audit.results if isinstance(metric, Metric)]
             results, groups = without_constant(results, rates), without_constant(groups, rates)
-        verdicts = _verdicts(gate, tally, reading) if gate else None
         own = [name for name in groups.columns if name.startswith(".")]
-        return cls(results, groups.select(own), tested, worst, verdicts)
+        return cls(results, groups.select(own), significance, worst)
 
 
-def _clearest(findings: Sequence[FeatureFinding]) -> FeatureFinding:
+def _clearest(findings: Sequence[Finding]) -> Finding:
     """The clearest finding, which the page shows; a feature is read more easily than two that are crossed."""
-    clear = [finding for finding in findings if finding.evidence > 0]
+    clear = [finding for finding in findings if finding.is_significant]
     fewest = min((len(finding.by.columns) for finding in clear), default=0)
     simple = [finding for finding in clear if len(finding.by.columns) == fewest]
     return max(simple or findings, key=lambda finding: finding.evidence)
 
 
-def _main_figure(values: GroupValues, clearest: FeatureFinding) -> list[Content]:
+def _main_figure(values: GroupValues, clearest: Finding) -> list[Content]:
     """The picture of the clearest finding: the values of the groups that differ most."""
     if clearest.metric is None:
         return []
     shown = values.values.filter((pl.col(".by") == clearest.by.text) & (pl.col(".n") >= values.min_n))
-    return [] if shown.is_empty() else [values.leading_figure(clearest.by, shown, clearest.metric)]
+    return [] if shown.is_empty() else [values.leading_figure(clearest.by, shown, clearest.metric.name)]
 
 
 def need_packages() -> None:
@@ -346,61 +368,6 @@ def _check_tally(tally: Tally) -> None:
     if not tally.cells["n"].sum():
         msg = "report() has nothing to tell: there are no rows."
         raise ArgumentError(msg)
-
-
-def _verdicts(gate: Gate, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:
-    """The verdicts of a gate, which decides on its intervals itself."""
-    options = dict(reading)
-    for name in ("interval", "conf_level"):
-        options.pop(name, None)
-    return gate.compute(tally, **options)
-
-
-def limited_gate(gate: object, groups: Groups) -> Gate | None:
-    """The gate, checked, and limited to the groups that are compared, so that it judges none that are not shown."""
-    if gate is None:
-        return None
-    if not isinstance(gate, Gate):
-        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {in_short(gate)}."
-        raise ArgumentError(msg)
-    limited: list[Metric | GroupwiseMetric] = []
-    for metric in gate.metrics:
-        if isinstance(metric, GroupwiseMetric):
-            limited.append(groups.limited(metric))
-        else:
-            limited.append(metric)
-    return replace(gate, metrics=metric_set(*limited))
-
-
-def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
-    """True where rows count alike and have two labels, so that rates can be tested exactly."""
-    return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
-
-
-def _draws(groups: pl.DataFrame) -> int:
-    """The number of draws of tests: as usual, or fewer where there are many groups, each of which is drawn."""
-    most = groups.group_by(".metric", ".by").len()["len"].max()
-    return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN // int(str(most or 1))))
-
-
-def _test(
-    audit: UsualMetrics, tally: Tally, reading: Mapping[str, Any], draws: int
-) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
-    """The tests of disparities, and the search of the worst groups, as far as the audit has metrics for them."""
-    options = {name: value for name, value in reading.items() if name in _OF_TESTS}
-    tests, search = _tests(audit, draws), _search_of_worst(audit, draws)
-    tested = None if tests is None else tests.compute(tally, **options)
-    worst = None if search is None else search.compute(tally, **options)
-    return tested, worst
-
-
-def _tests(audit: UsualMetrics, draws: int) -> DisparityTest | None:
-    """The permutation test of disparities, for metrics where it is exact."""
-    rates: list[GroupwiseMetric] = []
-    for parity in audit.parities:
-        if parity.kind == "class" and not parity.aggregate.direction_is_unknown:
-            rates.append(parity)
-    return disparity_test(*rates, times=draws) if rates else None
 
 
 def _search_of_worst(audit: UsualMetrics, draws: int) -> WorstGroups | None:

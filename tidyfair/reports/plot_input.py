@@ -20,8 +20,13 @@ __all__: list[str] = []
 
 Kind = Literal["dots", "heat map"]
 OUTER = ".outer"
-CUTS = {".threshold": "threshold", ".top_k": "number selected", ".top_fraction": "share selected"}
-"""The columns of lists of cuts, over which values are lines, in words."""
+CUTS = {
+    ".threshold": "threshold", ".top_k": "number selected", ".top_fraction": "share selected",
+    ".eval_time": "evaluation time", ".quantile_level": "level of the quantile",
+}  # fmt: skip
+"""The columns of lists of cuts, and of the points of predictions, over which values are lines, in words."""
+POINTS = (".eval_time", ".quantile_level")
+"""Those of the points of predictions, which are lines only if there are several."""
 METRICS, DIFFERENCES, RATIOS, DISPARITIES = "Metrics", "Differences", "Ratios", "Disparities"
 """The panels of results."""
 _REFERENCES = {
@@ -60,9 +65,10 @@ class PlotInput:
         """The same, with the outer group."""
         return pl.format("{}, {}", self.compared(), OUTER) if self.outer else self.compared()
 
-    def panel(self) -> pl.Expr:
-        """The metric of a value of a group, its label, and the feature."""
-        return self.metric() + self._level() + by_text()
+    def panel(self, *, one_feature: bool = False) -> pl.Expr:
+        """The metric of a value of a group, its label, and the feature where there are several."""
+        metric = self.metric() + self._level()
+        return metric if one_feature else metric + by_text()
 
     def _level(self) -> pl.Expr:
         """The label of a value, if there are several."""

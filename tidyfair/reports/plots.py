@@ -14,6 +14,7 @@ from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, short
 from tidyfair.reports.plot_input import Kind, PlotInput, with_outer_text
 from tidyfair.specs.arguments import number, one_of, string, whole
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = ["autoplot"]
 _MODELS = ("Model 1", "Model 2")
 
 
+@refuse_unknown_settings
 def autoplot(
     result: Any,
     *,

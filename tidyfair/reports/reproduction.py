@@ -32,7 +32,8 @@ def call_of(call: Mapping[str, Any]) -> str:
     lines = ["import tidyfair as tdf", ""]
     arguments: list[str] = []
     for name, value in call.items():
-        if value is None:
+        # of these only `interval` has another default
+        if value is None and name != "interval":
             continue
         code = repr(value)
         if isinstance(value, Evaluable | Gate):

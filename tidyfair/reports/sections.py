@@ -15,14 +15,17 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.metrics.titles import in_prose, title_of
+from tidyfair.metrics.titles import capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
-from tidyfair.reports.findings import feature_in_words, group_in_words, nearest_end, percent, reason
+from tidyfair.reports.findings import disparity_in_words, feature_in_words, group_in_words, percent
 from tidyfair.reports.tables import (
+    ALL_ROWS,
     NOTHING,
     WORSE,
     as_p_value,
     groups_side_by_side,
+    has_dropped_rows,
+    reason,
     rounded,
     too_few,
     with_interval,
@@ -36,8 +39,9 @@ from tidyfair.tallies.tally import ESTIMATE, TRUTH
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tidyfair.audits.significance import Significance
     from tidyfair.audits.usual_metrics import UsualMetrics
-    from tidyfair.reports.findings import FeatureFinding
+    from tidyfair.reports.findings import Finding
     from tidyfair.reports.tables import Note
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
@@ -51,8 +55,6 @@ _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
 MANY_GROUPS = 20
 """The number of groups above which only the lowest and the highest are drawn."""
-_USUAL_LEVEL = 0.05
-"""The level of tests."""
 _EXTREMES = 6
 """The number of lowest, and of highest groups that are drawn of many."""
 _MOST_PANELS = 9
@@ -97,89 +99,85 @@ def _predictions(tally: Tally, options: Mapping[str, Any]) -> str:
     return text
 
 
-def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
-    """The numbers behind the verdicts of a gate."""
-    rule = (
-        "A metric passes where all of its interval keeps the limit, and fails where all of it is beyond; otherwise the "
-        f"rows do not decide. Each end of these intervals is right {percent(confidence)} of the time."
-    )
-    figure = Figure(verdicts, "Metrics and their limits")
-    return Folded("How the verdicts are reached", (rule, figure, _verdicts(verdicts, features)))
-
-
-def _verdicts(verdicts: pl.DataFrame, features: Mapping[str, str]) -> Table:
-    """The table of verdicts."""
-    rows = verdicts.to_dicts()
-    columns = {
-        "metric": [_with_detail(row) for row in rows],
-        "feature": [features.get(row[".by"], "all rows") for row in rows],
-        "value": list(with_interval(verdicts)),
-        "limit": [f"{row['.limit']:g}" for row in rows],
-        "verdict": [row[".verdict"] for row in rows],
-    }
-    table = pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
-    return Table(table, codes=tuple(row[".metric"] for row in rows))
-
-
-def of_disparities(results: pl.DataFrame, tested: pl.DataFrame | None, audit: UsualMetrics, level: float) -> Section:
+def of_disparities(
+    results: pl.DataFrame, significance: Significance, audit: UsualMetrics, level: float | None
+) -> Section:
     """The disparities with their intervals and tests."""
     disparities = results.filter(pl.col(".by").is_not_null())
     features = {by.text: by for by in audit.bys}
-    differences = [parity.name for parity in audit.parities if parity.aggregate.is_difference]
     if disparities.is_empty():
         return Section("Disparities", (), "No disparity is asked for.")
+    tested = significance.tested
     if tested is not None and not tested[".expected_lower"].count():
         tested = None
-    table = _disparities(disparities, tested, features)
+    table = _disparities(disparities, significance, features)
     options = {} if tested is None else {"beside": tested}
-    figure = Figure(disparities, "Disparities between groups", options)
-    rule = (
-        f"Intervals are {percent(level)} confidence intervals. Whether groups differ shows in the interval of their "
-        "disparity, which is significant if it leaves out 0, and not in whether the intervals of the groups overlap."
-    )
-    explained = [rule]
-    if tested is not None:
-        explained.append(
-            "Expected if equal is the range in which 95 % of disparities fall if groups are equal; it is wide where a "
-            "group is small. p is the probability of a disparity at least as large if groups are equal, in standard "
-            "errors; adjusted is the same for all tests of this table together (Holm)."
-        )
+    words = {text: feature_in_words(by) for text, by in features.items() if by.sides}
+    in_words = pl.col(".by").replace(words)
+    options = {name: frame.with_columns(in_words) for name, frame in options.items()}
+    figure = Figure(disparities.with_columns(in_words), "Disparities between groups", options)
     shown = Folded(f"All {len(table.table)} disparities", (table,)) if len(table.table) > _FEW_DISPARITIES else table
-    blocks = (figure, shown, Folded("How to read this", tuple(explained)))
-    return Section("Disparities", blocks, _significant(disparities, tested, differences))
+    is_defined = bool(disparities[".estimate"].count())
+    blocks: list[Content] = [figure, shown] if is_defined else [shown]
+    if level is not None and is_defined:
+        explained = _explained(significance, level, has_tests=tested is not None)
+        blocks.append(Folded("How to read this", tuple(explained)))
+    return Section("Disparities", tuple(blocks), _significant(disparities, significance, level))
 
 
-def _significant(disparities: pl.DataFrame, tested: pl.DataFrame | None, differences: Sequence[str]) -> str:
+def _explained(significance: Significance, level: float, *, has_tests: bool) -> list[str]:
+    """The meaning of intervals, tests and significance."""
+    error = percent(significance.error)
+    of_intervals = (
+        f"Intervals are {percent(level)} confidence intervals. Two groups can differ significantly although their own "
+        "intervals overlap: look at the interval of the disparity."
+    )
+    of_tests = (
+        "Expected if equal is the range that holds 95 % of the disparities of equal groups; small groups make it wide. "
+        "p is the probability that equal groups are at least as far apart, in standard errors."
+    )
+    by_interval = "its confidence interval leaves out the value for equal groups: 0, or 1 for a ratio"
+    rule = f"A disparity is significant if {by_interval}."
+    if has_tests:
+        rule = f"A disparity is significant if its p-value is below {error} or, without a test, if {by_interval}."
+    adjustment = (
+        "P-values and intervals are adjusted for the number of disparities on this page (Holm), so that if all groups "
+        f"are equal, the probability that any disparity is significant is at most {error}. The intervals that are "
+        "shown are not adjusted."
+    )
+    return [of_intervals, *([of_tests] if has_tests else []), f"{rule} {adjustment}"]
+
+
+def _significant(disparities: pl.DataFrame, significance: Significance, level: float | None) -> str:
     """The finding on all disparities together."""
-    if tested is not None:
-        defined = tested.drop_nulls(".p_adjusted")
-        number, total = int((defined[".p_adjusted"] < _USUAL_LEVEL).sum()), len(defined)
-        how = "at the 5 % level, adjusted for the number of tests"
-        verb = "is" if number == 1 else "are"
-        return f"{number} of {total} tested disparities {verb} significant {how}."
-    of_differences = disparities.filter(pl.col(".metric").is_in(differences))
-    if of_differences.is_empty():
-        return f"{len(disparities)} disparities." if len(disparities) > 1 else "One disparity."
-    bounded = of_differences.filter(pl.col(".lower").is_not_null() | pl.col(".upper").is_not_null())
-    total = len(bounded)
-    if not total:
-        return "No difference has a confidence interval."
-    clear = bounded.filter((nearest_end() > 0) & nearest_end().is_finite())
-    if clear.is_empty():
-        which = "The difference is not" if total == 1 else f"None of {total} differences is"
-        return f"{which} significant: {'its interval' if total == 1 else 'the interval of each'} includes 0."
-    which = f"{len(clear)} of {total} differences {'is' if len(clear) == 1 else 'are'}"
-    return f"{'The difference is' if total == 1 else which} significant: the interval leaves out 0."
+    if level is None:
+        return f"{_counted(len(disparities))}; no intervals asked for."
+    judged = len(significance.outcomes)
+    if not disparities[".estimate"].count():
+        return "No groups can be compared."
+    if not judged:
+        return "No disparity has a confidence interval or a test."
+    how = f"at the {percent(significance.error)} level"
+    if judged == 1:
+        return f"The disparity is {'' if significance.number else 'not '}significant {how}."
+    number = significance.number or "None"
+    verb = "is" if significance.number <= 1 else "are"
+    return f"{number} of {judged} disparities {verb} significant {how}, adjusted for their number."
 
 
-def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, features: Mapping[str, By]) -> Table:
+def _counted(number: int) -> str:
+    """A number of disparities in words."""
+    return "One disparity" if number == 1 else f"{number} disparities"
+
+
+def _disparities(disparities: pl.DataFrame, significance: Significance, features: Mapping[str, By]) -> Table:
     """The table of disparities."""
     order = {text: position for position, text in enumerate(features)}
     position = pl.col(".by").replace_strict(order, return_dtype=pl.Int64)
     disparities = disparities.sort(position, maintain_order=True)
     rows = disparities.to_dicts()
     columns = {
-        "disparity": [_with_detail(row) for row in rows],
+        "disparity": [disparity_in_words(row) for row in rows],
         "feature": [feature_in_words(features[row[".by"]]) for row in rows],
         "lowest": [_group_of(features, row, ".group_min") for row in rows],
         "highest": [_group_of(features, row, ".group_max") for row in rows],
@@ -187,21 +185,10 @@ def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, feature
     }
     schema = dict.fromkeys(columns, pl.String)
     table = pl.DataFrame(columns, schema)
+    table = table.hstack(_tests(disparities, significance))
     remark = ""
-    if tested is not None:
-        lower, upper = rounded(tested[".expected_lower"]), rounded(tested[".expected_upper"])
-        added = tested.select(
-            ".metric",
-            ".by",
-            pl.format("{} to {}", lower, upper).alias("expected if equal"),
-            as_p_value(tested[".p_value"]).alias("p"),
-            as_p_value(tested[".p_adjusted"]).alias("p, adjusted"),
-        )
-        keys = disparities.select(".metric", ".by")
-        joined = keys.join(added, on=[".metric", ".by"], how="left", maintain_order="left")
-        table = table.hstack(joined.drop(".metric", ".by"))
-        if joined["p"].has_nulls():
-            remark = f"{NOTHING}: no rate of labels, which alone are tested here, or no value."
+    if "p" in table.columns and table["p"].has_nulls():
+        remark = f"{NOTHING}: no test. Tests are of rates; other disparities are judged by their intervals."
     notes: list[Note] = []
     for index, row in enumerate(rows):
         if row[".status"] not in {None, Status.OK}:
@@ -209,14 +196,27 @@ def _disparities(disparities: pl.DataFrame, tested: pl.DataFrame | None, feature
     return Table(table, tuple(notes), remark, codes=tuple(row[".metric"] for row in rows))
 
 
-def _with_detail(row: Mapping[str, Any]) -> str:
-    """The title of a disparity, with the metric or the label of which several it is about."""
-    title = _short(row[".metric"])
-    if row.get(".base_metric") is not None:
-        title += f", here {in_prose(row['.base_metric'])}"
-    if row.get(".level") is not None:
-        title += f", label {row['.level']}"
-    return title
+def _tests(disparities: pl.DataFrame, significance: Significance) -> pl.DataFrame:
+    """The tests of disparities as columns of their table; without one, the adjusted p-value is known to a bound."""
+    keys = disparities.select(".metric", ".by").rows()
+    tested: dict[tuple[str, str], tuple[str, str, str]] = {}
+    if (tests := significance.tested) is not None:
+        expected = pl.format("{} to {}", rounded(tests[".expected_lower"]), rounded(tests[".expected_upper"]))
+        texts = tests.select(
+            expected.alias("expected"), as_p_value(tests[".p_value"]), as_p_value(tests[".p_adjusted"])
+        )
+        tested = dict(zip(tests.select(".metric", ".by").rows(), texts.rows(), strict=True))
+    bounds: dict[tuple[str, str], str] = {}
+    for key, is_significant in significance.outcomes.items():
+        sign = "<" if is_significant else "\N{GREATER-THAN OR EQUAL TO}"
+        bounds[key] = f"{sign} {significance.error:.3g}"
+    columns: dict[str, list[str | None]] = {}
+    if tested:
+        columns["expected if equal"] = [tested[key][0] if key in tested else None for key in keys]
+        columns["p"] = [tested[key][1] if key in tested else None for key in keys]
+    if bounds:
+        columns["p, adjusted"] = [tested[key][2] if key in tested else bounds.get(key) for key in keys]
+    return pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
 
 
 def _group_of(features: Mapping[str, By], row: Mapping[str, Any], column: str) -> str | None:
@@ -249,7 +249,9 @@ class GroupValues:
             blocks = self._of_many(by, shown, leading)
             blocks = blocks[1:] if is_drawn else blocks
         else:
-            blocks = (self.figure(by, shown, None), *self._tables(by, of_feature))
+            is_repeated = is_drawn and shown[".metric"].n_unique() == 1
+            pictures = () if is_repeated else (self.figure(by, shown, None),)
+            blocks = (*pictures, *self._tables(by, of_feature))
         return Part(f"By {words}", blocks, self._finding(by, of_feature, leading))
 
     def figure(self, by: By, shown: pl.DataFrame, metric: str | None, title: str = "") -> Figure:
@@ -263,16 +265,23 @@ class GroupValues:
             pl.col(".by").is_null() & pl.col(".metric").is_in(shown[".metric"].unique().implode())
         )
         result = pl.concat([overall, _with_words(by, shown)])
-        return Figure(result, title or f"Metrics by {feature_in_words(by)}")
+        metrics = shown[".metric"].unique()
+        name = capitalized(in_prose(metrics[0])) if len(metrics) == 1 else "Metrics"
+        return Figure(result, title or f"{name} by {feature_in_words(by)}")
 
     def _finding(self, by: By, values: pl.DataFrame, leading: str) -> str:
         """The groups that are worse than all rows, or how many groups there are."""
-        groups = values.select(".group", ".n").unique()
-        hidden = groups.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
-        count = f"{groups['.group'].n_unique()} groups"
+        known = values.filter(pl.col(".status") != Status.UNKNOWN)
+        number = known[".group"].n_unique()
+        hidden = known.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
+        count = f"{number} groups" if number != 1 else "One group"
         if hidden:
             count += f", of which {hidden} {'has' if hidden == 1 else 'have'} fewer than {self.min_n} rows"
+        if len(known) < len(values):
+            count += ", and rows whose group is unknown"
         worse = self._worse(by, values)
+        if number == 1:
+            return f"{count}."
         if worse is None:
             return f"{count}. {self._spread(by, values, leading)}"
         if not worse:
@@ -290,7 +299,7 @@ class GroupValues:
         ends = [f"{texts[end]} ({group_in_words(by, ranked['.group'][end])})" for end in (0, -1)]
         label = ranked[".level"][0]
         of_label = "" if label is None else f" of label {label}"
-        return f"{_short(metric)}{of_label} ranges from {ends[0]} to {ends[1]}."
+        return f"{short_title(metric)}{of_label} ranges from {ends[0]} to {ends[1]}."
 
     def _worse(self, by: By, values: pl.DataFrame) -> dict[str, list[str]] | None:
         """The metrics in which groups are worse than all rows; None where that is not tested."""
@@ -329,9 +338,12 @@ class GroupValues:
             for group, is_named in zip(table[".group"], named, strict=True)
         ]
         table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
-        heads = {metric: (_short(metric), metric) for metric in values[".metric"].unique()}
-        remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
-        return Table(table, tuple(notes), remark, heads=heads)
+        heads = {metric: (short_title(metric), metric) for metric in values[".metric"].unique()}
+        has_hidden = bool((values[".n"] < self.min_n).any())
+        remarks = [too_few(self.min_n)] if has_hidden else []
+        if has_hidden or (values[".status"] == Status.UNKNOWN).any() or has_dropped_rows(overall, values):
+            remarks.append(ALL_ROWS)
+        return Table(table, tuple(notes), " ".join(remarks), heads=heads)
 
     def _table_of_labels(self, by: By, metric: str, values: pl.DataFrame) -> Table:
         """A metric of groups, label by label."""
@@ -347,7 +359,7 @@ class GroupValues:
             wide = texts.pivot(".level", index=[".group", ".n", _NTH], values=_BOTH).drop(_NTH)
         else:
             wide = texts.select(".group", ".level", ".n", pl.col(_BOTH).alias(metric))
-        heads = {label: (label, "") for label in labels} | {metric: (_short(metric), metric)}
+        heads = {label: (label, "") for label in labels} | {metric: (short_title(metric), metric)}
         remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
         return Table(wide, (), remark, heads=heads, caption=f"{title_of(metric)}, by label")
 
@@ -366,7 +378,7 @@ class GroupValues:
 
     def leading_figure(self, by: By, shown: pl.DataFrame, metric: str) -> Figure:
         """The picture of one metric: of all groups, or of the lowest and the highest of many."""
-        words, name = feature_in_words(by), _capital(in_prose(metric))
+        words, name = feature_in_words(by), capitalized(in_prose(metric))
         if shown[".group"].n_unique() <= MANY_GROUPS:
             return self.figure(by, shown, metric, f"{name} by {words}")
         ranked = _ranked(shown, metric)
@@ -388,7 +400,7 @@ class GroupValues:
             of_all = NOTHING if all_rows is None else str(with_interval(pl.DataFrame([all_rows], strict=False))[0])
             rows.append(
                 (
-                    f"{_short(str(metric))}{label}", of_all, group_in_words(by, ranked[".group"][0]), texts[0],
+                    f"{short_title(str(metric))}{label}", of_all, group_in_words(by, ranked[".group"][0]), texts[0],
                     group_in_words(by, ranked[".group"][-1]), texts[-1],
                 )
             )  # fmt: skip
@@ -415,14 +427,12 @@ def _with_words(by: By, values: pl.DataFrame) -> pl.DataFrame:
     return values.with_columns(pl.Series(".group", words, dtype=pl.String))
 
 
-def _short(metric: str) -> str:
-    """The title of a metric without what is in brackets."""
-    return title_of(metric).partition(" (")[0]
-
-
-def of_groups(values: GroupValues, findings: Sequence[FeatureFinding], drawn: By | None) -> Section:
+def of_groups(values: GroupValues, findings: Sequence[Finding], drawn: By | None) -> Section:
     """The values of groups, feature by feature; one is drawn at the top of the page."""
-    parts = [values.of_feature(one.by, one.metric, is_drawn=one.by == drawn) for one in findings]
+    parts: list[Part] = []
+    for one in findings:
+        metric = one.metric.name if one.metric else None
+        parts.append(values.of_feature(one.by, metric, is_drawn=one.by == drawn))
     return Section("Groups", tuple(parts))
 
 
@@ -441,7 +451,8 @@ def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
     missing = missing_of(tally)
     lacking = missing.filter(pl.col("missing") > 0)
     texts = [f"{number:,} without {name}" for name, _, number in lacking.rows()]
-    finding = f"{rows:,} rows; {', '.join(texts) if texts else 'none lacks a truth or a prediction'}."
+    kinds = "prediction" if tally.truth is None else "truth or prediction"
+    finding = f"{rows:,} rows; {', '.join(texts) or f'no {kinds} is missing'}."
     blocks: list[Content] = []
     if tally.weights is not None:
         total, squares = float(tally.cells["w"].sum()), float(tally.cells["w2"].sum())
@@ -472,7 +483,7 @@ def missing_of(tally: Tally) -> pl.DataFrame:
     for name, role, key in columns:
         lacking = tally.cells.filter(pl.col(key).is_null())
         rows.append((name, role, int(lacking["n"].sum())))
-    return pl.DataFrame(rows, schema=["column", "read as", "missing"], orient="row")
+    return pl.DataFrame(rows, schema=["column", "role", "missing"], orient="row")
 
 
 def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
@@ -490,7 +501,7 @@ def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
     enough = pl.when(pl.col("rows") >= min_n)
     remark = too_few(min_n) if (table["rows"] < min_n).any() else ""
     table = table.select("group", enough.then("rows").alias("rows"), enough.then(share).alias("share"))
-    return Table(table, (), remark, heads={"group": (f"By {feature_in_words(by)}", "")})
+    return Table(table, (), remark, caption=f"By {feature_in_words(by)}")
 
 
 def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
@@ -519,16 +530,16 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
         else:
             table = _at_thresholds(by, largest, thresholds[10:100:10])
             options = {} if at is None else {"at": at}
-            blocks.append(Figure(_with_words(by, largest), f"Rates along the threshold, by {words}", options, table))
+            blocks.append(Figure(_with_words(by, largest), f"Rates at each threshold, by {words}", options, table))
         # a calibration curve is of the groups of columns, and of rows that lack nothing
         fit = ""
         if not by.sides and call.get("na_rm") is not False:
             figure, fit = _calibration(by, data, call, columns, min_n)
             blocks.append(figure)
         parts.append(Part(f"By {words}", tuple(blocks), fit))
-    finding = "Rates of groups at every threshold, and how well the scores fit the events."
+    finding = "Selection rate and sensitivity at each threshold, and event rates compared with scores."
     if has_more_groups:
-        finding += f" Of features with more groups, the {_MOST_LINES} largest are shown."
+        finding += f" Of features with more than {_MOST_LINES} groups, the {_MOST_LINES} largest are shown."
     return [Section("Thresholds and calibration", tuple(parts), finding)]
 
 
@@ -561,11 +572,16 @@ def _calibration(
     bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
     if bins.is_empty():
         return f"{title}: there is nothing to draw.", ""
+    if len(names) > 1:
+        # a picture names a group by all columns, as in "female, Black"
+        groups = [group_in_words(by, group) for group in texts_of(bins.select(names))]
+        bins = bins.drop(names).insert_column(0, pl.Series(feature_in_words(by), groups, dtype=pl.String))
+        names = [feature_in_words(by)]
     return Figure(bins, title, instead=_in_bins(bins, names)), _fit(bins, names)
 
 
 def _fit(bins: pl.DataFrame, names: list[str]) -> str:
-    """The group whose scores are farthest from its rate of events."""
+    """The group whose mean score is farthest from its event rate."""
     share = pl.col(".n") / pl.col(".n").sum()
     groups = bins.group_by(names, maintain_order=True).agg(
         (pl.col(".mean_score") * share).sum().alias(".score"), (pl.col(".event_rate") * share).sum().alias(".rate")
@@ -573,7 +589,7 @@ def _fit(bins: pl.DataFrame, names: list[str]) -> str:
     farthest = groups.sort((pl.col(".score") - pl.col(".rate")).abs(), descending=True, maintain_order=True).head(1)
     group = ", ".join("null" if value is None else str(value) for value in farthest.select(names).row(0))
     score, rate = rounded(farthest[".score"])[0], rounded(farthest[".rate"])[0]
-    return f"Scores are farthest from the events for {group}: the mean score is {score}, the rate of events {rate}."
+    return f"The mean score is farthest from the event rate for {group}: {score} compared with {rate}."
 
 
 _NARROW = 0.2
@@ -611,17 +627,17 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
     )
     wide = texts.pivot(_PART, index=[*keys, _NTH], values=".estimate").drop(_NTH)
     words = [group_in_words(by, group) for group in wide[".group"]]
-    titles = list(map(_short, wide[".metric"]))
+    titles = list(map(short_title, wide[".metric"]))
     return Table(
         wide.with_columns(pl.Series(".metric", titles, dtype=pl.String), pl.Series(".group", words, dtype=pl.String))
     )
 
 
 def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Table:
-    """Mean score and rate of events in each bin of the scores of a group."""
+    """Mean score and event rate in each bin of the scores of a group."""
     both = pl.format("{} / {}", rounded(calibrated[".mean_score"]), rounded(calibrated[".event_rate"]))
-    remark = "Mean score / rate of events in ten parts of the rows of each group, by rising score."
-    texts = calibrated.select(*features, pl.format("part {}", ".bin").alias(_PART), both.alias(_BOTH))
+    remark = "Mean score / event rate in ten bins of equally many rows of each group, by increasing score."
+    texts = calibrated.select(*features, pl.format("bin {}", ".bin").alias(_PART), both.alias(_BOTH))
     return Table(texts.pivot(_PART, index=features, values=_BOTH), (), remark)
 
 
@@ -635,16 +651,21 @@ def left_out(
         if rows and na_rm:
             lacking.append(f"{rows:,} {'row' if rows == 1 else 'rows'} without {name!r}")
     undefined = groups.filter((pl.col(".status") != Status.OK) & (pl.col(".n") >= min_n))
-    found = [f"{' and '.join(lacking)} are left out of the metrics that read them"] if lacking else []
-    for heading, table in (
-        ("Values of groups that are undefined", _undefined(undefined, features)),
-        ("Groups that are not compared", _excluded(results, ".groups_left_out", "groups left out", features)),
-        ("Metrics that cannot be compared", _excluded(results, ".metrics_left_out", "metrics left out", features)),
-    ):
+    verb = "is" if len(lacking) == 1 and lacking[0].startswith("1 row ") else "are"
+    found = [f"{' and '.join(lacking)} {verb} left out of the metrics that need these values"] if lacking else []
+    by_size = f"Groups with fewer than {min_n} rows that count for a metric are not compared." if min_n else ""
+    left_out_groups = _excluded(results, ".groups_left_out", "groups left out", features, by_size)
+    left_out_metrics = _excluded(results, ".metrics_left_out", "metrics left out", features)
+    of_one = "value of a group is undefined", "disparity leaves out groups", "disparity leaves out metrics"
+    of_several = "values of groups are undefined", "disparities leave out groups", "disparities leave out metrics"
+    headings = "Undefined values", "Groups that are not compared", "Metrics that cannot be compared"
+    tables = _undefined(undefined, features), left_out_groups, left_out_metrics
+    for heading, table, one, several in zip(headings, tables, of_one, of_several, strict=True):
         if table is not None:
-            found.append(f"{heading.lower() if found else heading}: {len(table.table)}")
-            blocks.append(Folded(heading, (table,)) if len(table.table) > _FEW_ROWS else Part(heading, (table,)))
-    finding = f"{'; '.join(found)}." if found else "Every row counts, and every group has every value."
+            number = len(table.table)
+            found.append(f"{number} {several if number > 1 else one}")
+            blocks.append(Folded(heading, (table,)) if number > _FEW_ROWS else Part(heading, (table,)))
+    finding = f"{'; '.join(found)}." if found else "No row is left out, and no value of a group is undefined."
     return Section("Exclusions", tuple(blocks), finding)
 
 
@@ -660,7 +681,14 @@ def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table | N
         group = "all rows" if by is None else group_in_words(by, row[".group"])
         label = f", label {row['.level']}" if row[".level"] is not None else ""
         rows.append(
-            (f"{_short(row['.metric'])}{label}", feature, group, row[".n"], row[".denominator"], reason(row[".status"]))
+            (
+                f"{short_title(row['.metric'])}{label}",
+                feature,
+                group,
+                row[".n"],
+                row[".denominator"],
+                reason(row[".status"]),
+            )
         )
         codes.append(row[".metric"])
     schema = {
@@ -670,7 +698,9 @@ def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table | N
     return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(codes))
 
 
-def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[str, By]) -> Table | None:
+def _excluded(
+    results: pl.DataFrame, column: str, head: str, features: Mapping[str, By], remark: str = ""
+) -> Table | None:
     """The results with a list of excluded groups or metrics."""
     excluded = results.filter(pl.col(column).list.len() > 0)
     if excluded.is_empty():
@@ -679,9 +709,9 @@ def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[s
     for row in excluded.iter_rows(named=True):
         by = features[row[".by"]]
         names = [group_in_words(by, name) if column == ".groups_left_out" else name for name in row[column]]
-        rows.append((_short(row[".metric"]), feature_in_words(by), "; ".join(names)))
+        rows.append((short_title(row[".metric"]), feature_in_words(by), "; ".join(names)))
     schema = dict.fromkeys(["disparity", "feature", head], pl.String)
-    return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(excluded[".metric"]))
+    return Table(pl.DataFrame(rows, schema=schema, orient="row"), (), remark, tuple(excluded[".metric"]))
 
 
 def definitions(audit: UsualMetrics) -> Section:
@@ -713,15 +743,18 @@ def _wish(metric: Metric | GroupwiseMetric) -> str:
 def _meaning(metric: Metric | GroupwiseMetric) -> str:
     """The meaning of a metric: its docstring up to the example, or that of a disparity with its source."""
     if isinstance(metric, GroupwiseMetric):
-        meaning = f"{metric.meaning} {metric.source}." if metric.source else metric.meaning
+        # of a reference it is said what it is, and the groups are the others
+        of_groups = "." if "that of" in metric.meaning else " of the groups."
+        meaning = metric.meaning.replace(", of the groups.", of_groups)
+        meaning = meaning.replace("Largest less smallest", "Largest minus smallest")
+        meaning = meaning.replace(" less that of", " minus that of").replace("of privileged", "of the privileged")
+        meaning += f" {metric.source}." if metric.source else ""
         for compared in (*metric.metrics, *metric.less):
-            meaning = re.sub(rf"\b{re.escape(compared.name)}\b", in_prose(compared.name), meaning)
+            name = rf"\b{re.escape(compared.name)}\b"
+            meaning = re.sub(name, in_prose(compared.name), meaning, flags=re.IGNORECASE)
+        meaning = capitalized(meaning)
     else:
         text, _, _ = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")
-        meaning = " ".join(text.split())
+        # pages give the reason where there is no value
+        meaning = re.sub(r"; null [^.;]*|(?<=\.) Null [^.;]*\.", "", " ".join(text.split()))
     return meaning.replace("`", "")
-
-
-def _capital(text: str) -> str:
-    """A text that starts with a capital letter."""
-    return text[:1].upper() + text[1:]

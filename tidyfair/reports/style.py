@@ -58,7 +58,7 @@ th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 thead th { vertical-align: bottom; font-weight: 600; border-bottom: 1px solid var(--muted); }
 thead code, tbody th code { display: block; font-weight: 400; overflow-wrap: normal; }
-.long { overflow-wrap: anywhere; min-width: 9rem; }
+.long { overflow-wrap: anywhere; min-width: 6rem; }
 tbody th { font-weight: 500; }
 .number { text-align: right; white-space: nowrap; }
 thead .number { white-space: normal; }
@@ -88,6 +88,8 @@ pre code { color: inherit; }
   td { display: flex; justify-content: space-between; gap: 1.25rem; padding: 0.15rem 0; border: 0; text-align: right; }
   td::before { content: attr(data-label); color: var(--muted); text-align: left; flex: 0 1 45%; }
   td small { white-space: normal; }
+  td.prose { display: block; text-align: left; }
+  td.prose::before { display: block; }
 }
 @media print {
   @page { size: A4; margin: 16mm 15mm 18mm; }

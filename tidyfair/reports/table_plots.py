@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 _OF_SCALES = {"ratio": 1.0, "odds_ratio": 1.0, "difference": 0.0}
 """The value of equality on each scale."""
-_INTERVALS = "lines are confidence intervals"
+_INTERVALS = "lines show confidence intervals"
 
 
 def confusion_plot(plot: PlotInput) -> Picture:
@@ -91,7 +91,7 @@ def comparison_plot(plot: PlotInput) -> Picture:
         titles = [f"{name}, compared with a reference", name]
     if ".below_four_fifths" in frame.columns:
         table = table.with_columns(pl.lit(0.8).alias("limit"))
-    return dots(table, titles, ["in brackets: rows", _INTERVALS], DotStyle("four fifths,", spans))
+    return dots(table, titles, ["rows in parentheses", _INTERVALS], DotStyle("four fifths,", spans))
 
 
 def bounds_plot(plot: PlotInput) -> Picture:
@@ -107,7 +107,11 @@ def bounds_plot(plot: PlotInput) -> Picture:
     )
     name = listed_names(in_sentence(table["panel"]))
     spans = dict.fromkeys(table["panel"].unique().to_list(), Span(0, 1))
-    notes = ["grey: all rates that the data allow", "lines hold these with confidence", "in brackets: expected rows"]
+    notes = [
+        "grey: all rates that the data allow",
+        "lines: their confidence intervals",
+        "in parentheses: expected rows",
+    ]
     return dots(table, [f"{name} of groups known by probability", name], notes, DotStyle(spans=spans))
 
 
@@ -124,4 +128,4 @@ def missing_truth_plot(plot: PlotInput) -> Picture:
     titles = [
         "Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate"
     ]  # fmt: skip
-    return dots(table, titles, ["in brackets: rows", _INTERVALS], DotStyle(spans={"": Span(-1, 1, 0)}))
+    return dots(table, titles, ["rows in parentheses", _INTERVALS], DotStyle(spans={"": Span(-1, 1, 0)}))

@@ -10,6 +10,7 @@ from tidyfair.errors import ArgumentError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.specs.arguments import string, whole
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -22,8 +23,24 @@ _HUNDRED, _THOUSAND = 100, 1_000
 """Numbers from which on there is one decimal, and none."""
 NOTHING = "\N{EN DASH}"
 WORSE = "significantly worse than all rows together, adjusted for the number of groups"
+ALL_ROWS = "All rows include the rows of groups that are unknown or hidden."
 _EVERYBODY = "all rows"
-_KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
+_REASONS: dict[str, str] = {
+    Status.ZERO_DENOMINATOR: "no row of the group counts for this metric",
+    Status.ONE_CLASS: "all rows of the group have the same label",
+    Status.NO_EVENTS: "no row of the group has the event",
+    Status.TOO_FEW_GROUPS: "there are fewer than two groups to compare",
+    Status.UNSEEN_EVENT: "the event does not occur",
+    Status.UNKNOWN: "the group is unknown and therefore not compared",
+    Status.UNDEFINED_GROUP: "a group has no value",
+    Status.BELOW_MIN_N: "too few rows",
+    Status.BELOW_MIN_SHARE: "too small a share of the rows",
+    Status.NO_COMPARABLE_PAIRS: "no row of the group outlives another one that has the event",
+    Status.ALL_CENSORED: "all rows of the group are censored before the time",
+    Status.CONSTANT: "all values of the group are the same",
+}
+"""Reasons why a value is undefined, as a reader needs them."""
+_KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction", ".eval_time", ".quantile_level")
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
 """Internal columns, whose names no column of the user has."""
 _LABELS = {
@@ -45,6 +62,7 @@ _BLANK = {".base_metric", ".status", ".metrics_left_out"}
 """Columns in which a missing value is left blank."""
 
 
+@refuse_unknown_settings
 def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n: int = 0) -> Any:
     """A table of a result that can be published, made by great_tables.
 
@@ -89,6 +107,19 @@ def too_few(min_n: int) -> str:
     return f"{NOTHING}: hidden, fewer than {min_n} rows." if min_n > 0 else ""
 
 
+def has_dropped_rows(overall: pl.DataFrame, groups: pl.DataFrame) -> bool:
+    """Check whether there are rows of groups that are not listed, by the first metric of all rows."""
+    if overall.is_empty():
+        return False
+    metric, rows = overall.select(".metric", ".n").row(0)
+    return groups.filter(pl.col(".metric") == metric)[".n"].sum() < rows
+
+
+def reason(status: str) -> str:
+    """The words for a reason why there is no value."""
+    return _REASONS.get(status) or Status.text_of(status)
+
+
 Note: TypeAlias = tuple[str, int, str]
 """A column, a row, and the note on that cell."""
 
@@ -130,7 +161,7 @@ def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> l
     notes: list[Note] = []
     for metric, row, status, size in frame.select(".metric", _ROW, ".status", ".n").rows():
         if status not in {Status.OK, None} and size >= min_n:
-            notes.append((columns[metric], row, Status.text_of(status)))
+            notes.append((columns[metric], row, reason(status)))
     return notes
 
 

@@ -1,20 +1,18 @@
-"""Plots of values: metrics and disparities, those of groups, over thresholds, over folds."""
+"""Plots of values: metrics and disparities, those of groups, crossed features, and folds."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.reports.charts import MOST_POINTS, Picture, number_text, unique_names
+from tidyfair.reports.charts import Picture, number_text
+from tidyfair.reports.cut_plots import cut_of, groups_over_cuts, results_over_cuts
 from tidyfair.reports.dot_charts import DotStyle, dots, strips
 from tidyfair.reports.heat_maps import heat_map
-from tidyfair.reports.line_charts import LineStyle, lines
 from tidyfair.reports.plot_input import (
-    CUTS,
     OUTER,
     PlotInput,
     by_words,
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_INTERVALS = "lines are confidence intervals"
+_INTERVALS = "lines show confidence intervals"
 _VERBS = {
     "pass": ("passes", "pass"), "fail": ("fails", "fail"),
     "not enough evidence": ("needs more evidence", "need more evidence"), "within": ("is kept", "are kept"),
@@ -54,7 +52,7 @@ def results_plot(plot: PlotInput) -> Picture:
         msg = "`beside` is drawn behind single disparities, not behind lines and strips."
         raise ArgumentError(msg)
     if cut:
-        return _over_cuts(plot, frame, cut, "what")
+        return results_over_cuts(plot, frame, cut)
     frame, spans = with_scales(plot, frame)
     if over_outer:
         return _over_outer(plot, frame, spans)
@@ -116,10 +114,11 @@ def groups_plot(plot: PlotInput) -> Picture:
     if grouped.is_empty():
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
         raise ArgumentError(msg)
-    grouped = grouped.with_columns(plot.panel().alias("panel"))
+    one_feature = ".by" in grouped.columns and grouped[".by"].n_unique() == 1
+    grouped = grouped.with_columns(plot.panel(one_feature=one_feature).alias("panel"))
     spans = {panel: span_of_metric(metric) for panel, metric in grouped.select("panel", ".metric").unique().rows()}
     if cut := cut_of(frame):
-        return _over_cuts(plot, with_group_text(grouped), cut, ".group")
+        return groups_over_cuts(plot, with_group_text(grouped), cut)
     if plot.outer:
         return _over_outer(plot, with_group_text(grouped).with_columns(pl.col(".group").alias("what")), spans)
     if is_crossed(grouped) and plot.kind != "dots":
@@ -149,7 +148,7 @@ def _group_dots(plot: PlotInput, frame: pl.DataFrame, grouped: pl.DataFrame, spa
         columns.append("limit")
     columns += _alone(grouped)
     notes = [
-        "in brackets: rows",
+        "rows in parentheses",
         _INTERVALS if ".lower" in grouped.columns else "",
         _ALONE if ".raw" in frame.columns else "",
     ]
@@ -217,14 +216,15 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
         pl.format("n = {}", pl.col(".n")).alias("below"),
         pl.col(".n").alias("rows"),
     )
-    return heat_map(table, titles, ["the darker, the higher"], features[row], features[column])
+    return heat_map(table, titles, ["stronger colours: higher values"], features[row], features[column])
 
 
 def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) -> Picture:
     """Outer groups, such as folds: dots with their intervals where there are any, else strips."""
     of_groups = ".group" in frame.columns
     names = frame["panel"] if of_groups else frame["what"]
-    title = f"{listed_names(in_sentence(names))} in each {' and '.join(plot.outer)}"
+    each_outer = f"in each {' and '.join(plot.outer)}"
+    titles = [f"{listed_names(in_sentence(names))} {each_outer}", f"Values {each_outer}"]
     estimate = pl.col(".estimate").alias("estimate")
     if ".lower" in frame.columns:
         panel = pl.format("{}: {}", "panel", "what") if of_groups else pl.col("what")
@@ -233,70 +233,14 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) ->
             *_reason(frame),
         )  # fmt: skip
         of_panels = frame.select(panel.alias("both"), "panel").unique().rows()
-        return dots(table, [title], [_INTERVALS], DotStyle(spans={both: spans[one] for both, one in of_panels}))
+        return dots(table, titles, [_INTERVALS], DotStyle(spans={both: spans[one] for both, one in of_panels}))
     # chance adds to every unsigned disparity, so that a mean of disparities is biased
     has_mean = pl.lit(value=True) if of_groups else pl.col(".by").is_null()
     average = pl.col(".estimate").mean().over("panel", "what")
     mean = pl.when(has_mean & average.is_finite()).then(average).alias("mean")
     table = frame.select("panel", "what", pl.col(OUTER).alias("outer"), estimate, mean)
-    notes = ["each tick is one of them"]
+    notes = [f"ticks: one value per {' and '.join(plot.outer)}"]
     if table["mean"].count():
-        without = "; none of disparities, to each of which chance adds" if table["mean"].has_nulls() else ""
-        notes.append(f"dot: the mean of those that have a value{without}")
-    return strips(table, [title], notes, DotStyle(spans=spans))
-
-
-def cut_of(frame: pl.DataFrame) -> str | None:
-    """The column of a list of cuts."""
-    for name in CUTS:
-        if name in frame.columns:
-            return name
-    return None
-
-
-def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str) -> Picture:
-    """Lines over the cuts: a panel for each metric, and a colour for each group."""
-    values = frame.filter(pl.col(cut).is_not_null())
-    without = (
-        frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True).to_list()
-    )
-    words = CUTS[cut]
-    if values.is_empty():
-        msg = f"autoplot() draws values over the {words}, and no metric of the result has any."
-        raise ArgumentError(msg)
-    outer = pl.format(", {}", OUTER) if plot.outer else pl.lit("")
-    if series == ".group":
-        panels = values.select("panel", ".metric").unique().rows()
-        spans = {name: span_of_metric(metric) for name, metric in panels}
-        values = values.with_columns(pl.concat_str(series, outer).alias("series"))
-    else:
-        values, spans = with_scales(plot, values)
-        values = values.with_columns(pl.concat_str(series, outer).alias("series"))
-        if plot.outer:
-            # a panel for each metric, and a colour for each outer group
-            by_what = dict(values.select("what", "panel").unique().rows())
-            spans = {what: spans[panel] for what, panel in by_what.items()}
-            values = values.with_columns(pl.col("what").alias("panel"), pl.col(OUTER).alias("series"))
-    # every n-th cut, so that no more points are drawn than a chart can hold
-    step = math.ceil(len(values) / MOST_POINTS)
-    fewer = values[cut].unique().sort().gather_every(step)
-    table = values.filter(pl.col(cut).is_in(fewer.implode())).select(
-        "panel",
-        "series",
-        pl.col(cut).cast(pl.Float64).alias("x"),
-        pl.col(".estimate").alias("y"),
-        *plain(values, ".lower", ".upper"),
-    )
-    # different groups can have the same text
-    table = unique_names(table, "series", "panel", "x")
-    if series == ".group":
-        by = listed_names(by_words(text) for text in values[".by"])
-        name = f"{listed_names(in_sentence(values.select(plot.metric()).to_series()))} by {by}"
-    else:
-        name = listed_names(in_sentence(values["what"]))
-    title, shorter = f"{name} over the {words}", [name]
-    notes = [f"of scores, so the same for each: {', '.join(without)}"] if without else []
-    if ".lower" in values.columns:
-        notes.append("bands are confidence intervals")
-    style = LineStyle(words.capitalize(), at=plot.at, spans=spans)
-    return lines(table, [title, *shorter], notes, style)
+        without = " (none for disparities: chance adds to each)" if table["mean"].has_nulls() else ""
+        notes.append(f"dot: their mean{without}")
+    return strips(table, titles, notes, DotStyle(spans=spans))

@@ -15,6 +15,7 @@ from tidyfair.errors import AggregateError, ArgumentError, in_short
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, number, one_of, text
 from tidyfair.specs.segments import TIE
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,9 +61,9 @@ class GroupValues:
     size: Floats
     """Weight of all rows of the group; nan where a group is not compared."""
     suppressed: Booleans
-    """Whether the size of the group is hidden."""
+    """True if the size of the group is hidden."""
     is_reference: Booleans
-    """Whether the user named the group as the reference."""
+    """True if the user named the group as the reference."""
     contexts: Mapping[Context, Floats]
     """Value of all groups together, and of all other groups, for each group."""
 
@@ -84,7 +85,7 @@ class Reduced:
     high: Integers
     """Row of the group with the higher value, or `NO_ROW`."""
     referable: Booleans | bool = True
-    """Whether the reference has a value."""
+    """True if the reference has a value."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,9 @@ class Aggregate(ABC):
     across: Across = "worst"
 
     is_difference: ClassVar[bool] = False
-    """Whether it is in the units of the metric and 0 for equal groups: the value of `difference()`."""
+    """True if it is in the units of the metric and 0 for equal groups: the value of `difference()`."""
     is_extreme: ClassVar[bool] = False
-    """Whether it is the value of the lowest or of the highest group."""
+    """True if it is the value of the lowest or of the highest group."""
 
     def __post_init__(self) -> None:
         one_of("across", self.across, ["worst", "mean"])
@@ -110,7 +111,7 @@ class Aggregate(ABC):
 
     @property
     def direction_is_unknown(self) -> bool:
-        """Whether it is a user's aggregate without a direction."""
+        """True if it is a user's aggregate without a direction."""
         return False
 
     @property
@@ -125,7 +126,7 @@ class Aggregate(ABC):
 
     @property
     def equality_is_unknown(self) -> bool:
-        """Whether it is a user's aggregate that may be a distance, but has no stated value for equal groups."""
+        """True if it is a user's aggregate that may be a distance, but has no stated value for equal groups."""
         return False
 
     @property
@@ -135,12 +136,12 @@ class Aggregate(ABC):
 
     @property
     def compares_with_context(self) -> bool:
-        """Whether groups are compared with the whole, or with the rest."""
+        """True if groups are compared with the whole, or with the rest."""
         return False
 
     @property
     def compares_with_majority(self) -> bool:
-        """Whether groups are compared with the largest group."""
+        """True if groups are compared with the largest group."""
         return False
 
     @property
@@ -150,7 +151,7 @@ class Aggregate(ABC):
 
     @property
     def is_signed(self) -> bool:
-        """Whether the number may be on both sides of equality."""
+        """True if the number may be on both sides of equality."""
         return False
 
     def without_sign(self) -> Aggregate:
@@ -159,22 +160,22 @@ class Aggregate(ABC):
 
     @property
     def may_leave_metrics_out(self) -> bool:
-        """Whether one of several metrics may be left out if it cannot be compared."""
+        """True if one of several metrics may be left out if it cannot be compared."""
         return self.across == "worst"
 
     @property
     def reads_weight(self) -> bool:
-        """Whether the number depends on the weight of the groups' rows."""
+        """True if the number depends on the weight of the groups' rows."""
         return False
 
     @property
     def calls_python(self) -> bool:
-        """Whether a Python function is called for each run of groups, which is slow for many replicates."""
+        """True if a Python function is called for each run of groups, which is slow for many replicates."""
         return False
 
     @property
     def is_distance(self) -> bool:
-        """Whether equality is an end of its range, so that chance only moves the number away from there."""
+        """True if equality is an end of its range, so that chance only moves the number away from there."""
         return self.equality is not None and self.direction in ("minimize", "maximize")
 
     @property
@@ -347,6 +348,7 @@ def of_extremes(groups: GroupValues, value: Floats) -> Reduced:
     return Reduced(value, segments.first_largest(-groups.estimate), segments.first_largest(groups.estimate))
 
 
+@refuse_unknown_settings
 def new_aggregate(
     function: Callable[[pl.DataFrame], float] | pl.Expr,
     name: str | None = None,

@@ -131,5 +131,5 @@ def is_unicode(value: str) -> bool:
 def one_of(name: str, value: object, known: Sequence[str]) -> str:
     """One of the words that an argument takes."""
     if not isinstance(value, str) or value not in known:
-        raise ArgumentError.unknown(name, value, known)
+        raise ArgumentError.not_one_of(name, value, known)
     return value

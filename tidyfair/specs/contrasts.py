@@ -11,6 +11,7 @@ from tidyfair.errors import AggregateError, ArgumentError
 from tidyfair.specs.aggregates import CONTEXTS, Aggregate, Reduced, of_extremes
 from tidyfair.specs.arguments import is_value
 from tidyfair.specs.segments import NO_ROW, taken
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from tidyfair.specs.aggregates import Across, Context, Direction, GroupValues
@@ -37,9 +38,9 @@ class Contrast(Aggregate):
     signed: bool | None = None
 
     is_relative: ClassVar[bool]
-    """Whether values are divided by each other: limits are on the log scale, and negative values are undefined."""
+    """True if values are divided by each other: limits are on the log scale, and negative values are undefined."""
     is_quotient: ClassVar[bool] = False
-    """Whether the value itself is one over the other."""
+    """True if the value itself is one over the other."""
     range_words: ClassVar[str]
     signed_words: ClassVar[str]
     unsigned_words: ClassVar[str]
@@ -53,7 +54,7 @@ class Contrast(Aggregate):
             msg = f"{self.kind}: `to=` takes the value of a group, not a {type(group).__name__}."
             raise AggregateError(msg)
         if not (self.signed is None or isinstance(self.signed, bool)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            raise ArgumentError.unknown("signed", self.signed, [True, False])
+            raise ArgumentError.not_one_of("signed", self.signed, [True, False])
         if self.signed and self.to == "range":
             raise AggregateError(self._no_sign())
 
@@ -315,6 +316,7 @@ def _largest_group(groups: GroupValues) -> Integers:
     return np.where(hidden, NO_ROW, groups.segments.first_largest(groups.size))
 
 
+@refuse_unknown_settings
 def difference(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
     """Compare groups by how far apart they are.
 
@@ -333,6 +335,7 @@ def difference(to: object = None, *, signed: bool | None = None, across: Across 
     return Difference(across, to, signed)
 
 
+@refuse_unknown_settings
 def ratio(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
     """Compare groups by the smaller over the larger value, between 0 and 1 (1 is equality).
 
@@ -346,6 +349,7 @@ def ratio(to: object = None, *, signed: bool | None = None, across: Across = "wo
     return Ratio(across, to, signed)
 
 
+@refuse_unknown_settings
 def log_ratio(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
     """Compare groups on the logarithmic scale, from 0 (equality) to infinity.
 

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, listed, nearest
+from tidyfair.errors import ArgumentError, Status, failures_of, listed, nearest
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -41,7 +42,7 @@ ExprRate: TypeAlias = tuple[pl.Expr, pl.Expr]
 """Numerator and denominator of a formula over rows."""
 Sums: TypeAlias = "Mapping[str, Number]"
 """Statistics by name."""
-Kind: TypeAlias = Literal["class", "prob", "numeric"]
+Kind: TypeAlias = Literal["class", "prob", "numeric", "survival", "interval"]
 Input: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
 Given: TypeAlias = Literal["nothing", "truth", "estimate"]
@@ -77,6 +78,8 @@ SUMS: dict[Kind, dict[str, frozenset[str]]] = {
         "truth_mean": _TRUTH, "truth_variation": _TRUTH, "truth_minimum": _TRUTH, "truth_maximum": _TRUTH,
         "estimate_mean": _ESTIMATE, "estimate_variation": _ESTIMATE, "covariation": _BOTH,
     },
+    "survival": {"instances": _NOTHING},
+    "interval": {"instances": _NOTHING},
 }  # fmt: skip
 """The statistics of a group that are sums, and so merge. A metric's own statistics come on top."""
 
@@ -86,10 +89,26 @@ ROW_COLUMNS: dict[Kind, dict[str, frozenset[str]]] = {
         ["score", "hits", "false_alarms", "hit_squares", "false_alarm_squares", "percentile"], _SCORED
     ),
     "numeric": {"truth": _TRUTH, "estimate": _ESTIMATE, "weight": _NOTHING, "weighted": _NOTHING},
+    "survival": {},
+    "interval": {},
 }
 """The columns of formulas over rows. Scores come as their distinct values, falling, with the weight of the rows with
 the event (`hits`) and without it (`false_alarms`), the sums of squared weights, and the `percentile` of the score: the
 share of its outer group at or below it. Numbers come row by row, as they stand in the data."""
+
+ROLES: dict[str, frozenset[str]] = {
+    "truth": _TRUTH, "estimate": _ESTIMATE, "score": frozenset({"probs"}),
+    "time": _TRUTH, "event": _TRUTH, "event_weight": _TRUTH, "censoring_weight": _TRUTH,
+    "survival": frozenset({"probs"}), "eval_time": _NOTHING,
+    "lower": _ESTIMATE, "upper": _ESTIMATE, "level": _NOTHING, "quantile": _ESTIMATE, "quantile_level": _NOTHING,
+}  # fmt: skip
+"""The parameters of quantities of a row, and of functions of rows of survival times, by the column of the call."""
+AT_POINTS = frozenset({"survival", "censoring_weight", "eval_time", "quantile", "quantile_level"})
+"""Those that differ between evaluation times, or levels of quantiles."""
+OF_INTERVAL = frozenset({"lower", "upper", "level"})
+"""Those of a prediction interval."""
+OF_CENSORING = frozenset({"event_weight", "censoring_weight"})
+"""The censoring weights of a row: just before its event, and at an evaluation time."""
 
 WHEN_COMPLETE = {
     "positives": ("tp", "fn"), "negatives": ("fp", "tn"), "selected": ("tp", "fp"), "unselected": ("fn", "tn"),
@@ -128,6 +147,8 @@ class Statistic:
     """The rows that a row is compared with; such a quantity is computed before rows are counted."""
     tail: float = 0.0
     """For squares: how many times the mean a rare row may be."""
+    flag: bool = False
+    """True if it is 1 or 0, so that its mean is a share of rows."""
 
     @property
     def name(self) -> str:
@@ -146,20 +167,30 @@ class Statistic:
     @cached_property
     def fingerprint(self) -> str | None:
         """Digest that identifies it, the same in every process; None if it calls a Python function."""
-        return fingerprint(self.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score")))
+        return fingerprint(self.of(**{name: pl.col(name) for name in ROLES}))
 
     @cached_property
     def reads(self) -> frozenset[str]:
         """The columns in which a row must have a value to count."""
+        return _NOTHING.union(*(ROLES[name] for name in self.parameters))
+
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """The columns of a row that its function takes."""
         options = dict(self.options)
-        names = [name for name in inspect.signature(self.function).parameters if name not in options]
-        return frozenset("probs" if name == "score" else name for name in names)
+        return frozenset(name for name in inspect.signature(self.function).parameters if name not in options)
+
+    @property
+    def at_points(self) -> bool:
+        """True if there is a value for each evaluation time, or level of a quantile."""
+        return not self.parameters.isdisjoint(AT_POINTS)
 
     def of(self, **columns: Expr) -> Expr:
         """The quantity over columns given by the names of its parameters."""
         known = inspect.signature(self.function).parameters
         arguments = {name: column for name, column in columns.items() if name in known}
-        return self.function(**arguments, **dict[str, Any](self.options))
+        with failures_of(f"the statistic {self.name!r}", "It must return a polars expression of its parameters."):
+            return self.function(**arguments, **dict[str, Any](self.options))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # its function goes by the name that the statistic has taken over
@@ -167,7 +198,7 @@ class Statistic:
         named: object = getattr(module, self.function.__name__, None)
         if isinstance(named, Statistic) and named.function is self.function:
             return _named_statistic, (self.function.__module__, self.function.__name__, self.options, self.alias)
-        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.tail)
+        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.tail, self.flag)
         return Statistic, values
 
     def with_options(self, options: Mapping[str, object]) -> Statistic:
@@ -180,20 +211,24 @@ def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], 
     return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
 
 
-def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0) -> Any:
+@refuse_unknown_settings
+def statistic(
+    function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0, flag: bool = False
+) -> Any:
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
     The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
     labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. `tail`
-    applies to squares: how many times the mean of a group a rare row may be, which intervals of few rows allow for.
+    applies to squares: how many times the mean of a group a rare row may be, which intervals of few rows allow for. A
+    `flag` is 1 or 0, so that intervals of its mean are those of a share.
     """
     if function is None:
-        return partial(statistic, cumulative=cumulative, tail=tail)
+        return partial(statistic, cumulative=cumulative, tail=tail, flag=flag)
     parameters = inspect.signature(function).parameters.values()
     options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     defaults = tuple((option.name, option.default) for option in options)
-    return Statistic(function, cumulative, defaults, tail=tail)
+    return Statistic(function, cumulative, defaults, tail=tail, flag=flag)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +236,7 @@ class Influence:
     """Sampling variation of a value."""
 
     of_unit: Number
-    """What the value loses when a unit, a row or a cluster, is left out: their squares add up to the variance."""
+    """The change of the value when a unit, a row or a cluster, is left out; the squares add up to the variance."""
     freedom: float
     """The degrees of freedom of the variance; infinite for that of a model."""
     of_model: float | None = None
@@ -231,23 +266,23 @@ class Formula:
     input: Input = "sums"
     """Its input: sums, the rows of a group as expressions, or as arrays."""
     over_levels: bool = False
-    """Whether it sums over the rows of all labels itself, instead of being evaluated label by label."""
+    """True if it sums over the rows of all labels itself, instead of being evaluated label by label."""
     undefined_levels: Literal["drop", "null"] = "drop"
-    """Whether an average over labels leaves out labels without a value, or has none itself."""
+    """Treatment of labels without a value in averages: leave them out, or make the average undefined."""
     undefined: str = Status.ZERO_DENOMINATOR
     """The reason if it has no value."""
     average: str | None = None
     """The only average over labels that it has, or its default average."""
     probabilities: bool = False
-    """Whether scores must be probabilities."""
+    """True if scores must be probabilities."""
     counts: Counts = "instances"
     """Rows that its denominator counts, if it is not a rate."""
     given: Given | None = None
-    """Whether it reads how one side is spread over the labels, in all rows or those of each label of the other."""
+    """The rows in which it reads the distribution of labels: all of them, or those of each label of the other side."""
     ordered_with: tuple[str, str] | None = None
     """The option, and its value, with which the order of labels counts."""
     against: Literal["rest", "pairs"] | None = None
-    """Whether it compares the rows of a group with those of the others."""
+    """The groups whose rows it compares with those of a group: all others together, or each of them."""
     min_n: int = 0
     """The fewest rows of a group that others are compared with."""
     min_share: float = 0.0
@@ -261,14 +296,18 @@ class Formula:
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in their given order."""
     squared_correlation: bool = False
-    """Whether it is the square of a correlation, whose interval is that of the correlation."""
+    """True if it is the square of a correlation, whose interval is that of the correlation."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
+    over_points: bool = False
+    """True if it is of the average over evaluation times, or levels of quantiles, instead of each of them."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
     """Parameters that are other metrics."""
     terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
     """Parameters that are sums of a quantity of rows."""
     options: tuple[tuple[str, object], ...] = ()
+    metric: str = field(default="", repr=False, compare=False)
+    """The name of the user's metric, where it is not that of the function."""
 
     @property
     def written(self) -> str:
@@ -339,6 +378,11 @@ class Formula:
         # computed once, because formulas are keys of many mappings
         return hash((self.function, self.kind, self.input, self.min_n, self.min_share, self.options))
 
+    @property
+    def name(self) -> str:
+        """The name in messages: that of the metric, or of the function."""
+        return self.metric or name_of(self.function)
+
     @cached_property
     def needs(self) -> tuple[str, ...]:
         """The names of its parameters except the options: statistics and other metrics."""
@@ -370,12 +414,43 @@ class Formula:
         """Those of `truth`, `estimate` and `probs` in which a row must have a value to count."""
         if self.given is not None:
             return _ESTIMATE if self.given == "nothing" else _BOTH
+        if self.input == "arrays" and self.kind == "survival":
+            return _NOTHING.union(*(ROLES[name] for name in self.row_parameters))
         if self.input == "arrays":
             columns = _SCORED if self.kind == "prob" else _BOTH
             return _SCORED - _TRUTH if self.ignores_truth else columns
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
         own = (sources[unprefixed(name)] for name in self.statistics)
         return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
+
+    @property
+    def of_labels(self) -> bool:
+        """True if the truth is a label."""
+        return self.kind in {"class", "prob"}
+
+    @cached_property
+    def row_parameters(self) -> tuple[str, ...]:
+        """The columns of the rows of survival times that a function of arrays takes."""
+        options = dict(self.options)
+        names = inspect.signature(self.function).parameters if self.kind == "survival" else ()
+        return tuple(name for name in names if name not in options and name not in WEIGHTS)
+
+    @cached_property
+    def columns_of_rows(self) -> frozenset[str]:
+        """The columns of a row that it, or a quantity that it sums, reads."""
+        own = frozenset(self.row_parameters if self.input == "arrays" else ())
+        return own.union(*(term.parameters for term in self.all_terms))
+
+    @cached_property
+    def reads_points(self) -> bool:
+        """True if it reads predictions at evaluation times, or quantiles."""
+        return not self.columns_of_rows.isdisjoint(AT_POINTS)
+
+    @cached_property
+    def at_points(self) -> bool:
+        """True if it has a value for each evaluation time, or level of a quantile."""
+        over = self.over_points or any(part.over_points for _, part in self.parts)
+        return self.reads_points and not over
 
     @property
     def spreads(self) -> dict[str, Formula]:
@@ -387,25 +462,25 @@ class Formula:
 
     @property
     def reads_label_order(self) -> bool:
-        """Whether its value, with its options, depends on the order of all labels."""
+        """True if its value, with its options, depends on the order of all labels."""
         return self.ordered_with in self.options
 
     @property
     def reads_row_order(self) -> bool:
-        """Whether its value depends on the order of rows."""
+        """True if its value depends on the order of rows."""
         own = self.in_order_unless is not None and dict(self.options)[self.in_order_unless] is None
         return own or any(part.reads_row_order for _, part in self.parts)
 
     @property
     def compares(self) -> bool:
-        """Whether it reads other groups besides its own."""
+        """True if it reads other groups besides its own."""
         return self.against is not None or bool(self.beyond)
 
     @property
     def error_bound(self) -> Formula:
         """The formula of its largest error if scores are counted in bins."""
         if self.error_of_bins is None:
-            msg = f"{name_of(self.function)} needs the scores themselves: count again without `score_bins`."
+            msg = f"{self.name} needs the scores themselves: count again without `score_bins`."
             raise ArgumentError(msg)
         return Formula(self.error_of_bins, self.kind, self.input, undefined_levels=self.undefined_levels)
 
@@ -445,25 +520,45 @@ class Formula:
 
         arguments = {name: self._argument(name, sums, whose) for name in self.needs}
         with np.errstate(all="ignore"):
-            result: object = self.function(**arguments, **dict[str, Any](self.options))
+            result = self._result(arguments)
             match result:
                 case tuple() if len(pair := cast("tuple[Any, ...]", result)) == 2:
-                    numerator, denominator = (np.asarray(part, dtype=np.float64) for part in pair)
+                    numerator, denominator = (self._as_numbers(part) for part in pair)
                     return np.where(denominator == 0, np.nan, numerator / denominator), denominator
                 case np.ndarray() | np.floating():
-                    return np.asarray(result, dtype=np.float64), None
+                    return self._as_numbers(result), None
                 case pl.Expr():
                     msg = (
-                        f"{name_of(self.function)}() returns a polars expression; a formula over sums uses arithmetic "
+                        f"{self.name}() returns a polars expression; a formula over sums uses arithmetic "
                         "on numpy arrays, such as `np.where(tp > 0, tp / fn, np.nan)`."
                     )
                     raise ArgumentError(msg)
                 case _:
                     msg = (
-                        f"{name_of(self.function)}() must return a number for each group, or numerator and "
+                        f"{self.name}() must return a number for each group, or numerator and "
                         f"denominator, computed from its parameters, not {result!r}."
                     )
                     raise ArgumentError(msg)
+
+    def _result(self, arguments: Mapping[str, Any]) -> object:
+        """The result of the function for statistics by their names."""
+        language = "polars expressions"
+        if self.input == "sums":
+            language = "numpy arrays, such as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
+        with failures_of(f"{self.name}: the formula", f"Write it with {language}."):
+            return self.function(**arguments, **dict[str, Any](self.options))
+
+    def _as_numbers(self, result: Any) -> Number:
+        """The result of the function, or a part of it, as an array of floats."""
+        import numpy as np
+
+        array = np.asarray(result)
+        # numpy would read None as nan
+        if array.dtype == object and any(item is None for item in array.flat):
+            msg = f"{self.name}() returned None among its values; where a group has no value, return np.nan."
+            raise ArgumentError(msg)
+        with failures_of(f"{self.name}: the result of the formula", "It must be made of numbers."):
+            return array.astype(np.float64, copy=False)
 
     def _argument(self, name: str, sums: Sums, whose: str) -> Number:
         """The statistic, or the value of the metric, that a parameter stands for."""
@@ -526,16 +621,13 @@ class Formula:
             way_out = "return one value for each group and label"
             if self.over_levels:
                 way_out = "sum over the labels, which are the last axis: `tp.sum(axis=-1)`"
-            msg = (
-                f"{name_of(self.function)}() turns arrays of shape {shape} into arrays of shape {value.shape}; "
-                f"{way_out}."
-            )
+            msg = f"{self.name}() turns arrays of shape {shape} into arrays of shape {value.shape}; {way_out}."
             raise ArgumentError(msg)
         return value, denominator
 
     @property
     def _tried_shape(self) -> tuple[int, int]:
-        return (_TRIED_GROUPS, 1) if self.kind == "numeric" else (_TRIED_GROUPS, 2)
+        return (_TRIED_GROUPS, 2) if self.of_labels else (_TRIED_GROUPS, 1)
 
     def _made_up(self, known: Mapping[str, float]) -> dict[str, Number]:
         """Made-up sums of a few groups, all different; known sums are kept."""
@@ -566,13 +658,13 @@ class Formula:
 
     @cached_property
     def is_rate(self) -> bool:
-        """Whether it returns numerator and denominator."""
+        """True if it returns numerator and denominator."""
         _, denominator = self.try_out() if self.input == "sums" else self.express()
         return denominator is not None
 
     @cached_property
     def is_share_of_rows(self) -> bool:
-        """Whether it is a rate whose denominator is a number of rows."""
+        """True if it is a rate whose denominator is a number of rows."""
         if self.input != "sums" or not self.is_rate or self.kind == "class":
             return self.input == "sums" and self.is_rate
         others = {name: math.nan for name in self.all_sums if name not in _COUNTS_OF_ROWS}
@@ -580,7 +672,7 @@ class Formula:
 
     @cached_property
     def counts_steps(self) -> bool:
-        """Whether it reads the distance of truth and estimate in levels, with its options."""
+        """True if it reads the distance of truth and estimate in levels, with its options."""
         import numpy as np
 
         steps = {"absolute_steps", "squared_steps"}
@@ -600,7 +692,7 @@ class Formula:
                 arguments[name], _ = parts[name].express(given)
             else:
                 arguments[name] = pl.col(name)
-        result: object = self.function(**arguments, **dict[str, Any](self.options))
+        result = self._result(arguments)
         match result:
             case pl.Expr():
                 return result, None
@@ -608,7 +700,7 @@ class Formula:
                 return pl.when(denominator != 0).then(numerator / denominator), denominator
             case _:
                 msg = (
-                    f"{name_of(self.function)}() must return an expression of its parameters, or numerator and "
+                    f"{self.name}() must return an expression of its parameters, or numerator and "
                     f"denominator, not {result!r}."
                 )
                 raise ArgumentError(msg)
@@ -648,7 +740,7 @@ class Formula:
                 missing += sorted(needed - {*given})
         steps = {"absolute_steps", "squared_steps"} if "fn" in given else set[str]()
         if missing := [name for name in missing if name not in steps]:
-            msg = f"{name_of(self.function)} needs the number {missing[0]!r}."
+            msg = f"{self.name} needs the number {missing[0]!r}."
             raise ArgumentError(msg)
 
     def _of_numbers(self, given: Mapping[str, float | list[float]]) -> float:
@@ -658,10 +750,10 @@ class Formula:
         sums: dict[str, Any] = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
         lengths = {value.shape for value in sums.values()} - {()}
         if len(lengths) > 1:
-            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            msg = f"{self.name} takes one number for each statistic, or lists of the same length."
             raise ArgumentError(msg)
         if lengths and not self.over_levels and lengths != {(1,)}:
-            msg = f"{name_of(self.function)} takes one number for each statistic: it is computed label by label."
+            msg = f"{self.name} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         (shape,) = lengths or {()}
         sums = {name: np.broadcast_to(value, shape) for name, value in sums.items()}
@@ -677,11 +769,11 @@ class Formula:
         try:
             frame = pl.DataFrame(dict(given), strict=False).with_columns(pl.all().cast(pl.Float64))
         except pl.exceptions.PolarsError as error:
-            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            msg = f"{self.name} takes one number for each statistic, or lists of the same length."
             raise ArgumentError(msg) from error
         values = frame.select(self.express(given=frame.columns)[0]).to_series()
         if len(values) != 1:
-            msg = f"{name_of(self.function)} takes one number for each statistic: it is computed label by label."
+            msg = f"{self.name} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         return values.item()
 

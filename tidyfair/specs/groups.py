@@ -12,6 +12,7 @@ from tidyfair.errors import ArgumentError, differs_in_case, in_short, listed, ne
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode, is_value
 from tidyfair.specs.columns import Column, kind_of, levels_of
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from tidyfair.specs.columns import ColumnLike
@@ -164,6 +165,7 @@ def _is_impossible(value: object, present: list[Any], declared: list[Any]) -> bo
     return is_of_other_kind or differs_in_case(value, present)
 
 
+@refuse_unknown_settings
 def privileged(
     *conditions: Mapping[str, object] | Iterable[Mapping[str, object]],
     unprivileged: Mapping[str, object] | Iterable[Mapping[str, object]] | None = None,
@@ -246,13 +248,13 @@ class Unknown:
     values: tuple[object, ...] | None = None
     """None for the default, `WORDS_FOR_UNKNOWN`."""
     is_listed: bool = True
-    """Whether values of unknown groups are shown."""
+    """True if values of unknown groups are shown."""
 
     @classmethod
     def of(cls, treatment: object, values: object, name: str) -> Unknown | None:
         """Read the options of a factory; None if unknown groups are treated like all others."""
         if treatment not in ("group", "apart", "drop"):
-            raise ArgumentError.unknown("unknown", treatment, ["group", "apart", "drop"])
+            raise ArgumentError.not_one_of("unknown", treatment, ["group", "apart", "drop"])
         if values is not None and not is_list(values):
             msg = f"{name}: `unknown_values` is a list of values, not {in_short(values)}."
             raise ArgumentError(msg)

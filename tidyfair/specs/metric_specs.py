@@ -49,7 +49,7 @@ class MetricSpec(Protocol):
 
     @property
     def several(self) -> bool:
-        """Whether it compares several metrics, of which one may be the worst."""
+        """True if it compares several metrics, of which one may be the worst."""
         ...
 
     @property
@@ -74,12 +74,12 @@ class MetricSpec(Protocol):
 
     @property
     def label_by_label(self) -> bool:
-        """Whether more than two labels are by default compared one against the rest."""
+        """True if more than two labels are by default compared one against the rest."""
         ...
 
     @property
     def of_distances(self) -> bool:
-        """Whether the values of groups are distances from other groups, to which chance only adds."""
+        """True if the values of groups are distances from other groups, to which chance only adds."""
         ...
 
     @property
@@ -108,7 +108,7 @@ def compared_columns(specs: Iterable[MetricSpec]) -> list[str]:
 
 def estimator_of(spec: MetricSpec, formula: Formula, requested: str | None, *, one_event: bool) -> str:
     """The estimator of one of its formulas: one event against the rest, or an average over all of them."""
-    if formula.kind == "numeric" or formula.given is not None:
+    if not formula.of_labels or formula.given is not None:
         return "standard" if formula.given is None else ALL_LABELS
     if one_event:
         return "binary"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import wraps
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
 
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.other_keywords import hint
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
+from tidyfair.specs.signatures import explaining
 from tidyfair.specs.survey_designs import ReplicateWeights, SurveyDesign
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import Privileged, Treatment
     from tidyfair.specs.survey_designs import Design
 
@@ -25,8 +25,6 @@ __all__: list[str] = []
 
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 INTERVALS = ("auto", "analytic", "bootstrap", "bayes", "exact")
-_SHOWN = 6
-"""The most keywords that a message lists."""
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 Threshold: TypeAlias = (
@@ -54,7 +52,7 @@ class CountOptions(TypedDict, total=False):
     threshold: Threshold | None
     top_k: int | Sequence[int] | None
     top_fraction: float | Sequence[float] | None
-    score_bins: int | None
+    score_bins: int | Literal["exact"] | None
     cluster: ColumnLike | None
     parts: int | None
     keep_rows: bool
@@ -129,8 +127,8 @@ OptionsOf: TypeAlias = (
 class Options:
     """The arguments of a call except its data: checked once, then passed from step to step."""
 
-    truth: ColumnLike | None = None
-    estimate: ColumnLike | None = None
+    truth: TruthLike | None = None
+    estimate: Prediction | None = None
     # counting
     probs: Scores | None = None
     group_by: OuterGroups | None = None
@@ -139,7 +137,7 @@ class Options:
     threshold: Threshold | None = None
     top_k: int | Sequence[int] | None = None
     top_fraction: float | Sequence[float] | None = None
-    score_bins: int | None = None
+    score_bins: int | Literal["exact"] | None = None
     cluster: ColumnLike | None = None
     parts: int | None = None
     keep_rows: bool = False
@@ -193,7 +191,7 @@ class Options:
                 msg = f"`design` and `{name}` cannot be combined: {same}."
                 raise ArgumentError(msg)
         if self.interval not in _OF_DESIGN:
-            msg = f'`interval={self.interval!r}` knows no `design`: take `interval="auto"`.'
+            msg = f'`interval={self.interval!r}` does not support `design`; use `interval="auto"`.'
             raise ArgumentError(msg)
 
     @property
@@ -243,41 +241,13 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
 
 
 def refuse_unknown_keywords(function: Function) -> Function:
-    """Make a function refuse an unknown keyword and name the right one, instead of Python's `TypeError`.
+    """Make a function explain a call that does not fit its parameters, instead of Python's `TypeError`.
 
-    A function that passes keywords on to a call refuses only keywords of other libraries that the call has a name for.
+    It names the right keyword for an unknown one, the arguments that are missing, and where the data belong: in the
+    same call, or in one of the object that the function returns. A function that passes keywords on to a call refuses
+    only keywords of other libraries that the call has a name for.
     """
-    parameters = inspect.signature(function).parameters.values()
-    variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-    known = [parameter.name for parameter in parameters if parameter.kind not in variadic and parameter.name != "self"]
-    hands_on = bool(function.__code__.co_flags & inspect.CO_VARKEYWORDS)
-    if hands_on and any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-        known += CallOptions.__annotations__
-    own = function.__qualname__.removesuffix(".__call__").rpartition(".")[2]
-    kind = f"argument of {own}()"
-    positional = [item for item in parameters if item.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    is_limited = all(item.kind is not inspect.Parameter.VAR_POSITIONAL for item in parameters)
-
-    @wraps(function)
-    def checked(*args: Any, **keywords: Any) -> Any:
-        __tracebackhide__ = True
-        if is_limited and len(args) > len(positional):
-            raise ArgumentError(_too_many(own, [item.name for item in positional], known))
-        for name in keywords:
-            if name not in known and (not hands_on or hint(name, known)):
-                raise ArgumentError.unknown_keyword(kind, name, known)
-        return function(*args, **keywords)
-
-    return cast("Function", checked)
-
-
-def _too_many(own: str, positional: Sequence[str], known: Sequence[str]) -> str:
-    """The message for too many positional arguments."""
-    first = ", ".join(f"`{name}`" for name in positional if name != "self")
-    others = [f"`{name}=`" for name in known if name not in positional]
-    others[_SHOWN:] = ["…"] if len(others) > _SHOWN else []
-    msg = f"{own}() takes {first} by position, and by keyword {', '.join(others)}."
-    return msg if "data" in known else f"{msg} Pass the data to the object that it returns: `{own}(…)(data, …)`."
+    return explaining(function, returns_callable=True, of_calls=tuple(CallOptions.__annotations__))
 
 
 def _annotations(options: type[Any]) -> dict[str, str]:

@@ -19,6 +19,7 @@ __all__: list[str] = []
 RESERVED = frozenset({
     # the subject of a row
     ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
+    ".eval_time", ".quantile_level",
     ".period", ".before", ".look", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
     # values
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".quantile", ".difference", ".change", ".probability",

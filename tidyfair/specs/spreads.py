@@ -12,6 +12,7 @@ import polars as pl
 from tidyfair.errors import AggregateError, ArgumentError
 from tidyfair.specs.aggregates import Aggregate, Reduced, of_extremes, severity_of
 from tidyfair.specs.entropies import check_alpha, entropy_index, powered
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,7 +109,7 @@ class Spread(Aggregate):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.weighted, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            raise ArgumentError.unknown("weighted", self.weighted, [True, False])
+            raise ArgumentError.not_one_of("weighted", self.weighted, [True, False])
 
     @abstractmethod
     def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
@@ -242,7 +243,7 @@ class GeneralizedEntropy(Aggregate):
     kind = "generalized_entropy"
     alpha: float = 2
     fixed: bool = False
-    """Whether the user chose this `alpha`, so that a factory must not replace it."""
+    """True if the user chose this `alpha`, so that a factory must not replace it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -295,6 +296,7 @@ class GeneralizedEntropy(Aggregate):
         return f"{self.kind}(alpha={self.alpha!r}{across})"
 
 
+@refuse_unknown_settings
 def group_minimum(*, across: Across = "worst") -> Aggregate:
     """The smallest value of a group. It keeps the direction of the metric.
 
@@ -304,6 +306,7 @@ def group_minimum(*, across: Across = "worst") -> Aggregate:
     return GroupMinimum(across)
 
 
+@refuse_unknown_settings
 def group_maximum(*, across: Across = "worst") -> Aggregate:
     """The largest value of a group. It keeps the direction of the metric.
 
@@ -313,6 +316,7 @@ def group_maximum(*, across: Across = "worst") -> Aggregate:
     return GroupMaximum(across)
 
 
+@refuse_unknown_settings
 def group_mean(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
     """The mean of the groups' values; groups count equally or, if `weighted`, by the weight of their rows.
 
@@ -324,6 +328,7 @@ def group_mean(*, across: Across = "worst", weighted: bool = False) -> Aggregate
     return GroupMean(across, weighted)
 
 
+@refuse_unknown_settings
 def standard_deviation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
     """Standard deviation of the groups' values (divided by their number), equal weights or `weighted` by rows.
 
@@ -333,6 +338,7 @@ def standard_deviation(*, across: Across = "worst", weighted: bool = False) -> A
     return StandardDeviation(across, weighted)
 
 
+@refuse_unknown_settings
 def coefficient_of_variation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
     """Standard deviation of the groups' values over their mean. Refused for metrics that can be negative.
 
@@ -342,6 +348,7 @@ def coefficient_of_variation(*, across: Across = "worst", weighted: bool = False
     return CoefficientOfVariation(across, weighted)
 
 
+@refuse_unknown_settings
 def mean_absolute_deviation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
     """Mean distance of the groups' values from their mean.
 
@@ -351,6 +358,7 @@ def mean_absolute_deviation(*, across: Across = "worst", weighted: bool = False)
     return MeanAbsoluteDeviation(across, weighted)
 
 
+@refuse_unknown_settings
 def generalized_entropy(alpha: float | None = None, *, across: Across = "worst") -> Aggregate:
     """Inequality between the groups' values, weighted by rows: 0 when all are equal, no upper bound.
 

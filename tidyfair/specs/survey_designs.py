@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import flag, is_list, number, one_of
 from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,7 @@ class ReplicateWeights:
 Design: TypeAlias = SurveyDesign | ReplicateWeights
 
 
+@refuse_unknown_settings
 def survey_design(
     *,
     weights: ColumnLike | None = None,
@@ -135,6 +137,7 @@ def survey_design(
     return design
 
 
+@refuse_unknown_settings
 def replicate_weights(
     *,
     weights: ColumnLike,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
 from tidyfair.specs.arguments import is_value, plain
+from tidyfair.specs.columns import Column
+from tidyfair.specs.forecasts import PredictionInterval, Survival
 from tidyfair.tallies.source import from_arrays
 
 if TYPE_CHECKING:
@@ -46,12 +49,21 @@ def _named(roles: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, objec
     names: dict[str, Any] = {}
     arrays: dict[str, object] = {}
     for role, values in roles.items():
-        if role == "probs" and isinstance(values, Mapping):
-            names["probs"] = {}
+        if role in {"probs", "estimate"} and isinstance(values, Mapping):
+            names[role] = {}
             for label, scores in cast("Mapping[Any, object]", values).items():
-                name = f"{ARRAY}probs of {label!r}"
-                names["probs"][label] = name
+                name = f"{ARRAY}{role} of {label!r}"
+                names[role][label] = name
                 arrays[name] = scores
+        elif isinstance(values, Survival):
+            times = {"time": values.time, "event": values.event}
+            arrays |= {ARRAY + own: column for own, column in times.items()}
+            named = {own: Column(ARRAY + own) for own in times}
+            names[role] = replace(values, **named)
+        elif isinstance(values, PredictionInterval):
+            ends = {"lower": values.lower, "upper": values.upper}
+            arrays |= {ARRAY + own: column for own, column in ends.items()}
+            names[role] = replace(values, **{own: Column(ARRAY + own) for own in ends})
         elif values is not None:
             names[role] = ARRAY + role
             arrays[names[role]] = values

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ColumnError, WeightError
+from tidyfair.errors import ColumnError, EngineWarning, WeightError, listed, warn
 from tidyfair.specs.columns import Column, blaming_expressions, check_features, names_of, roots_of
+from tidyfair.specs.forecasts import EVENT, is_point
 from tidyfair.specs.groups import SIDE
 from tidyfair.specs.survey_designs import ROLE
+from tidyfair.tallies.censoring import with_censoring_weights
 from tidyfair.tallies.key_encoding import whole_levels
 from tidyfair.tallies.moments import (
     ACTUAL,
@@ -35,17 +37,16 @@ from tidyfair.tallies.moments import (
     weights_of_replicates,
 )
 from tidyfair.tallies.neighbors import other_labels
-from tidyfair.tallies.pushdown import distinct_rows, pushed_bins, pushed_down
-from tidyfair.tallies.row_counts import binned, count_in_memory, engine_for, grouped
-from tidyfair.tallies.source import FREQUENCY, WEIGHT, whole_frequencies
+from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
+from tidyfair.tallies.row_counts import Engine, binned, count_in_memory, engine_for, grouped
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, in_memory, whole_frequencies
 from tidyfair.tallies.tally import BLOCK, LABELS, ROW, TRUTH, Key, Scores, Tally, check_total, key_names
 from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from polars._typing import EngineType
-
+    from tidyfair.specs.forecasts import Forecast
     from tidyfair.specs.groups import Privileged
     from tidyfair.specs.survey_designs import Design
     from tidyfair.tallies.key_encoding import Levels
@@ -62,7 +63,9 @@ _EXACT = 2.0**53
 """Floats represent all whole numbers below this exactly."""
 _SMALLEST, _LARGEST = 1e-100, 1e100
 """Squares of numbers between these limits can be weighted and summed."""
-_NO_ORDER = "Some metrics, such as mase, depend on the order of rows, which another engine does not keep."
+_MANY_ROWS, _TOO_MANY_ROWS = 100_000, 10_000_000
+"""More distinct rows of another engine are transferred with a warning only, or not at all."""
+_AUTOMATIC_BINS = 2**12
 _BLOCKS = 400
 """Number of random parts of the rows, enough to estimate a standard error to 4 %."""
 
@@ -80,19 +83,25 @@ def count(
     needs: Needs = Needs(),  # noqa: B008 - frozen
     blocks: int | None = None,
     design: Design | None = None,
+    forecast: Forecast | None = None,
+    metrics: Sequence[str] = (),
+    many: Literal["bin", "warn", "transfer"] = "warn",
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score.
 
     With `blocks`, a seed, rows are assigned to random parts, which are an additional key. With `frequencies` each row
     stands for that many equal rows. With a `design` in which rows are drawn one by one their number is one more key,
     where counts do not show how much sums vary.
+
+    If another engine has very `many` distinct rows that have to be read, their scores are counted in bins where they
+    can be; or they are transferred, with a warning or without. Messages name the `metrics`.
     """
     declared = source.levels_of_numbers({TRUTH: truth, ESTIMATE: estimate})
     empty = Tally(
         pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared,
-        design=design,
+        design=design, forecast=forecast,
     )  # fmt: skip
-    order = _Order(empty, frequencies, blocks)
+    order = _Order(empty, frequencies, blocks, tuple(metrics), many)
     if source.is_elsewhere:
         return _elsewhere(source, order)
     source = source if source.kind == "polars" else source.here(order.every)
@@ -109,6 +118,10 @@ class _Order:
     """The tally to be made, without cells."""
     frequencies: Column | None
     blocks: int | None
+    metrics: tuple[str, ...]
+    """The names of the metrics, for messages."""
+    many: Literal["bin", "warn", "transfer"]
+    """The way to treat very many distinct rows of another engine."""
 
     @cached_property
     def wanted(self) -> _Wanted:
@@ -131,6 +144,8 @@ class _Order:
                 wanted[name] = (role, column)
         if tally.scores is not None and (needs.scores or tally.cut is not None):
             wanted |= _numbered("s", "probs", tally.scores.columns)
+        if tally.forecast is not None:
+            wanted |= tally.forecast.wanted
         wanted |= _numbered("v", ROLE, self.replicates)
         return wanted | _numbered("f", "features", self.features)
 
@@ -229,6 +244,7 @@ def _here(source: Source, order: _Order) -> Tally:
     frame = _as_numbers(frame, wanted, decided=tally.cut is not None and not tally.needs.scores)
     frame = _weighable(frame, tally, order.frequencies, engine, repeat=order.repeats_rows)
     frame = _with_replicates(frame, order)
+    frame = _with_censoring(frame, order)
     frame = _decided(frame, order, engine)
     known = _known_labels(frame, order, engine)
     if order.blocks is not None:
@@ -243,11 +259,25 @@ def _here(source: Source, order: _Order) -> Tally:
     if order.bins and tally.scores is not None:
         rows, cells = _bins(frame, order, tally.keys, source.rows)
     if cells is None:
-        cells = _cells(frame, wanted, tally.needs, order.read_scores, known, source.rows)
+        cells = _cells(frame, wanted, tally.needs, order.read_scores, known, source.rows, tally.forecast)
     return _finished(replace(tally, rows=rows), cells, wanted, exact)
 
 
-def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyFrame:
+def _with_censoring(frame: pl.LazyFrame, order: _Order) -> pl.LazyFrame:
+    """Check survival times and add the censoring weights of their rows."""
+    tally = order.tally
+    forecast = tally.forecast
+    if forecast is None or not forecast.is_survival or tally.truth is None:
+        return frame
+    with blaming_expressions(order.wanted):
+        rows = with_censoring_weights(
+            frame, forecast, tally.truth, key_names(tally.keys, "outer"), weighted=tally.needs.censoring,
+            by_row=tally.needs.event_censoring,
+        )  # fmt: skip
+    return rows.lazy()
+
+
+def _decided(frame: pl.LazyFrame, order: _Order, engine: Engine) -> pl.LazyFrame:
     """Add the labels that a threshold derives from scores."""
     tally, cut = order.tally, order.tally.cut
     if cut is None:
@@ -260,7 +290,7 @@ def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyF
 
 
 def _with_rows(
-    frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], engine: EngineType
+    frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], engine: Engine
 ) -> tuple[pl.LazyFrame, pl.DataFrame | None]:
     """The frame, read once if single rows are needed; and its rows, if the tally keeps them."""
     needs = order.tally.needs
@@ -295,7 +325,11 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
     """
     tally, needs, cut = order.tally, order.tally.needs, order.tally.cut
     if needs.order:
-        raise ColumnError(_NO_ORDER)
+        msg = (
+            f"Some metrics, such as mase, depend on the order of rows, which {source.engine} does not keep; pass the "
+            f"rows in their order as a frame in memory: `{in_memory(source.frame)}`."
+        )
+        raise ColumnError(msg)
     for role, column in order.every.values():
         column.check(source.columns, role)
     roots = roots_of(order.every)
@@ -305,16 +339,63 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
     no_rows = _as_numbers(no_rows, order.wanted, decided=cut is not None and not needs.scores)
     _weighable(no_rows, tally, None, "in-memory", repeat=False)
     _with_replicates(no_rows, order)
-    cells = None
-    if order.blocks is None and not order.numbers_rows:
-        scores = len(order.read_scores.columns) if order.read_scores else 0
-        sums_needed = replace(needs, rows=False) if order.bins else needs
-        cells = pushed_down(source, order.every, sums_needed, cut, scores, tally.declared)
-    if cells is None:
-        rows, often = distinct_rows(source, order.every)
-        return _here(rows, replace(order, frequencies=often))
+    return _counted_there(source, order, exact) or _of_distinct_rows(source, order, exact)
+
+
+def _counted_there(source: Source, order: _Order, exact: frozenset[str]) -> Tally | None:
+    """The tally counted by another engine; None if it needs rows."""
+    tally, needs = order.tally, order.tally.needs
+    if order.blocks is not None or order.numbers_rows or tally.forecast is not None:
+        return None
+    scores = len(order.read_scores.columns) if order.read_scores else 0
+    sums_needed = replace(needs, rows=False) if order.bins else needs
+    cells = pushed_down(source, order.every, sums_needed, tally.cut, scores, tally.declared)
+    if cells is None or (tally.scores and tally.scores.binned_for and not _are_shares(cells, scores)):
+        return None
     rows = pushed_bins(source, order.wanted, order.bins) if order.bins else None
     return _finished(replace(tally, rows=rows), cells, order.wanted, exact)
+
+
+def _are_shares(cells: pl.DataFrame, scores: int) -> bool:
+    """Check whether all scores lie between 0 and 1, as those that are counted in bins must."""
+    ends = [end for name in score_columns(scores) for end in ends_of(name)]
+    return bool(cells.select(pl.all_horizontal(pl.col(ends).is_between(0, 1).all())).item())
+
+
+def _of_distinct_rows(source: Source, order: _Order, exact: frozenset[str]) -> Tally:
+    """The tally of the distinct rows of another engine or, if these are very many, of bins of their scores."""
+    most = None if order.many == "transfer" else _MANY_ROWS
+    transferred = distinct_rows(source, order.every, most)
+    if transferred is not None:
+        rows, often = transferred
+        return _here(rows, replace(order, frequencies=often))
+    if order.many == "bin" and order.tally.scores is not None:
+        scores = replace(order.tally.scores, bins=_AUTOMATIC_BINS, binned_for=source.engine)
+        in_bins = _counted_there(source, replace(order, tally=replace(order.tally, scores=scores)), exact)
+        if in_bins is not None:
+            return in_bins
+    _warn_of_transfer(source, order)
+    return _of_distinct_rows(source, replace(order, many="transfer"), exact)
+
+
+def _warn_of_transfer(source: Source, order: _Order) -> None:
+    """Warn that many rows are transferred, and refuse too many."""
+    number = number_of_distinct_rows(source, order.every)
+    purpose = "intervals of " if order.blocks is not None else ""
+    purpose += ", ".join(order.metrics) or "this"
+    rows = f"{number:,} distinct rows of the columns {listed(roots_of(order.every))}"
+    call = in_memory(source.frame)
+    if number > _TOO_MANY_ROWS:
+        msg = (
+            f"{source.engine} would have to transfer {rows} for {purpose}, but at most {_TOO_MANY_ROWS:,} are "
+            f"transferred. Count a sample of the rows, round the numbers, or pass a frame in memory: `{call}`."
+        )
+        raise ColumnError(msg)
+    warn(
+        f"{source.engine} transfers {rows} for {purpose}. Count a sample of the rows or round the numbers for fewer; "
+        f"a frame in memory, `{call}`, is counted without this warning.",
+        EngineWarning,
+    )
 
 
 def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> Tally:
@@ -331,7 +412,7 @@ def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozens
 def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
     """A tally of other rows than the kept ones, with the same columns except the keys."""
     scores = tally.scores if tally.needs.scores else None
-    cells = _cells(rows.lazy(), {}, tally.needs, scores, _made_by(tally.cut), len(rows))
+    cells = _cells(rows.lazy(), {}, tally.needs, scores, _made_by(tally.cut), len(rows), tally.forecast)
     cells = _arranged(cells.drop("least", "known", strict=False), keys)
     return replace(tally, cells=cells, keys=keys, rows=rows)
 
@@ -361,6 +442,7 @@ def _cells(
     scores: Scores | None,
     known: dict[str, Levels],
     rows: int | None,
+    forecast: Forecast | None = None,
 ) -> pl.DataFrame:
     """One row for each combination of keys and labels, with everything that is summed.
 
@@ -368,7 +450,7 @@ def _cells(
     """
     columns = frame.collect_schema().names()
     scored = len(scores.columns) if scores is not None else 0
-    frame = _with_presence(frame, columns, needs, scored)
+    frame = _with_presence(frame, columns, needs, scored, forecast)
     sums = _counts(columns)
     replicates = sum(map(is_weight_column, columns))
     # there are frequencies only where there are no weights
@@ -379,8 +461,8 @@ def _cells(
         measure = FREQUENCY
     weighted = measure is not None
     if needs.anything:
-        sums += summed(quantities(needs, scored, weighted=weighted))
-        sums += summed(replicated(quantities(needs, scored, weighted=False), replicates))
+        sums += summed(quantities(needs, scored, weighted=weighted, forecast=forecast))
+        sums += summed(replicated(quantities(needs, scored, weighted=False, forecast=forecast), replicates))
         if measure is not None:
             frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE))
         columns = frame.collect_schema().names()
@@ -390,6 +472,7 @@ def _cells(
         sums.append(has_all.sum().cast(pl.Int64).alias(KNOWN_REPLICATES))
     summed_columns = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *score_columns(len(columns))}
     summed_columns |= {*weight_columns(replicates)}
+    summed_columns |= forecast.row_columns if forecast is not None else set()
     for term in needs.compared:
         summed_columns.add(term.column)
     by = [name for name in columns if name not in summed_columns]
@@ -409,7 +492,9 @@ def _counts(columns: list[str]) -> list[pl.Expr]:
     return sums
 
 
-def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored: int) -> pl.LazyFrame:
+def _with_presence(
+    frame: pl.LazyFrame, columns: list[str], needs: Needs, scored: int, forecast: Forecast | None
+) -> pl.LazyFrame:
     """Add keys that are true where scores and numbers are present, and null where they are missing, as labels are."""
     added: dict[str, pl.Expr] = {}
     if scored:
@@ -421,6 +506,10 @@ def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored
                 added[key] = pl.when(pl.col(number).is_not_null()).then(statement=True)
             else:
                 added[number] = pl.lit(None, pl.Float64)
+    if forecast is not None and forecast.points:
+        key = SCORE if forecast.role == "probs" else ESTIMATE
+        has_all = pl.all_horizontal(pl.col(forecast.names).is_not_null())
+        added[key] = pl.when(has_all).then(statement=True)
     return frame.with_columns(**added) if added else frame
 
 
@@ -488,6 +577,8 @@ def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.La
         role, column = wanted[name]
         if not (schema[name].is_numeric() or schema[name] == pl.Null):
             why = "regression metrics read numbers"
+            if EVENT in wanted and name == ACTUAL:
+                why = "survival times are numbers, such as `pl.col(…).dt.total_days()` of a duration"
             if role == "probs":
                 why = "a threshold needs numbers" if decided else "scores are numbers"
             msg = f"`{role}`: the column {column.name!r} is {schema[name]}; {why}."
@@ -507,7 +598,11 @@ def _exact(frame: pl.LazyFrame, wanted: _Wanted) -> frozenset[str]:
 
 def _names_of_numbers(wanted: _Wanted) -> list[str]:
     """The columns of scores, and of truth and estimate where these are numbers."""
-    return [name for name, (role, _) in wanted.items() if name in {ACTUAL, PREDICTED} or role == "probs"]
+    numbers: list[str] = []
+    for name, (role, _) in wanted.items():
+        if name in {ACTUAL, PREDICTED} or role == "probs" or is_point(name):
+            numbers.append(name)
+    return numbers
 
 
 def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> None:
@@ -515,7 +610,8 @@ def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) 
     sizes: dict[str, float] = {}
     for name, (role, column) in wanted.items():
         ends = list(ends_of(name))
-        if ends[0] not in cells.columns:
+        # an infinite survival time is one that half of the survival curve does not reach
+        if ends[0] not in cells.columns or (name == PREDICTED and EVENT in wanted):
             continue
         size = cells.select(pl.max_horizontal(pl.col(ends).abs().max())).item()
         if size is None:
@@ -574,7 +670,7 @@ def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
     return cells.drop(extremes)
 
 
-def _known_labels(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> dict[str, Levels]:
+def _known_labels(frame: pl.LazyFrame, order: _Order, engine: Engine) -> dict[str, Levels]:
     """The possible labels, as far as known before counting; numbers that are not whole are refused."""
     schema, known = frame.collect_schema(), _made_by(order.tally.cut)
     floats = [name for name in order.labels if schema[name].is_float() or schema[name].is_decimal()]
@@ -593,7 +689,7 @@ def _known_labels(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> dic
     return known
 
 
-def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: EngineType) -> None:
+def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: Engine) -> None:
     """Refuse scores on another scale than the thresholds, before the thresholds are applied."""
     if cut.is_of_probabilities and scores is not None:
         score = pl.col("s0")
@@ -602,7 +698,7 @@ def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: 
 
 
 def _weighable(
-    frame: pl.LazyFrame, tally: Tally, frequencies: Column | None, engine: EngineType, *, repeat: bool
+    frame: pl.LazyFrame, tally: Tally, frequencies: Column | None, engine: Engine, *, repeat: bool
 ) -> pl.LazyFrame:
     """Check weights and frequencies and make them numbers; `repeat` rows by their frequencies."""
     weights = tally.weights

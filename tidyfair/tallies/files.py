@@ -19,6 +19,7 @@ from polars import selectors
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.escapes import renamed
 from tidyfair.specs.columns import telling
+from tidyfair.tallies.csv_files import check_header, find_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +33,7 @@ def _scan_parquet(files: list[Path], **options: Any) -> pl.LazyFrame:
 
 
 def _scan_csv(files: list[Path], **options: Any) -> pl.LazyFrame:
-    return pl.scan_csv(files, glob=False, **options)
+    return pl.scan_csv(files, glob=False, infer_schema_length=_TYPES_FROM, **options)
 
 
 def _scan_ndjson(files: list[Path], **options: Any) -> pl.LazyFrame:
@@ -45,9 +46,16 @@ _READERS = {
     ".parquet": _scan_parquet,
     ".csv": _scan_csv,
     ".csv.gz": _scan_csv,
+    ".tsv": _scan_csv,
     ".ndjson": _scan_ndjson,
     ".jsonl": _scan_ndjson,
 }
+_SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t"}
+"""The character between fields of text files, unless another is named."""
+_TYPES_FROM = 10_000
+"""The rows of a text file whose values say whether a column holds numbers or texts."""
+_TABLES = (".csv", ".parquet", ".json")
+"""The extensions of tables that are written."""
 _FILE = "\0file"
 """The internal column of the file of a row."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -61,11 +69,74 @@ _FORMULA = (
 _NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
 
 
-def scan(path: Path) -> pl.LazyFrame:
+def scan(path: Path, separator: str | None = None) -> pl.LazyFrame:
     """The rows of a file, of a folder, or of all files that match a pattern with `*`, `?` or `[…]`.
 
     Folders named `column=value` add that column, as Hive, Spark and polars write them.
     """
+    files = _files_of(path)
+    kind = _kind_of(files)
+    reader = _READERS[kind]
+    for file in files:
+        if file.is_file() and not file.stat().st_size:
+            msg = f"{str(file)!r} is empty."
+            raise ArgumentError(msg)
+    options: dict[str, Any] = {}
+    if kind in _SEPARATORS:
+        options["separator"] = _separator_of(kind, separator)
+        for file in files:
+            check_header(file, options["separator"])
+    elif separator is not None:
+        msg = f"`separator` is about csv files, and {str(path)!r} is {kind}: leave it out."
+        raise ArgumentError(msg)
+    partitions = _partitions(files)
+    if partitions.is_empty():
+        return reader(files, **options)
+    return _with_partitions(reader(files, include_file_paths=_FILE, **options), partitions)
+
+
+def find_fault(path: Path, separator: str | None, error: Exception) -> None:
+    """Refuse the file, or the line of a text file, that polars could not read, if there is one.
+
+    Raises:
+        ArgumentError: For that file or line, or for files whose columns differ.
+    """
+    files = _files_of(path)
+    kind = _kind_of(files)
+    if kind in _SEPARATORS:
+        for file in files:
+            find_line(file, _separator_of(kind, separator), str(error))
+    schemas: list[pl.Schema] = []
+    for file in files:
+        options = {"separator": _separator_of(kind, separator)} if kind in _SEPARATORS else {}
+        try:
+            schemas.append(_READERS[kind]([file], **options).collect_schema())
+        except pl.exceptions.PolarsError as fault:
+            msg = f"{str(file)!r} cannot be read as {kind.removeprefix('.')}: {fault}."
+            raise ArgumentError(msg) from fault
+    for file, schema in zip(files, schemas, strict=True):
+        first = schemas[0]
+        for name in dict.fromkeys([*first, *schema]):
+            if first.get(name) != schema.get(name):
+                held = [f"{one[name]}" if name in one else "absent" for one in (first, schema)]
+                msg = f"All files need the same columns: {name!r} is {held[0]} in {str(files[0])!r}, and {held[1]} in "
+                msg += f"{str(file)!r}."
+                raise ArgumentError(msg)
+
+
+def _separator_of(kind: str, separator: str | None) -> str:
+    """The character between fields, which may be named `tab`."""
+    if separator is None:
+        return _SEPARATORS[kind]
+    character = "\t" if separator in {"tab", "\\t"} else separator
+    if len(character) != 1 or not character.isascii() or character in '"\r\n':
+        msg = f"`separator`: one character, or tab, separates fields, and not {separator!r}."
+        raise ArgumentError(msg)
+    return character
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The files of a name, of a folder or of a pattern."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
@@ -75,12 +146,7 @@ def scan(path: Path) -> pl.LazyFrame:
     unique: dict[Path, None] = {}
     for match in _matching(path):
         unique |= dict.fromkeys(_files_in(match) if match.is_dir() else [match])
-    files = list(unique)
-    reader = _READERS[_kind_of(files)]
-    partitions = _partitions(files)
-    if partitions.is_empty():
-        return reader(files)
-    return _with_partitions(reader(files, include_file_paths=_FILE), partitions)
+    return list(unique)
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -108,8 +174,10 @@ def _kind_of(files: Sequence[Path]) -> str:
     kinds = list(dict.fromkeys(map(_extension, files)))
     for kind in kinds:
         if kind not in _READERS:
-            setting = "kind of file"
-            raise ArgumentError.unknown(setting, kind, _READERS)
+            (file, *_) = [file for file in files if _extension(file) == kind]
+            *others, last = _READERS
+            msg = f"{str(file)!r} cannot be read: its name must end in {', '.join(others)} or {last}."
+            raise ArgumentError(msg)
     if len(kinds) > 1:
         msg = (
             f"Files of different types cannot be read together: {listed(kinds)}. Select files of one type with a "
@@ -157,15 +225,50 @@ def _as_read(texts: pl.Series) -> pl.Series:
 
 @telling("opened the file")
 def _with_partitions(rows: pl.LazyFrame, partitions: pl.DataFrame) -> pl.LazyFrame:
-    """The rows with their partition columns; columns stored in the files take precedence."""
+    """The rows with their partition columns; a column that the files have too is taken from them.
+
+    Raises:
+        ArgumentError: For a column of a file that contradicts the name of its folder.
+    """
     present = rows.collect_schema()
     files = partitions[_FILE]
     added: list[pl.Expr] = []
     for column in partitions.drop(_FILE):
-        if column.name not in present:
-            values = pl.col(_FILE).replace_strict(files, column, return_dtype=column.dtype)
-            added.append(values.alias(column.name))
+        if column.name in present:
+            _check_agreement(rows, files, column)
+            continue
+        values = pl.col(_FILE).replace_strict(files, column, return_dtype=column.dtype)
+        added.append(values.alias(column.name))
     return rows.with_columns(added).drop(_FILE)
+
+
+def _check_agreement(rows: pl.LazyFrame, files: pl.Series, partition: pl.Series) -> None:
+    """Refuse a column that holds other values than the names of the folders say."""
+    partition_of_file = dict(zip(files, partition, strict=True))
+    name = partition.name
+    for file, value in rows.select(_FILE, name).unique(maintain_order=True).collect(engine="streaming").rows():
+        if _is_same_value(value, partition_of_file[file]):
+            continue
+        (folder,) = [part for part in Path(file).parts if unquote(part).startswith(f"{name}=")]
+        holds = "null" if value is None else repr(str(value))
+        msg = (
+            f"the folder {folder!r} contradicts the column {name!r} of the file in it, {file!r}, which holds {holds}: "
+        )
+        msg += "rename the folder, or drop the column from the file."
+        raise ArgumentError(msg)
+
+
+def _is_same_value(value: object, partition: object) -> bool:
+    """Check whether the value of a column is the one that a folder names, which is text or read from it."""
+    if value is None or partition is None:
+        return value is partition
+    if isinstance(value, bool):
+        return str(value).casefold() == str(partition).casefold()
+    texts = str(value), str(partition)
+    try:
+        return float(texts[0]) == float(texts[1])
+    except ValueError:
+        return texts[0] == texts[1]
 
 
 def _matching(file: Path) -> list[Path]:
@@ -188,31 +291,44 @@ def check_outputs(outputs: Mapping[str, Path], data: Path | None, *, summary: Pa
     """
     sources = _matching(data) if data is not None and outputs else []
     for flag, file in outputs.items():
-        extension = PAGES.get(flag)
-        if extension is None:
-            _writer(file)
-        elif file.suffix != extension and not (flag == "markdown" and summary is not None and _is_same(file, summary)):
-            msg = f"`{flag}` needs a file name that ends in {extension}, not {str(file)!r}."
-            raise ArgumentError(msg)
-        if not file.parent.is_dir():
-            msg = f"{file} cannot be written: the folder {str(file.parent)!r} does not exist."
-            raise ArgumentError(msg)
+        is_summary = flag == "markdown" and summary is not None and _is_same(file, summary)
+        if not is_summary:
+            _check_name(flag, file)
         for source in sources:
-            _check_source(file, source)
+            _check_source(flag, file, source)
     for one, other in itertools.combinations(outputs.items(), 2):
         if _is_same(one[1], other[1]):
             msg = f"`{one[0]}` and `{other[0]}` are both {str(one[1])!r}; give different files."
             raise ArgumentError(msg)
 
 
-def _check_source(output: Path, source: Path) -> None:
+def _check_name(flag: str, file: Path) -> None:
+    """Refuse a file of another kind, a folder, and a file in a folder that is missing or cannot be written to."""
+    endings = [PAGES[flag]] if flag in PAGES else list(_TABLES)
+    problem = ""
+    if file.is_dir():
+        problem = f"is a folder: name a file in it, such as {str(file / f'audit{endings[0]}')!r}."
+    elif file.suffix.lower() not in endings:
+        *others, last = endings
+        either = f"{', '.join(others)} or {last}" if others else last
+        problem = f"is not a valid output file: its name must end in {either}."
+    elif not file.parent.is_dir():
+        problem = f"cannot be written: the folder {str(file.parent)!r} does not exist."
+    elif not os.access(file.parent, os.W_OK) and not file.exists():
+        problem = f"cannot be written: the folder {str(file.parent)!r} cannot be written to."
+    if problem:
+        msg = f"`{flag}`: {str(file)!r} {problem}"
+        raise ArgumentError(msg)
+
+
+def _check_source(flag: str, output: Path, source: Path) -> None:
     """Refuse to overwrite a file of the data, under any name, or to write into its folder."""
     if source.is_dir() and output.resolve().is_relative_to(source.resolve()):
-        msg = f"{output} is in the folder of the data, {str(source)!r}; write it to another folder."
+        msg = f"`{flag}`: {output} is in the folder of the data, {str(source)!r}; write it to another folder."
         raise ArgumentError(msg)
     files = source.rglob("*") if source.is_dir() else [source]
     if any(_is_same(output, file) for file in files):
-        msg = f"{output} is the file of the data; write to another file."
+        msg = f"`{flag}`: {output} is the file of the data; write to another file."
         raise ArgumentError(msg)
 
 
@@ -250,10 +366,7 @@ def _writer(file: Path) -> Callable[[pl.DataFrame, Path], object]:
         ".parquet": pl.DataFrame.write_parquet,
         ".json": pl.DataFrame.write_json,
     }
-    if file.suffix not in writers:
-        setting = "kind of output"
-        raise ArgumentError.unknown(setting, file.suffix, writers)
-    return writers[file.suffix]
+    return writers[file.suffix.lower()]
 
 
 def _without_formulas(table: pl.DataFrame) -> pl.DataFrame:

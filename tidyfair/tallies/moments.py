@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from tidyfair.specs.forecasts import EVENT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from tidyfair.specs.forecasts import Forecast
     from tidyfair.specs.formulas import Statistic
     from tidyfair.specs.segments import Array, Booleans, Segments
 
@@ -35,6 +38,8 @@ REST, UP_TO = "~", "<"
 
 _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
 _CENTRES = ("truth_centre", "estimate_centre")
+_POINT = "\0at point "
+"""Suffix, before the number of the point, of the names of sums at an evaluation time or level."""
 _OF_REPLICATE = " of replicate "
 """Suffix, before the number of the replicate, of the names of sums with its weights."""
 KNOWN_REPLICATES = "known replicates"
@@ -64,6 +69,10 @@ class Needs:
     """Whether some metrics need the rows themselves."""
     order: bool = False
     """Whether some metrics depend on the order of rows."""
+    censoring: bool = False
+    """True if censoring weights are needed at evaluation times."""
+    event_censoring: bool = False
+    """True if censoring weights are needed at the time of each row."""
 
     # read for every batch
     @cached_property
@@ -75,6 +84,11 @@ class Needs:
     def compared(self) -> tuple[Statistic, ...]:
         """The quantities that compare a row with others."""
         return _sorted(term for term in self.terms if term.neighborhood)
+
+    @property
+    def censored(self) -> bool:
+        """True if censoring weights are needed."""
+        return self.censoring or self.event_censoring
 
     @property
     def flags(self) -> list[str]:
@@ -124,7 +138,9 @@ def scores_by_name(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
     return scores | complements if sides else scores
 
 
-def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> list[Quantity]:
+def quantities(
+    needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | None = None, api: Any = pl
+) -> list[Quantity]:
     """Quantities summed over the rows of a cell, weighted by the column `measure`; and extremes, to find infinities.
 
     They are polars expressions or, with `api`, narwhals expressions.
@@ -135,11 +151,14 @@ def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> l
     own_terms = _sorted(needs.terms - {*needs.compared})
     if needs.scores:
         values |= _of_scores(own_terms, scores, sides=needs.sides, api=api)
-    if needs.numbers:
+    if forecast is not None:
+        values |= _of_forecast(own_terms, forecast, api)
+    elif needs.numbers:
         truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
         for term in own_terms:
             values[term.column] = term.of(truth=truth, estimate=estimate)
-    return _totals(values, weighted=weighted, api=api) + _ends(needs, scores, weighted=weighted, api=api)
+    ends = _ends(needs, scores, weighted=weighted, forecast=forecast, api=api)
+    return _totals(values, weighted=weighted, api=api) + ends
 
 
 def _totals(values: Mapping[str, Any], *, weighted: bool, api: Any) -> list[Quantity]:
@@ -164,18 +183,61 @@ def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any
     return values
 
 
+def _of_forecast(terms: Sequence[Statistic], forecast: Forecast, api: Any) -> dict[str, Any]:
+    """Quantities of survival times, intervals and quantiles by name, with one for each point where they differ."""
+    columns: dict[str, Any] = {"truth": api.col(ACTUAL), "time": api.col(ACTUAL), "estimate": api.col(PREDICTED)}
+    if forecast.is_survival:
+        columns["event"] = api.col(EVENT)
+    if forecast.level is not None:
+        lower, upper = forecast.names
+        columns |= {"lower": api.col(lower), "upper": api.col(upper), "level": api.lit(forecast.level)}
+    values: dict[str, Any] = {}
+    for term in terms:
+        if not term.at_points:
+            values[term.column] = term.of(**columns)
+            continue
+        points = zip(forecast.names, forecast.weight_names, forecast.points, strict=True)
+        for index, (prediction, weight, point) in enumerate(points):
+            at_point = {
+                "survival": api.col(prediction),
+                "censoring_weight": api.col(weight),
+                "eval_time": api.lit(point),
+            }
+            at_point |= {"quantile": api.col(prediction), "quantile_level": api.lit(point)}
+            values[at(term.column, index)] = term.of(**columns, **at_point)
+    return values
+
+
+def at(column: str, point: int) -> str:
+    """The name of a sum at a point, numbered from 0."""
+    return f"{column}{_POINT}{point}"
+
+
+def point_of(name: str) -> tuple[str, int | None]:
+    """The name of a sum without its point, and the number of the point; None for sums that do not differ by point."""
+    column, mark, rest = name.partition(_POINT)
+    if not mark:
+        return name, None
+    number, space, replicate = rest.partition(" ")
+    return f"{column}{space}{replicate}", int(number)
+
+
 def _cumulative_scores(count: int, api: Any) -> dict[str, Any]:
     """The probability of this label or one before it, for each label."""
     names = score_columns(count)
     return {f"{UP_TO}{index}": api.sum_horizontal(*names[: index + 1]) for index in range(count)}
 
 
-def _ends(needs: Needs, scores: int, *, weighted: bool, api: Any) -> list[Quantity]:
+def _ends(needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | None, api: Any) -> list[Quantity]:
     """Extremes of scores and numbers, and of the sum of all scores of a row."""
     scored = score_columns(scores) if needs.scores else []
     names = [*scored, ACTUAL, PREDICTED] if needs.numbers else scored
+    names += forecast.names if forecast is not None else []
     measure = api.col(MEASURE)
     ends = list[Quantity]()
+    if forecast is not None and forecast.level is not None:
+        lower, upper = forecast.names
+        ends += _extremes_of("width", api.col(upper) - api.col(lower))
     for name in names:
         value = api.col(name)
         if weighted:

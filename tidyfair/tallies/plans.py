@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.errors import TidyfairError
+from tidyfair.specs.columns import roots_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +62,10 @@ def _are_many(source: Source, columns: Sequence[Column]) -> bool:
     keys = dict.fromkeys((*source.outer, *columns))
     wanted = {f"k{index}": ("by", column) for index, column in enumerate(keys)}
     try:
+        if source.is_elsewhere:
+            # the engine counts, so that no rows leave it
+            rows, distinct = source.distinct_in_sample(roots_of(wanted), _SAMPLE)
+            return rows == _SAMPLE and distinct > _MANY * _SAMPLE
         rows = source.some_rows(wanted, _SAMPLE)
     except (TidyfairError, pl.exceptions.PolarsError):
         return False  # the counting says what is wrong

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.errors import ColumnError, WeightError
+from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.specs.columns import Column, roots_of
 from tidyfair.specs.polars_versions import is_row_separable
 from tidyfair.tallies.moments import (
@@ -31,7 +31,16 @@ from tidyfair.tallies.moments import (
     weight_columns,
     weights_of_replicates,
 )
-from tidyfair.tallies.source import FREQUENCY, SQUARED, WEIGHT, collected, whole_frequencies
+from tidyfair.tallies.source import (
+    FREQUENCY,
+    SQUARED,
+    WEIGHT,
+    collected,
+    is_score,
+    is_value,
+    whole_frequencies,
+    with_one_zero,
+)
 from tidyfair.tallies.tally import TRUTH
 from tidyfair.tallies.thresholds import ESTIMATE
 
@@ -86,12 +95,12 @@ def pushed_down(
     weighted = WEIGHT in schema
     if weighted:
         frame = frame.with_columns(nw.col(WEIGHT).cast(nw.Float64).alias(MEASURE))
-    by = [name for name in frame.collect_schema().names() if not _is_value(name)]
+    by = [name for name in frame.collect_schema().names() if not is_value(name)]
     try:
         sums = quantities(needs, scores, weighted=weighted, api=nw) if needs.anything else []
         of_rows = quantities(needs, scores, weighted=False, api=nw) if needs.anything else []
-    except (AttributeError, TypeError):
-        return None  # some quantity is a function of polars itself
+    except (ArgumentError, AttributeError, TypeError):
+        return None  # some quantity is a function of polars itself, or fails there too
     centres = _centres(frame, weighted=weighted) if needs.moments else {}
     if centres:
         sums += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
@@ -161,7 +170,7 @@ def _decided(frame: Any, cut: Cut | None) -> Any:
 
     score = nw.col("s0")
     if cut.several:
-        reached = [(score >= value).cast(nw.Int64) for value in sorted(cut.values)]
+        reached = [_one_or_zero(score >= value) for value in sorted(cut.values)]
         estimate = reduce(operator.add, reached)
     else:
         estimate = score >= cut.values[0]
@@ -198,7 +207,7 @@ def pushed_bins(source: Source, wanted: Mapping[str, tuple[str, Column]], count:
     wanted = dict(wanted)
     wanted.pop(ESTIMATE, None)
     frame, schema = _typed(source, wanted)
-    scores = [name for name in wanted if _is_score(name)]
+    scores = [name for name in wanted if is_score(name)]
     # numbers of bins are rounded down, which a cast is not everywhere
     numbers = (nw.col(*scores) * count).clip(0, count - 1).floor().cast(nw.Int64)
     frame = frame.filter(_all_present(scores)).with_columns(numbers)
@@ -213,8 +222,13 @@ def pushed_bins(source: Source, wanted: Mapping[str, tuple[str, Column]], count:
     return bins_of_rows.cast(dict.fromkeys(scores, pl.UInt16))
 
 
-def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Source, Column]:
-    """The distinct rows of the wanted columns, as a polars frame, and the column of their frequencies."""
+def distinct_rows(
+    source: Source, wanted: Mapping[str, tuple[str, Column]], most: int | None
+) -> tuple[Source, Column] | None:
+    """The distinct rows of the wanted columns, as a polars frame, and the column of their frequencies.
+
+    None if there are more than `most`.
+    """
     for role, column in wanted.values():
         if not isinstance(column.source, str) and not _is_row_by_row(column.source):
             msg = (
@@ -226,14 +240,46 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
     often = _OFTEN
     while often in roots:
         often += "_"
-    named = {f"r{index}": root for index, root in enumerate(roots)}
-    rows = _aggregated(source.named(named), list(named), [(often, "len", None)])
+    named = _numbered(roots)
+    frame = _with_floats(source.named(named), named, wanted)
+    # one row more than there may be shows that there are more, without a query of its own
+    shown = None if most is None else most + 1
+    rows = _aggregated(frame, list(named), [(often, "len", None)], shown)
+    if most is not None and len(rows) > most:
+        return None
     rows = rows.rename(named)
     if FREQUENCY in wanted:
         frequencies = wanted[FREQUENCY][1]
         values = rows.select(frequencies.expr).to_series()
         rows = rows.with_columns(whole_frequencies(values, frequencies, _MOST, rows[often]).alias(often))
     return replace(source, frame=rows, kind="polars"), Column(often)
+
+
+def _with_floats(frame: Any, named: Mapping[str, str], wanted: Mapping[str, tuple[str, Column]]) -> Any:
+    """Cast decimals that are scores or numbers, which Ibis cannot read where their precision is unlimited."""
+    import narwhals.stable.v2 as nw
+
+    keys: set[str] = set()
+    for name, (_, column) in wanted.items():
+        if not is_value(name):
+            keys |= set(column.roots)
+    schema = frame.collect_schema()
+    decimals = [name for name, root in named.items() if schema[name].is_decimal() and root not in keys]
+    return frame.with_columns(nw.col(*decimals).cast(nw.Float64)) if decimals else frame
+
+
+def number_of_distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> int:
+    """The number of distinct rows of the wanted columns, counted by the engine."""
+    import narwhals.stable.v2 as nw
+
+    named = _numbered(roots_of(wanted))
+    distinct = source.named(named).group_by(*named).agg(nw.len().alias("n"))
+    return collected(distinct.select(nw.len().alias("rows"))).item()
+
+
+def _numbered(roots: Sequence[str]) -> dict[str, str]:
+    """Internal names for columns of the user's frame."""
+    return {f"r{index}": root for index, root in enumerate(roots)}
 
 
 def _is_row_by_row(expr: pl.Expr) -> bool:
@@ -251,13 +297,14 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
     casts: list[Any] = []
     may_be_nan: list[str] = []
     for name in wanted:
-        is_whole, is_value = _is_whole(schema[name]), _is_value(name)
-        if is_value:
+        is_whole, is_number = _is_whole(schema[name]), is_value(name)
+        if is_number:
             # whole weights are summed exactly
             dtype = nw.Int64 if name == WEIGHT and is_whole else nw.Float64
-            casts.append(nw.col(name).cast(dtype))
+            number = _one_or_zero(nw.col(name)) if schema[name] == nw.Boolean else nw.col(name)
+            casts.append(number.cast(dtype).alias(name))
         # NaN among weights is an error later on
-        if name != WEIGHT and not is_whole and (is_value or schema[name].is_float()):
+        if name != WEIGHT and not is_whole and (is_number or schema[name].is_float()):
             may_be_nan.append(name)
     if casts:
         frame = frame.with_columns(*casts)
@@ -265,14 +312,25 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
     return frame, frame.collect_schema()
 
 
+def _one_or_zero(condition: Any) -> Any:
+    """1 where a condition holds, 0 where it does not; a cast, which PostgreSQL does not know, would be the same."""
+    import narwhals.stable.v2 as nw
+
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.when(~condition).then(nw.lit(0)))
+
+
 def _without_nan(frame: Any, floats: Sequence[str]) -> Any:
-    """Put null in place of NaN."""
+    """Put null in place of NaN.
+
+    NaN is above infinity in some databases, and not comparable in others. Its sign, which counts in DataFusion, is
+    taken off. Databases without NaN, such as SQLite, have no function that asks for it.
+    """
     import narwhals.stable.v2 as nw
 
     numbers: list[Any] = []
     for name in floats:
         number = nw.col(name)
-        numbers.append(nw.when(~number.is_nan()).then(number).alias(name))
+        numbers.append(nw.when(number.abs() <= math.inf).then(number).alias(name))
     return frame.with_columns(*numbers) if numbers else frame
 
 
@@ -282,19 +340,6 @@ def _is_whole(dtype: Any) -> bool:
 
     too_wide = (nw.UInt64, nw.Int128, nw.UInt128)
     return (dtype.is_integer() and dtype not in too_wide) or dtype == nw.Boolean
-
-
-_VALUES = {WEIGHT, MEASURE, ACTUAL, PREDICTED}
-
-
-def _is_value(name: str) -> bool:
-    """Check whether a column holds numbers to be summed, rather than a key."""
-    return name in _VALUES or _is_score(name) or is_weight_column(name)
-
-
-def _is_score(name: str) -> bool:
-    """Check whether a column holds scores: `s0`, `s1`, …."""
-    return name[0] == "s" and name[1:].isdigit()
 
 
 def _weighed(
@@ -314,31 +359,38 @@ def _weighed(
         raise WeightError.unsummable(weights[1].name) from error
 
 
-def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl.DataFrame:
-    """Reduce quantities of rows by keys in one query: the quantities as columns, then plain aggregates of these."""
+def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most: int | None = None) -> pl.DataFrame:
+    """Reduce quantities of rows by keys in one query: the quantities as columns, then plain aggregates of these.
+
+    At most `most` of the cells are transferred. Aggregates have plain names in the query, as some databases demand.
+    """
     import narwhals.stable.v2 as nw
 
     columns: dict[str, Any] = {}
     aggregates: list[Any] = []
-    for index, (name, reduction, value) in enumerate(wanted):
+    for index, (_, reduction, value) in enumerate(wanted):
         if value is None:
-            aggregates.append(nw.len().alias(name))
+            aggregates.append(nw.len().alias(f"a{index}"))
         else:
             columns[f"q{index}"] = value
-            aggregates.append(getattr(nw.col(f"q{index}"), reduction)().alias(name))
+            aggregates.append(getattr(nw.col(f"q{index}"), reduction)().alias(f"a{index}"))
     nans = _nans(frame, wanted) if frame.implementation.is_dask() else {}
     for name, is_nan in nans.items():
         columns[_ODD + name] = is_nan
         aggregates.append(nw.col(_ODD + name).sum())
     frame = frame.select(*by, **columns)
     schema = frame.collect_schema()
+    floats = [name for name in by if schema[name].is_float()]
+    if floats and frame.implementation.is_dask():
+        frame = frame.with_columns(nw.col(*floats) + 0.0)  # it confuses 0.0 and -0.0
     query = frame.group_by(*by).agg(*aggregates) if by else frame.select(*aggregates)
-    cells = collected(query)
+    cells = collected(query if most is None else query.head(most))
+    cells = cells.rename({f"a{index}": name for index, (name, _, _) in enumerate(wanted)})
     dtypes = _dtypes_of_sums(cells, wanted, schema)
     for name in by:
         if isinstance(schema[name], nw.Enum):
             dtypes[name] = pl.Enum(schema[name].categories)
-    cells = cells.cast(pl.Schema(dtypes))
+    cells = cells.cast(pl.Schema(dtypes)).with_columns(with_one_zero(pl.col(name)).alias(name) for name in floats)
     for name in nans:
         total = pl.when(pl.col(_ODD + name) > 0).then(math.nan).otherwise(pl.col(name))
         cells = cells.with_columns(total.alias(name)).drop(_ODD + name)
@@ -349,7 +401,7 @@ def _nans(frame: Any, wanted: Sequence[Quantity]) -> dict[str, Any]:
     """For each sum 1 where its value is NaN and nothing is missing: Dask skips NaN as it skips missing values."""
     import narwhals.stable.v2 as nw
 
-    columns = [name for name in frame.columns if _is_value(name)]
+    columns = [name for name in frame.columns if is_value(name)]
     nans: dict[str, Any] = {}
     for name, reduction, value in wanted:
         if reduction == "sum" and name not in {"w", "w2"}:
@@ -383,7 +435,8 @@ def _refuse_continuous(frame: Any, columns: Mapping[str, Column], schema: Any) -
     broken: list[Any] = []
     for name in (TRUTH, ESTIMATE):
         if name in columns and (schema[name].is_float() or schema[name].is_decimal()):
-            label = nw.col(name)
+            # decimals of unlimited precision cannot be rounded in PostgreSQL
+            label = nw.col(name).cast(nw.Float64)
             # what is missing is no number, and not equal to itself in some engines
             is_broken = (label != label.round(0)) & ~label.is_null()
             broken.append(is_broken.any().alias(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -21,11 +21,12 @@ from tidyfair.tallies.source import SQUARED, WEIGHT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from polars._typing import EngineType
-
     from tidyfair.tallies.key_encoding import Levels
 
 __all__: list[str] = []
+
+Engine: TypeAlias = Literal["auto", "in-memory"]
+"""The engines of polars that are asked for."""
 
 _HARDLY_ANY_ROWS, _FEW_ROWS, _MANY_ROWS = 2**13, 50_000, 2**20
 """Fewer rows are not worth a query, the start of an engine, or splitting into parts."""
@@ -39,7 +40,7 @@ _BATCH, _BLOCK = 2**18, 2**16
 """Rows that the engine hands over at once, and rows that are counted at once, in the cache of a processor."""
 
 
-def engine_for(rows: int | None) -> EngineType:
+def engine_for(rows: int | None) -> Engine:
     """The engine for a number of rows: small frames are not worth the start of a parallel engine or the user's own."""
     return "in-memory" if rows is not None and rows < _FEW_ROWS else "auto"
 
@@ -184,7 +185,7 @@ def binned(
 
 
 def _binned_by_key(
-    frame: pl.LazyFrame, packing: Packing, score: str, bins: int, engine: EngineType
+    frame: pl.LazyFrame, packing: Packing, score: str, bins: int, engine: Engine
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Count rows by few keys and bins of one score, and by keys alone: one key after the other, in the cache."""
     import numpy as np
@@ -217,7 +218,7 @@ def _binned_by_key(
 
 
 def _binned_in_a_table(
-    frame: pl.LazyFrame, packing: Packing, score: str, bins: int, schema: pl.Schema, engine: EngineType
+    frame: pl.LazyFrame, packing: Packing, score: str, bins: int, schema: pl.Schema, engine: Engine
 ) -> pl.DataFrame:
     """Count rows by keys and bins of one score, in a table of all combinations that is filled in one go."""
     import numpy as np

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -15,11 +16,12 @@ import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
 
-from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
+from tidyfair.errors import ArgumentError, ColumnError, EngineError, WeightError, listed
 from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, names_of, roots_of, telling
 from tidyfair.specs.groups import SIDE, Privileged
 from tidyfair.specs.polars_versions import largest_integer
+from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
 if TYPE_CHECKING:
     from tidyfair.specs.columns import ColumnLike
@@ -33,8 +35,15 @@ FREQUENCY = "frequency"
 """Number of equal rows that a row represents."""
 SQUARED = "weight squared"
 """The sum of squared weights of rows that are counted together."""
+_VALUES = {WEIGHT, MEASURE, ACTUAL, PREDICTED}
 _EAGER = ("pandas", "pyarrow")
+_ENGINES = {
+    "duckdb": ("DuckDB", "data.pl()"), "ibis": ("Ibis", "data.to_polars()"), "dask": ("Dask", "data.compute()"),
+    "pyspark": ("Spark", "data.toPandas()"), "pyspark[connect]": ("Spark", "data.toPandas()"),
+}  # fmt: skip
+"""Engines by their names in narwhals: how messages name them, and the call for a frame in memory."""
 _TOO_WIDE = "decimal256"
+_SQLITE = "Ibis on sqlite"
 _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 
 
@@ -53,13 +62,23 @@ class Source:
     @property
     def columns(self) -> list[str]:
         """The names of the user's columns."""
-        lazy = self.is_elsewhere or isinstance(self.frame, pl.LazyFrame)
+        if self.is_elsewhere:
+            try:
+                return self.frame.collect_schema().names()
+            except Exception as error:
+                raise _engine_error(self.frame, error) from error
+        lazy = isinstance(self.frame, pl.LazyFrame)
         return self.frame.collect_schema().names() if lazy else list(self.frame.columns)
 
     @property
     def is_elsewhere(self) -> bool:
         """True where the rows are in a database, a cluster or another engine that runs queries."""
         return self.kind not in ("polars", *_EAGER)
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that has the rows, for messages."""
+        return engine_of(self.frame)
 
     @property
     def group_by(self) -> list[Any]:
@@ -151,18 +170,19 @@ class Source:
     def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
         """Only the wanted columns, under internal names: `{name: (role, column)}`.
 
-        NaN becomes null, except in weights, where it is an error later on.
+        NaN becomes null, except in weights, where it is an error later on, and -0.0 among keys and labels becomes 0.0.
         """
         frame = self._checked(wanted)
         chosen = frame.lazy().select(column.expr.alias(name) for name, (_, column) in wanted.items())
         with blaming_expressions(wanted):
             schema = chosen.collect_schema()
-        floats: list[str] = []
+        floats: list[pl.Expr] = []
         for name, (role, column) in wanted.items():
             _check_plain(role, column, schema[name])
             if schema[name].is_float() and name not in {WEIGHT, FREQUENCY}:
-                floats.append(name)
-        return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
+                number = pl.col(name).fill_nan(None)
+                floats.append(number if is_value(name) else with_one_zero(number).alias(name))
+        return chosen.with_columns(floats) if floats else chosen
 
     def here(self, wanted: Mapping[str, tuple[str, Column]]) -> Source:
         """The same as a polars frame that has the wanted columns."""
@@ -204,15 +224,20 @@ class Source:
     def some_rows(self, wanted: Mapping[str, tuple[str, Column]], count: int) -> pl.DataFrame:
         """A sample of the wanted columns: equally spaced rows of a frame in memory, the first rows of any other."""
         frame: Any = self.frame
-        if self.is_elsewhere or isinstance(frame, pl.LazyFrame):
+        if isinstance(frame, pl.LazyFrame):
             frame = frame.head(count)
         elif len(frame) > count:
             frame = frame.gather_every(len(frame) // count).head(count)
-        if self.is_elsewhere:
-            roots = roots_of(wanted)
-            frame = collected(replace(self, frame=frame).named(dict(zip(roots, roots, strict=True))))
-            return replace(self, frame=frame, kind="polars").read(wanted)
         return replace(self, frame=frame).read(wanted)
+
+    def distinct_in_sample(self, roots: Iterable[str], count: int) -> tuple[int, int]:
+        """The number of the first rows of another engine, at most `count`, and of the distinct ones among them."""
+        import narwhals.stable.v2 as nw
+
+        named = {f"k{index}": root for index, root in enumerate(roots)}
+        sample = self.named(named).head(count)
+        distinct = sample.group_by(*named).agg(nw.len().alias("n"))
+        return collected(distinct.select(nw.col("n").sum(), nw.len().alias("distinct"))).row(0)
 
     def emptied(self, roots: Iterable[str]) -> Source:
         """A polars frame without rows, whose columns are some of those of the frame."""
@@ -309,6 +334,21 @@ class Source:
         return pl.DataFrame({name: columns[name] for name in named})
 
 
+def with_one_zero(number: pl.Expr) -> pl.Expr:
+    """The number with 0.0 in place of -0.0, which is equal but shown otherwise; adding 0.0 would be optimized away."""
+    return pl.when(number == 0).then(0.0).otherwise(number)
+
+
+def is_value(name: str) -> bool:
+    """Check whether a column, by its internal name, holds numbers to be summed, rather than a key."""
+    return name in _VALUES or is_score(name) or is_weight_column(name)
+
+
+def is_score(name: str) -> bool:
+    """Check whether a column holds scores: `s0`, `s1`, …."""
+    return name[0] == "s" and name[1:].isdigit()
+
+
 def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
     if not (dtype.is_numeric() or dtype.is_temporal() or isinstance(dtype, _PLAIN)):
@@ -399,7 +439,70 @@ def whole_frequencies(values: pl.Series, column: Column, most: float, often: pl.
 
 def collected(frame: Any) -> pl.DataFrame:
     """The result of a query of another engine, in polars."""
-    return frame.collect("polars").to_native()
+    try:
+        if frame.implementation.is_ibis():
+            frame = _with_natural_logarithms(frame)
+        result = frame.collect("polars").to_native()
+    except pl.exceptions.PolarsError:
+        raise  # the query has run
+    except Exception as error:
+        raise _engine_error(frame, error) from error
+    if engine_of(frame) == _SQLITE:
+        _check_whole_numbers(result)
+    return result
+
+
+def _engine_error(frame: Any, error: Exception) -> EngineError:
+    """The error for a query that another engine could not run."""
+    way_out = f"If the engine cannot do this, pass the rows as a frame in memory: `{in_memory(frame)}`."
+    return EngineError(engine_of(frame), error, way_out)
+
+
+def engine_of(frame: Any) -> str:
+    """The name of the engine of a narwhals frame, for messages."""
+    name, _ = _ENGINES.get(frame.implementation.value, (frame.implementation.value, ""))
+    if not frame.implementation.is_ibis():
+        return name
+    try:
+        return f"{name} on {frame.to_native().get_backend().name}"
+    except Exception:  # noqa: BLE001 - a table without a connection
+        return name
+
+
+def in_memory(frame: Any) -> str:
+    """The call that makes a frame in memory of a frame of another engine, for messages."""
+    _, call = _ENGINES.get(frame.implementation.value, ("", "data.collect()"))
+    return call
+
+
+def _check_whole_numbers(result: pl.DataFrame) -> None:
+    """Refuse whole numbers that Ibis may have rounded: it reads those of SQLite as floats where one is missing."""
+    for name, dtype in result.schema.items():
+        column = result[name]
+        if dtype == pl.Int64 and column.null_count() and (column.cast(pl.Float64).abs() >= EXACT).any():
+            msg = (
+                "A column of SQLite has missing values beside whole numbers of 2**53 and more, which Ibis rounds; "
+                "cast it to text in the query, or fill its missing values."
+            )
+            raise ColumnError(msg)
+
+
+def _with_natural_logarithms(frame: Any) -> Any:
+    """A query of Ibis with the function for natural logarithms, for those to any base that narwhals writes.
+
+    PostgreSQL computes these on decimals, at least ten times as slowly.
+    """
+    import narwhals.stable.v2 as nw
+
+    ops: Any = sys.modules["ibis.expr.operations"]
+    table = frame.to_native().op()
+    natural = {node: ops.Ln(node.arg) for node in table.find(ops.Log) if _is_natural(node.base)}
+    return nw.from_native(table.replace(natural).to_expr()) if natural else frame
+
+
+def _is_natural(base: Any) -> bool:
+    """Check whether the base of a logarithm is a literal e."""
+    return getattr(base, "value", None) == math.e
 
 
 def open_frame(
@@ -426,12 +529,11 @@ def open_frame(
 
 def _check_pandas_of_dask() -> None:
     """Refuse Dask on an old pandas, which loses rows where a key is missing."""
-    import pandas as pd
-
-    if int(pd.__version__.partition(".")[0]) < 3:
+    installed = version("pandas")
+    if int(installed.partition(".")[0]) < 3:
         msg = (
-            f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {pd.__version__}. Upgrade "
-            "pandas, or pass `frame.compute()`."
+            f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {installed}. "
+            "Upgrade pandas, or pass `frame.compute()`."
         )
         raise ArgumentError(msg)
 

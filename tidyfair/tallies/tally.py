@@ -11,6 +11,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
 from tidyfair.specs.columns import Column, levels_of, names_of, stacked
+from tidyfair.specs.forecasts import AT_POINT, TIME_AT_POINT, WEIGHT_AT_POINT
 from tidyfair.specs.groups import SIDE
 from tidyfair.specs.survey_designs import ROLE
 from tidyfair.tallies.forks import check_threads
@@ -20,6 +21,7 @@ from tidyfair.tallies.moments import (
     extremes,
     is_of_replicate,
     merged,
+    point_of,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
@@ -27,6 +29,7 @@ from tidyfair.tallies.thresholds import ESTIMATE, Cut
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tidyfair.specs.forecasts import Forecast
     from tidyfair.specs.groups import Privileged
     from tidyfair.specs.survey_designs import Design
 
@@ -76,6 +79,8 @@ class Scores:
     several: bool = False
     bins: int | None = None
     """Number of bins of scores that replace the rows for ranking metrics."""
+    binned_for: str | None = None
+    """The engine that has so many distinct scores that bins were chosen for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +109,10 @@ class Tally:
     """The ordered levels of numeric columns of labels, which dtypes cannot store."""
     design: Design | None = None
     """The survey design of the rows."""
+    forecast: Forecast | None = None
+    """The columns of survival times, of an interval or of quantiles."""
+    is_at_points: bool = False
+    """True if sums and rows are those at the points of predictions."""
 
     @property
     def role_of_weights(self) -> str:
@@ -119,7 +128,8 @@ class Tally:
     def given(self) -> set[str]:
         """The columns of rows that a metric can read: `truth`, `estimate` (made of scores, too) and `probs`."""
         columns = {"truth": self.truth, "estimate": self.estimate or self.cut, "probs": self.scores}
-        return {role for role, column in columns.items() if column is not None}
+        given: set[str] = {role for role, column in columns.items() if column is not None}
+        return given | self.forecast.given if self.forecast is not None else given
 
     @property
     def clusters(self) -> tuple[Key, ...]:
@@ -187,7 +197,12 @@ class Tally:
         return replace(self, cells=with_side(self.cells), keys=keys, rows=rows, sides=None)
 
     def at_each_cut(self) -> Tally:
-        """The tally with the threshold as an additional key; the estimate states whether the score reaches it."""
+        """The tally with the threshold as an additional key; the estimate states whether the score reaches it.
+
+        Of predictions at points these are the additional key.
+        """
+        if self.forecast is not None:
+            return self.at_each_point()
         if self.cut is None or not self.cut.several or any(key.role == "threshold" for key in self.keys):
             return self
         by = [*key_names(self.keys), TRUTH]
@@ -206,6 +221,63 @@ class Tally:
         keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
         cells = every.select(*key_names(keys), *LABELS, *sums)
         return replace(self, cells=cells, keys=keys, needs=Needs(), rows=None)
+
+    def at_each_point(self) -> Tally:
+        """The tally with the evaluation time, or the level of a quantile, as an additional key if there are several."""
+        if self.forecast is None or not self.forecast.points or self.is_at_points:
+            return self
+        if len(self.forecast.points) == 1:
+            rows_at_point = None if self.rows is None else self._rows_at(0)
+            return replace(self, cells=self._cells_at(0), rows=rows_at_point, is_at_points=True)
+        new_key = f"k{len(self.keys)}"
+        cells: list[pl.DataFrame] = []
+        rows: list[pl.DataFrame] = []
+        for index, point in enumerate(self.forecast.points):
+            value = pl.lit(point, pl.Float64).alias(new_key)
+            cells.append(self._cells_at(index).with_columns(value))
+            if self.rows is not None:
+                rows.append(self._rows_at(index).with_columns(value))
+        keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
+        every = pl.concat(cells)
+        every = every.select(*key_names(keys), pl.exclude(key_names(keys)))
+        return replace(self, cells=every, keys=keys, rows=pl.concat(rows) if rows else None, is_at_points=True)
+
+    def _cells_at(self, point: int) -> pl.DataFrame:
+        """The cells with the sums of one point."""
+        columns: list[pl.Series] = []
+        for column in self.cells:
+            name, number = point_of(column.name)
+            if number in (None, point):
+                columns.append(column.alias(name))
+        return pl.DataFrame(columns)
+
+    def _rows_at(self, point: int) -> pl.DataFrame:
+        """The rows with the prediction and the censoring weight of one point."""
+        if self.rows is None or self.forecast is None:
+            return pl.DataFrame()
+        names, weights = self.forecast.names, self.forecast.weight_names
+        # as in sums, a row without a prediction at some point has none
+        has_all = pl.all_horizontal(pl.col(names).is_not_null())
+        columns = {
+            AT_POINT: pl.when(has_all).then(names[point]),
+            TIME_AT_POINT: pl.lit(self.forecast.points[point], pl.Float64),
+        }
+        if weights[point] in self.rows.columns:
+            columns[WEIGHT_AT_POINT] = pl.col(weights[point])
+        return self.rows.with_columns(**columns).drop(*names, *weights, strict=False)
+
+    def over_points(self) -> Tally:
+        """The tally with the averages of sums over evaluation times, or levels of quantiles."""
+        if self.forecast is None:
+            return self
+        averages: dict[str, pl.Expr] = {}
+        for name in self.cells.columns:
+            column, point = point_of(name)
+            if point is not None:
+                part = pl.col(name) * self.forecast.coefficients[point]
+                averages[column] = averages[column] + part if column in averages else part
+        of_points = [name for name in self.cells.columns if point_of(name)[1] is not None]
+        return replace(self, cells=self.cells.with_columns(**averages).drop(of_points))
 
     def _hidden_at_each_cut(self, by: list[str]) -> list[pl.DataFrame]:
         """The partly suppressed cells, which are unknown at every threshold."""
@@ -257,7 +329,7 @@ class Tally:
         """The settings of the count; only tallies with the same settings add up."""
         return (
             self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides,
-            self.design,
+            self.design, self.forecast,
         )  # fmt: skip
 
     @property
@@ -281,6 +353,11 @@ class Tally:
             reason = "Nearest neighbours are searched among all rows"
         elif self.needs.order:
             reason = "Some metrics, such as mase, depend on the order of rows"
+        elif self.forecast is not None and self.forecast.censoring is None and self.needs.censored:
+            reason = (
+                "Censoring weights are estimated from all rows together (unless "
+                "`survival(…, censoring=censoring_distribution(…))` gives them)"
+            )
         elif any(key.column.name == ROW for key in self.keys):
             reason = "Rows of a design without clusters are numbered"
         if reason is not None:

@@ -6,3 +6,17 @@ document$.subscribe(() => {
     if (code.length) block.dataset.copy = code.join("\n");
   }
 });
+
+// Pictures have a second drawing for phones, whose letters keep their size.
+document$.subscribe(() => {
+  for (const image of document.querySelectorAll('img[src*="gallery/"], img[src*="pictures/"]')) {
+    const narrow = image.getAttribute("src").replace(/(-dark)?\.svg(?=#|$)/, "-narrow$1.svg");
+    if (image.closest("picture") || !narrow.includes("-narrow")) continue;
+    const picture = document.createElement("picture");
+    const source = document.createElement("source");
+    source.media = "(max-width: 37.5em)";
+    source.srcset = narrow;
+    image.replaceWith(picture);
+    picture.append(source, image);
+  }
+});

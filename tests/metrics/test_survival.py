@@ -1,0 +1,517 @@
+"""Metrics of survival times against their definitions, row by row and pair by pair."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+from tidyfair.metrics import survival as survival_metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRUTH = tf.survival("time", "event")
+PROBS = {4: "s4", 8: "s8"}
+ALL = tf.get_metrics("survival")
+
+
+def people(rows: int = 60, seed: int = 0) -> pl.DataFrame:
+    """Rows with many ties of times, of events with censoring, and of predictions."""
+    random = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "time": random.integers(1, 12, rows).astype(float), "event": random.random(rows) < 0.6,
+            "estimate": random.integers(0, 8, rows).astype(float), "s4": random.integers(0, 9, rows) / 8,
+            "s8": random.integers(0, 5, rows) / 8, "group": random.choice(["a", "b", "c"], rows),
+            "fold": random.integers(1, 3, rows), "weight": random.integers(1, 4, rows),
+        }
+    )  # fmt: skip
+
+
+def uncensored_before(rows: pl.DataFrame, at: float) -> float:
+    """The Kaplan-Meier estimate of the probability to be uncensored just before a time."""
+    left = 1.0
+    times = rows.filter(~pl.col("event"), pl.col("time") < at)["time"].unique().sort()
+    for time in times:
+        same = rows.filter(time=time)
+        censored = float(same.filter(~pl.col("event"))["weight"].sum())
+        later = float(rows.filter(pl.col("time") >= time)["weight"].sum())
+        at_risk = later - float(same.filter("event")["weight"].sum())
+        left *= 1 - censored / at_risk
+    return left
+
+
+def by_hand(rows: pl.DataFrame, everyone: pl.DataFrame | None = None) -> dict[tuple[str, float | None], float]:
+    """All metrics by their definitions; censoring weights are of `everyone`."""
+    everyone = rows if everyone is None else everyone
+    values: dict[tuple[str, float | None], float] = {}
+    records = rows.to_dicts()
+    uncensored = {time: uncensored_before(everyone, time) for time in (*rows["time"].unique(), *PROBS)}
+    for name, power in (("concordance_survival", 0), ("concordance_survival_uno", 2)):
+        pairs = concordant = 0.0
+        for one, other in product(records, records):
+            later = other["time"] > one["time"] or (other["time"] == one["time"] and not other["event"])
+            if one["event"] and later:
+                weight = one["weight"] * other["weight"] / uncensored[one["time"]] ** power
+                pairs += weight
+                concordant += weight * (
+                    (other["estimate"] > one["estimate"]) + 0.5 * (other["estimate"] == one["estimate"])
+                )
+        values[name, None] = concordant / pairs
+    total = sum(row["weight"] for row in records)
+    for at, column in PROBS.items():
+        brier = expected = seen = 0.0
+        cases: list[tuple[float, float]] = []
+        others: list[tuple[float, float]] = []
+        for row in records:
+            expected += row["weight"] * (1 - row[column])
+            if row["time"] > at:
+                weight = row["weight"] / uncensored[at]
+                brier += weight * (1 - row[column]) ** 2
+                others.append((weight, row[column]))
+            elif row["event"]:
+                weight = row["weight"] / uncensored[row["time"]]
+                brier += weight * row[column] ** 2
+                seen += weight
+                cases.append((weight, row[column]))
+        values["brier_survival", at] = brier / total
+        values["calibration_in_the_large_survival", at] = (expected - seen) / total
+        values["calibration_ratio_survival", at] = seen / expected
+        area = sum(
+            one * other * ((below < above) + 0.5 * (below == above))
+            for (one, below), (other, above) in product(cases, others)
+        )
+        values["roc_auc_survival", at] = area / sum(one for one, _ in cases) / sum(one for one, _ in others)
+    values["brier_survival_integrated", None] = (
+        (values["brier_survival", 4] + values["brier_survival", 8]) / 2 * (8 - 4) / 8
+    )
+    return values
+
+
+def numbers(result: pl.DataFrame) -> dict[tuple[str, float | None], float]:
+    return {(name, at): value for name, at, value in result.select(".metric", ".eval_time", ".estimate").rows()}
+
+
+def call(metric: Any, rows: Any, **options: Any) -> Any:
+    return metric(rows, TRUTH, "estimate", **{"probs": PROBS, "case_weights": "weight"} | options)
+
+
+# Values
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_metric_equals_its_definition_pair_by_pair(seed: int) -> None:
+    rows = people(40, seed)
+    expected = by_hand(rows)
+    assert {name for name, _ in expected} == {*survival_metrics.__all__}
+    assert numbers(call(ALL, rows)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_results_have_a_row_for_each_evaluation_time_and_null_for_all_of_them() -> None:
+    both = tf.metric_set(tf.brier_survival, tf.concordance_survival, tf.brier_survival_integrated)
+    result = both(people(), TRUTH, "estimate", probs={8: "s8", 4: "s4"}, group_by="fold")
+    assert result.columns == ["fold", ".metric", ".by", ".estimator", ".eval_time", ".estimate"]
+    assert result.select("fold", ".metric", ".eval_time").rows() == [
+        *((fold, "brier_survival", at) for fold in (1, 2) for at in (4.0, 8.0)),
+        *((fold, "concordance_survival", None) for fold in (1, 2)),
+        *((fold, "brier_survival_integrated", None) for fold in (1, 2)),
+    ]
+    assert ".eval_time" not in tf.concordance_survival(people(), TRUTH, "estimate").columns
+
+
+def test_groups_are_weighted_by_the_censoring_of_their_outer_group() -> None:
+    rows = people(90)
+    result = call(ALL.difference("group"), rows, group_by="fold")
+    groups = ALL.difference("group").by_group(
+        rows, TRUTH, "estimate", probs=PROBS, case_weights="weight", group_by="fold"
+    )
+    for fold in (1, 2):
+        everyone = rows.filter(fold=fold)
+        expected = {group: by_hand(everyone.filter(group=group), everyone) for group in "abc"}
+        for group, values in expected.items():
+            assert numbers(groups.filter(fold=fold, group=group)) == pytest.approx(values, rel=1e-12)
+        for (name, at), value in numbers(result.filter(fold=fold)).items():
+            of_groups = [values[name.removesuffix("_difference"), at] for values in expected.values()]
+            assert value == pytest.approx(max(of_groups) - min(of_groups), rel=1e-9)
+
+
+def test_censoring_may_be_estimated_within_groups() -> None:
+    rows = people(90)
+    own = tf.survival("time", "event", censoring_by="group")
+    result = ALL(rows, own, "estimate", probs=PROBS, case_weights="weight", group_by="group")
+    for group in "abc":
+        expected = by_hand(rows.filter(group=group))
+        assert numbers(result.filter(group=group)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_distribution_of_other_data_and_given_weights_take_the_place_of_the_estimate() -> None:
+    rows, train = people(50), people(80, seed=5)
+    distribution = tf.censoring_distribution(train, TRUTH, case_weights="weight")
+    given = tf.survival("time", "event", censoring=distribution)
+    result = ALL(rows, given, "estimate", probs=PROBS, case_weights="weight")
+    assert numbers(result) == pytest.approx(by_hand(rows, train), rel=1e-12)
+    weights: dict[float, pl.Expr] = {}
+    for at in PROBS:
+        last = pl.when(pl.col("time") > at).then(float(at)).when(pl.col("event")).then("time")
+        times = [*rows["time"].unique(), float(at)]
+        weight = last.replace_strict({time: 1 / uncensored_before(train, time) for time in times}, default=None)
+        weights[at] = weight.alias(f"weight at {at}")
+    rows = rows.with_columns(weights.values())
+    by_column = tf.survival("time", "event", censoring={at: f"weight at {at}" for at in PROBS})
+    at_points = tf.metric_set(tf.brier_survival, tf.brier_survival_integrated, tf.roc_auc_survival)
+    one, other = (
+        at_points(rows, truth, probs=PROBS, case_weights="weight")[".estimate"].to_list()
+        for truth in (given, by_column)
+    )
+    assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_estimated_share_of_events_is_that_of_kaplan_and_meier() -> None:
+    rows = people(70).with_columns(certain=pl.lit(1.0))
+    share = -tf.calibration_in_the_large_survival(rows, TRUTH, probs={8: "certain"})[".estimate"].item()
+    survive = 1.0
+    for time in rows.filter("event", pl.col("time") <= 8)["time"].unique().sort():
+        survive *= 1 - rows.filter("event", time=time).height / rows.filter(pl.col("time") >= time).height
+    assert share == pytest.approx(1 - survive, rel=1e-12)
+
+
+def test_weights_and_frequencies_are_repeated_rows() -> None:
+    rows = people(50)
+    repeated = rows.select(pl.exclude("weight"), pl.col("weight").alias("w")).select(
+        pl.all().repeat_by("w").explode()
+    )  # fmt: skip
+    expected = call(ALL, repeated, case_weights=None)
+    for weights in ({"case_weights": "weight"}, {"case_weights": None, "frequency_weights": "weight"}):
+        assert_frame_equal(call(ALL, rows, **weights), expected, rel_tol=1e-12)
+
+
+def test_order_of_rows_and_scale_of_weights_mean_nothing() -> None:
+    rows = people(80)
+    shuffled = rows.sample(fraction=1, shuffle=True, seed=1).with_columns(pl.col("weight") * 12.5)
+    assert_frame_equal(call(ALL, shuffled), call(ALL, rows), rel_tol=1e-12)
+
+
+def test_larger_risks_are_shorter_times() -> None:
+    rows = people().with_columns(risk=-pl.col("estimate"))
+    for metric in (tf.concordance_survival, tf.concordance_survival_uno):
+        of_risk = tf.metric_tweak(metric, "of_risk", risk=True)
+        expected = metric(rows, TRUTH, "estimate")[".estimate"].item()
+        assert of_risk(rows, TRUTH, "risk")[".estimate"].item() == expected
+
+
+def test_events_from_tau_on_are_left_out_of_unos_concordance() -> None:
+    rows = people()
+    to_eight = tf.metric_tweak(tf.concordance_survival_uno, "to_eight", tau=8)
+    censored = rows.with_columns(event=pl.col("event") & (pl.col("time") < 8))
+    given = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH))
+    # later rows only count as survivors, whatever happens to them
+    later = censored.with_columns(time=pl.when(pl.col("time") < 8).then("time").otherwise(99.0))
+    expected = tf.concordance_survival_uno(later, given, "estimate")[".estimate"].item()
+    assert to_eight(rows, TRUTH, "estimate")[".estimate"].item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_median_that_is_not_reached_is_an_infinite_time() -> None:
+    rows = people().with_columns(estimate=pl.when(pl.col("estimate") == 7).then(float("inf")).otherwise("estimate"))
+    expected = tf.concordance_survival(people(), TRUTH, "estimate")[".estimate"].item()
+    assert tf.concordance_survival(rows, TRUTH, "estimate")[".estimate"].item() == expected
+
+
+def test_missing_values_leave_a_row_out_of_the_metrics_that_read_them() -> None:
+    rows = people(50).with_row_index("row")
+    holes = rows.with_columns(
+        time=pl.when(pl.col("row") != 3).then("time"), event=pl.when(pl.col("row") != 5).then("event"),
+        estimate=pl.when(pl.col("row") != 7).then("estimate"), s8=pl.when(pl.col("row") != 9).then("s8"),
+    )  # fmt: skip
+    known = holes.drop_nulls(["time", "event"])
+    result = numbers(call(ALL, holes, explain=True))
+    given = tf.survival("time", "event", censoring=tf.censoring_distribution(known, TRUTH, case_weights="weight"))
+    for metrics, column in (
+        (tf.metric_set(tf.concordance_survival, tf.concordance_survival_uno), "estimate"),
+        (tf.metric_set(tf.brier_survival, tf.roc_auc_survival, tf.brier_survival_integrated), "s8"),
+    ):
+        complete = known.drop_nulls(column)
+        expected = metrics(complete, given, "estimate", probs=PROBS, case_weights="weight")
+        keys = expected.columns
+        pairs = zip(expected[".metric"], expected[".eval_time"] if ".eval_time" in keys else [None] * 9, strict=False)
+        assert [result[pair] for pair in pairs] == pytest.approx(expected[".estimate"].to_list(), rel=1e-12)
+    strict = call(ALL, holes, na_rm=False, explain=True, on_undefined="ignore")
+    assert set(strict[".status"]) == {"missing_values"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "rows", "status"),
+    [
+        (tf.concordance_survival, {"time": [3, 2], "event": [False, False]}, "no_comparable_pairs"),
+        (tf.concordance_survival_uno, {"time": [3, 3], "event": [True, True]}, "no_comparable_pairs"),
+        (tf.brier_survival, {"time": [3, 2], "event": [False, False]}, "all_censored"),
+        (tf.calibration_ratio_survival, {"time": [3, 2], "event": [False, False]}, "all_censored"),
+        (tf.roc_auc_survival, {"time": [3, 2], "event": [True, True]}, "one_class"),
+        (tf.roc_auc_survival, {"time": [9, 8], "event": [True, True]}, "one_class"),
+    ],
+)  # fmt: skip
+def test_values_without_information_are_null_with_a_reason(metric: tf.Metric, rows: Any, status: str) -> None:
+    data = pl.DataFrame(rows).with_columns(estimate=pl.lit(1.0), s=pl.lit(0.5))
+    with pytest.warns(tf.UndefinedWarning, match=metric.name):
+        result = metric(data, TRUTH, "estimate", probs={5: "s"}, explain=True)
+    assert result.select(".estimate", ".status").row(0) == (None, status)
+
+
+def test_small_groups_are_left_out() -> None:
+    rows = people(60).with_columns(group=pl.when(pl.int_range(pl.len()) < 3).then(pl.lit("few")).otherwise("group"))
+    gap = tf.brier_survival.difference("group", min_n=5)
+    result = gap.by_group(rows, TRUTH, probs={4: "s4"})
+    assert result.filter(group="few").select(".denominator", ".status").row(0) == (3, "below_min_n")
+
+
+# Tallies
+
+
+def test_a_tally_gives_what_a_call_gives() -> None:
+    both = tf.metric_set(ALL, ALL.difference("group"))
+    rows = people(200)
+    options: dict[str, Any] = {"probs": PROBS, "case_weights": "weight", "group_by": "fold"}
+    tally = both.tally(rows, TRUTH, "estimate", **options)
+    assert_frame_equal(both.compute(tally), both(rows, TRUTH, "estimate", **options))
+    result, expected = both.compute_by_group(tally), both.by_group(rows, TRUTH, "estimate", **options)
+    assert_frame_equal(result, expected)
+
+
+def test_tallies_of_parts_add_up_if_the_censoring_is_given() -> None:
+    rows = people(80)
+    parts = rows[:30], rows[30:]
+    estimated = [tf.brier_survival.tally(part, TRUTH, probs=PROBS) for part in parts]
+    with pytest.raises(tf.ArgumentError, match=r"Censoring weights are estimated from all rows together .*censoring="):
+        _ = estimated[0] + estimated[1]
+    given = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH))
+    halves = [ALL.tally(part, given, "estimate", probs=PROBS) for part in parts]
+    expected = ALL(rows, TRUTH, "estimate", probs=PROBS)
+    assert_frame_equal(ALL.compute(halves[0] + halves[1]), expected, rel_tol=1e-12)
+    alone = [tf.concordance_survival.tally(part, TRUTH, "estimate") for part in parts]
+    expected = tf.concordance_survival(rows, TRUTH, "estimate")
+    assert_frame_equal(tf.concordance_survival.compute(alone[0] + alone[1]), expected)
+
+
+def test_arrays_are_given_as_survival_times() -> None:
+    rows = people()
+    truth = tf.survival(rows["time"].to_numpy(), rows["event"].to_list())
+    probs = {at: rows[column].to_numpy() for at, column in PROBS.items()}
+    by = {"group": rows["group"].to_list()}
+    gap = tf.metric_set(ALL, tf.concordance_parity("group"), tf.survival_calibration_parity("group"))
+    result = gap.arrays(truth, rows["estimate"].to_numpy(), probs=probs, case_weights=rows["weight"].to_list(), by=by)
+    assert_frame_equal(result, call(gap, rows))
+
+
+def test_survival_times_are_values() -> None:
+    distribution = tf.censoring_distribution(people(), TRUTH)
+    for one, other in (
+        (tf.survival("time", "event"), TRUTH),
+        (tf.survival("t", "e", censoring=distribution), tf.survival("t", "e", censoring=distribution)),
+        (tf.survival("t", "e", censoring={4: "w"}), tf.survival("t", "e", censoring={4: "w"})),
+    ):
+        assert one == other
+        assert hash(one) == hash(other)
+        assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 - our own
+    assert repr(tf.survival("t", "e", censoring_by=["a", "b"])) == "survival('t', 'e', censoring_by=['a', 'b'])"
+    assert repr(distribution).startswith("<censoring distribution: 10 times, 0 after 11>")
+
+
+# Intervals
+
+
+@pytest.mark.parametrize("name", ["concordance_survival", "concordance_survival_uno", "roc_auc_survival"])
+@pytest.mark.parametrize("weights", [None, "weight"])
+def test_standard_errors_are_those_of_leaving_out_rows(name: str, weights: str | None) -> None:
+    rows, metric = people(80), getattr(tf, name)
+    given = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH, case_weights=weights))
+    options: dict[str, Any] = {"probs": {4: "s4"}, "case_weights": weights}
+    result = metric(rows, given, "estimate", **options, interval="auto")
+    everyone = np.arange(len(rows))
+    without = np.array([
+        metric(rows[np.delete(everyone, row)], given, "estimate", **options)[".estimate"].item() for row in everyone
+    ])  # fmt: skip
+    error = float(np.sqrt((len(rows) - 1) / len(rows) * ((without - without.mean()) ** 2).sum()))
+    assert result[".std_error"].item() == pytest.approx(error, rel=0.05)
+    assert result[".method"].item() == "jackknife"
+    assert 0 < result[".lower"].item() < result[".estimate"].item() < result[".upper"].item() < 1
+
+
+def test_intervals_of_clusters_are_those_of_their_copies() -> None:
+    rows = people(80).with_row_index("person")
+    twice = pl.concat([rows, rows])
+    expected = call(ALL, rows, case_weights=None, interval="auto", cluster="person")
+    result = call(ALL, twice, case_weights=None, interval="auto", cluster="person")
+    of_pairs = pl.col(".metric").is_in(["roc_auc_survival", "concordance_survival", "concordance_survival_uno"])
+    one, other = (table.filter(of_pairs)[".std_error"] for table in (expected, result))
+    assert one.to_list() == pytest.approx(other.to_list(), rel=1e-9)
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_bootstrap_gives_errors_like_those_of_leaving_out_rows() -> None:
+    rows = people(200)
+    both = tf.metric_set(tf.brier_survival, tf.concordance_survival, tf.roc_auc_survival)
+    errors = [
+        both(rows, TRUTH, "estimate", probs=PROBS, interval=interval, times=200)[".std_error"].to_list()
+        for interval in ("auto", "bootstrap")
+    ]
+    assert errors[0] == pytest.approx(errors[1], rel=0.3)
+    alone = tf.concordance_survival.difference("group").by_group(
+        rows, TRUTH, "estimate", interval="bootstrap", times=50
+    )
+    assert alone[".std_error"].null_count() == 0
+
+
+def test_differences_have_intervals_at_each_time() -> None:
+    both = tf.metric_set(tf.brier_survival.difference("group"), tf.concordance_parity("group"))
+    result = both(people(150), TRUTH, "estimate", probs=PROBS, interval="auto", explain=True)
+    assert result[".eval_time"].to_list() == [4.0, 8.0, None]
+    assert (result[".lower"] <= result[".estimate"]).all()
+    assert (result[".estimate"] <= result[".upper"]).all()
+    assert result[".groups_left_out"].list.len().sum() == 0
+
+
+# Tests, gates and comparisons of models
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_tests_and_comparisons_take_one_evaluation_time_and_gates_several() -> None:
+    rows, options = people(150), {"probs": PROBS}
+    gap: Any = tf.metric_set(tf.brier_survival.difference("group"), tf.concordance_parity("group"))
+    gate: Any = tf.check(gap, below=0.9)
+    verdicts = gate(rows, TRUTH, "estimate", **options)
+    assert verdicts.select(".eval_time", ".verdict").rows() == [(4.0, "pass"), (8.0, "pass"), (None, "pass")]
+    analyses: list[Any] = [
+        tf.inference.disparity_test(gap, times=20), tf.pairwise(gap),
+        tf.compare_groups(tf.brier_survival, by="group", to="a"),
+    ]  # fmt: skip
+    for analysis in analyses:
+        message = refusal(analysis, TRUTH, "estimate", rows=rows, **options)
+        assert "does not accept several evaluation times as `probs=` for brier_survival; give one." in message
+        at_four = analysis(rows, TRUTH, "estimate", probs={4: "s4"})
+        assert not {column for column in at_four.columns if "threshold" in column}
+    both: Any = tf.metric_set(tf.brier_survival, tf.concordance_survival)
+    one = both(rows, TRUTH, "estimate", probs={4: "s4"})
+    assert numbers(one) == pytest.approx({key: value for key, value in numbers(
+        both(rows, TRUTH, "estimate", **options)).items() if key[1] != 8}, rel=1e-12)  # fmt: skip
+
+
+def test_models_are_compared_by_their_survival_probabilities() -> None:
+    rows = people(150)
+    compared: Any = tf.compare_models(tf.brier_survival)
+    result = compared(rows, TRUTH, one={4: "s4"}, other={4: "s8"})
+    values = [tf.brier_survival(rows, TRUTH, probs={4: name})[".estimate"].item() for name in ("s4", "s8")]
+    assert [result[".one"].item(), result[".other"].item()] == pytest.approx(values, rel=1e-12)
+    assert result[".lower"].item() < result[".change"].item() < result[".upper"].item()
+    assert "both need the same times or levels" in refusal(compared, TRUTH, rows=rows, one={4: "s4"}, other={8: "s4"})
+    by_order: Any = tf.compare_models(tf.concordance_survival)
+    result = by_order(rows, TRUTH, one="estimate", other="s8")
+    values = [tf.concordance_survival(rows, TRUTH, name)[".estimate"].item() for name in ("estimate", "s8")]
+    assert result[".change"].item() == pytest.approx(values[1] - values[0], rel=1e-12)
+    assert result[".lower"].item() < result[".change"].item() < result[".upper"].item()
+
+
+def test_metrics_at_several_times_are_drawn_over_time() -> None:
+    gap: Any = tf.metric_set(tf.brier_survival.difference("group"), tf.concordance_parity("group"))
+    several, one = (gap(people(), TRUTH, "estimate", probs=probs) for probs in (PROBS, {4: "s4"}))
+    over_time = str(tf.autoplot(several).to_dict())
+    assert "Evaluation time" in over_time
+    assert "not at each of them: Concordance parity" in over_time
+    assert "Evaluation time" not in str(tf.autoplot(one).to_dict())
+
+
+def test_saved_tallies_know_their_times_and_their_censoring(tmp_path: Path) -> None:
+    rows, file = people(), tmp_path / "state"
+    known = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH))
+    tally = ALL.tally(rows, known, "estimate", probs=PROBS)
+    tf.save_state(tally, file)
+    back = tf.load_state(file, ALL.tally(rows.head(0), known, "estimate", probs=PROBS))
+    assert_frame_equal(ALL.compute(back), ALL.compute(tally))
+    for truth, probs in ((TRUTH, PROBS), (known, {4: "s4", 9: "s8"})):
+        with pytest.raises(tf.ArgumentError):
+            tf.load_state(file, ALL.tally(rows.head(0), truth, "estimate", probs=probs))
+
+
+# What is refused
+
+
+def refusal(metric: Any, *args: Any, rows: pl.DataFrame | None = None, **options: Any) -> str:
+    with pytest.raises(tf.TidyfairError) as caught:
+        metric(people() if rows is None else rows, *args, **options)
+    return str(caught.value)
+
+
+def test_calls_without_what_survival_metrics_read_say_what_to_write() -> None:
+    assert refusal(tf.concordance_survival, "time", "estimate") == (
+        'concordance_survival reads survival times: write `truth=survival("time", "event")`, not \'time\'.'
+    )
+    assert refusal(tf.concordance_survival, TRUTH) == (
+        "concordance_survival needs the column of predicted times, or of risks: `estimate=`."
+    )
+    assert refusal(tf.brier_survival, TRUTH) == (
+        'brier_survival needs survival probabilities by evaluation time: `probs={365: "survival_at_365"}`.'
+    )
+    assert refusal(tf.brier_survival, TRUTH, probs="s4") == (
+        "`probs` of survival metrics maps evaluation times to columns of survival probabilities, such as "
+        "`probs={365: \"survival_at_365\"}`, and is not 's4'."
+    )
+    assert refusal(tf.brier_survival, TRUTH, probs={-1: "s4"}) == (
+        "`probs` maps a time from 0 on to a column of survival probabilities, not -1."
+    )
+    assert "give survival probabilities at two or more times" in refusal(
+        tf.brier_survival_integrated, TRUTH, probs={4: "s4"}
+    )
+    assert refusal(tf.brier_survival, TRUTH, probs={4: "s5"}).startswith("`probs`: there is no column 's5'.")
+    assert refusal(tf.accuracy, TRUTH, "estimate") == (
+        "accuracy reads labels, not survival times: give a column as `truth=`."
+    )
+    assert refusal(tf.concordance_survival, TRUTH, tf.prediction_interval("s4", "s8", level=0.9)) == (
+        "`estimate`: concordance_survival reads one column of predictions, not an interval or quantiles."
+    )
+    assert "A set cannot combine metrics of survival times with others" in refusal(
+        lambda _: tf.metric_set(tf.accuracy, tf.brier_survival)
+    )
+    assert "`threshold`" in refusal(tf.brier_survival, TRUTH, probs={4: "s4"}, threshold=0.5)
+    assert "`pos_label` applies to labels, but concordance_survival reads survival times" in refusal(
+        tf.concordance_survival, TRUTH, "estimate", pos_label=True
+    )
+
+
+def test_values_that_are_no_survival_times_are_refused() -> None:
+    rows = people()
+    for columns, message in (
+        ({"time": -pl.col("time")}, "the column of times 'time' holds -11; survival times are not negative"),
+        ({"event": pl.col("fold")}, r"the column of events 'event' holds 2; it must be Boolean, or 0 and 1"),
+        ({"event": pl.col("group")}, "the column of events 'event' is String; it must be Boolean, or 0 and 1"),
+        ({"time": pl.col("group")}, "the column 'time' is String"),
+        ({"s4": pl.col("s4") * 2}, "'s4' holds values from 0 to 2, but survival probabilities lie between 0 and 1"),
+    ):  # fmt: skip
+        assert message in refusal(ALL, TRUTH, "estimate", rows=rows.with_columns(**columns), probs=PROBS)
+
+
+def test_censoring_that_does_not_fit_is_refused() -> None:
+    odd: Any = 3
+    assert "`censoring` is made by `censoring_distribution(" in refusal(
+        lambda _: tf.survival("time", "event", censoring=odd)
+    )
+    both: Any = {"censoring": tf.censoring_distribution(people(), TRUTH), "censoring_by": "group"}
+    assert "give only one of them" in refusal(lambda _: tf.survival("time", "event", **both))
+    at_four = tf.survival("time", "event", censoring={4: "weight"})
+    assert "`censoring` has no weights for the evaluation time 8.0" in refusal(tf.brier_survival, at_four, probs=PROBS)
+    assert "give `censoring_distribution(…)` instead" in refusal(
+        tf.concordance_survival_uno, at_four, "estimate", probs={4: "s4"}
+    )
+    rows = people().with_columns(weight=pl.when(pl.col("time") < 5).then("weight"))
+    assert "some weights in 'weight' are missing, negative or not finite, of rows that are not censored before 4" in (
+        refusal(tf.brier_survival, at_four, rows=rows, probs={4: "s4"})
+    )
+    sides = tf.privileged(group="a")
+    assert "give `survival(…, censoring=…)`, or group by columns" in refusal(
+        tf.brier_survival, TRUTH, probs=PROBS, group_by=sides
+    )
+    assert "takes `survival(" in refusal(lambda rows: tf.censoring_distribution(rows, odd))

@@ -1,0 +1,280 @@
+"""Findings: sentences on each feature, which pages and the command line share, and the significance they report."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from command_line import called, written
+from report_data import LABELS, LOANS
+
+import tidyfair as tdf
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("few_draws")
+ARGUMENTS = ["--truth", "repaid", "--estimate", "approved", "--pos-label", "yes"]
+
+
+def findings_of(made: tdf.Report) -> list[str]:
+    """The findings at the top of a report in Markdown, one for each feature."""
+    opening = made.markdown().partition("\n## ")[0].replace("\\", "")
+    lines = [line for line in opening.split("\n") if line.startswith("- **") and " by " in line]
+    return [line.replace("- ", "", 1).replace("**", "") for line in lines]
+
+
+def section(made: tdf.Report, heading: str) -> str:
+    """A section of a report in Markdown."""
+    return made.markdown().partition(f"## {heading}")[2].partition("\n## ")[0]
+
+
+def significant(sentences: list[str]) -> int:
+    """The number of significant disparities that sentences count."""
+    number = 0
+    for sentence in sentences:
+        number += bool(re.search(r" differs? by .*: | It is significant", sentence))
+        every = re.search(r"All (\d+) other disparities are also", sentence)
+        some = re.search(r"(\d+) of the other \d+ disparities (is|are) also", sentence)
+        number += int((every or some or [0, 0])[1])
+        number += "The other disparity is also" in sentence
+    return number
+
+
+def test_findings_section_and_terminal_count_the_same_significant_disparities(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features: list[Any] = ["sex", "race", "age_band"]
+    parities = (tdf.demographic_parity, tdf.equal_opportunity, tdf.equalized_odds, tdf.predictive_parity)
+    compared = [parity(feature, min_n=30, unknown="apart") for parity in parities for feature in features]
+    tests = tdf.inference.disparity_test(*compared)(lending(), **LABELS)
+    expected = int((tests[".p_adjusted"] < 0.05).sum())
+    intervals = tdf.metric_set(*compared)(lending(), **LABELS, interval="auto")
+    # without adjustment it would be another number
+    assert expected != int((intervals[".lower"] > 0).sum())
+    made = tdf.report(lending(), **LABELS, by=features)
+    findings = findings_of(made)
+    assert significant(findings) == expected
+    how = "at the 5 % level, adjusted for their number"
+    assert f"**{expected} of 12 disparities are significant {how}.**" in section(made, "Disparities")
+    by = [flag for feature in features for flag in ("--by", feature)]
+    code, out, _ = called(capsys, "audit", written(lending(), tmp_path), *ARGUMENTS, *by)
+    shown = re.sub(r"\s+", " ", out)
+    assert code == 0
+    assert all(finding in shown for finding in findings)
+    assert "Significant: at the 5 % level, adjusted for the number of disparities (Holm)." in shown
+
+
+def test_disparities_without_tests_are_significant_by_their_adjusted_intervals() -> None:
+    features: list[Any] = ["sex", "race", "age_band"]
+    made = tdf.report(LOANS, **LABELS, by=features, case_weights="weight")
+    parities = (tdf.demographic_parity, tdf.equal_opportunity, tdf.equalized_odds, tdf.predictive_parity)
+    compared = tdf.metric_set(*(parity(one, min_n=30, unknown="apart") for parity in parities for one in features))
+    remaining, clear = 12, 0
+    while True:
+        # Holm's method by hand: the limits for as many disparities as remain
+        result = compared(LOANS, **LABELS, case_weights="weight", interval="auto", conf_level=1 - 0.05 / remaining)
+        beyond = int((result[".lower"] > 0).sum())
+        if beyond == clear:
+            break
+        clear, remaining = beyond, 12 - beyond
+    unadjusted = compared(LOANS, **LABELS, case_weights="weight", interval="auto")
+    assert 0 < clear < int((unadjusted[".lower"] > 0).sum())
+    assert significant(findings_of(made)) == clear
+    table = section(made, "Disparities")
+    assert f"**{clear} of 12 disparities are significant" in table
+    assert table.count("| &lt; 0.05 |") == clear
+
+
+def test_a_test_and_an_interval_are_adjusted_together() -> None:
+    scored = tdf.report(lending(), **LABELS, probs="score", by=["sex", "race"])
+    (finding, _) = findings_of(scored)
+    values = dict(
+        tdf.roc_auc(lending(), "repaid", probs="score", pos_label="yes", group_by="sex")
+        .select("sex", ".estimate")
+        .rows()
+    )
+    female, male = values["female"], values["male"]
+    ends = f"{female:.3f} for female and {male:.3f} for male, {male - female:.3f} apart"
+    assert finding.startswith(f"Area under the ROC curve differs by sex: {ends} (95 % CI ")
+    table = section(scored, "Disparities")
+    tested = tdf.inference.disparity_test(tdf.equalized_odds("race", min_n=30, unknown="apart"))(lending(), **LABELS)
+    # each p-value is multiplied as if the two areas came last
+    assert tested[".p_value"].item() < 0.001
+    assert ": no test. Tests are of rates; other disparities are judged by their intervals." in table.replace("\\", "")
+    assert significant(findings_of(scored)) == int(table.split("**")[1].split(" of 10 ")[0])
+
+
+def test_findings_name_metric_groups_size_and_certainty() -> None:
+    sex, race = findings_of(tdf.report(lending(), **LABELS, by=["sex", "race"]))
+    result = tdf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
+    rates = dict(tdf.selection_rate(lending(), **LABELS, group_by="race").select("race", ".estimate").rows())
+    low, high = result[".group_min"], result[".group_max"]
+    ends = f"{result['.lower'] * 100:.1f} to {result['.upper'] * 100:.1f}"
+    assert race == (
+        f"Selection rates differ by race: {rates[low] * 100:.1f} % for {low} and {rates[high] * 100:.1f} % for {high}, "
+        f"{result['.estimate'] * 100:.1f} points apart (95 % CI {ends}). "
+        "2 of the other 3 disparities are also significant."
+    )
+    spec = dict(tdf.spec(lending(), **LABELS, group_by="sex").select("sex", ".estimate").rows())
+    assert sex == (
+        f"No clear difference by sex: the largest is in specificity, {spec['female'] * 100:.1f} % for female and "
+        f"{spec['male'] * 100:.1f} % for male, 3.1 points apart (95 % CI 0.0 to 6.9). "
+        "None of the other 3 disparities is significant."
+    )
+
+
+def test_ratios_and_other_disparities_name_their_metrics_and_groups() -> None:
+    rates = dict(tdf.selection_rate(lending(), **LABELS, group_by="race").select("race", ".estimate").rows())
+    ratio = tdf.disparate_impact("race")(lending(), **LABELS, interval="auto").row(0, named=True)
+    (finding,) = findings_of(tdf.report(lending(), **LABELS, by="race", metrics=tdf.disparate_impact("race")))
+    ends = f"{ratio['.lower']:.3f} to {ratio['.upper']:.3f}"
+    assert finding == (
+        f"Selection rates differ by race: {rates['Black'] * 100:.1f} % for Black and {rates['Asian'] * 100:.1f} % for "
+        f"Asian, a ratio of {ratio['.estimate']:.3f} (95 % CI {ends})."
+    )
+    mean = tdf.average_abs_odds_difference("race")
+    (finding,) = findings_of(tdf.report(lending(), **LABELS, by="race", metrics=mean))
+    sens = tdf.sens(lending(), **LABELS, group_by="race").sort(".estimate")
+    assert finding.startswith("Average absolute odds difference by race: ")
+    assert f"sensitivity is {sens['.estimate'][0] * 100:.1f} % for {sens['race'][0]} and " in finding
+    rest = tdf.accuracy.difference("race", to="rest")
+    (finding,) = findings_of(tdf.report(lending(), **LABELS, by="race", metrics=rest))
+    others = tdf.accuracy(lending().filter(pl.col("race") != "Asian"), **LABELS)[".estimate"].item()
+    assert f"{others * 100:.1f} % for all other groups and " in finding
+
+
+def test_sides_are_worded_by_their_condition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = tdf.privileged(race="White")
+    result = tdf.demographic_parity(sides)(lending(), **LABELS, interval="auto").row(0, named=True)
+    assert result[".upper"] < 0
+    rates = tdf.selection_rate(lending().with_columns(white=pl.col("race") == "White"), **LABELS, group_by="white")
+    (others, white) = (f"{value * 100:.1f} %" for value in rates.sort("white")[".estimate"])
+    made = tdf.report(lending(), **LABELS, by=sides, metrics=tdf.demographic_parity(sides))
+    ends = f"{-result['.upper'] * 100:.1f} to {-result['.lower'] * 100:.1f}"
+    (finding,) = findings_of(made)
+    assert finding == (
+        f"Selection rates differ by race = White vs all others: {others} for all others (unprivileged) and {white} for "
+        f"race = White (privileged), {-result['.estimate'] * 100:.1f} points apart (95 % CI {ends})."
+    )
+    assert "| race = White (privileged) |" in section(made, "Groups")
+    _, out, _ = called(capsys, "audit", written(lending(), tmp_path), *ARGUMENTS, "--by", "race=White")
+    assert "│ race = White (privileged) " in out
+    assert "│ privileged" not in out
+    both = tdf.privileged(race="White", unprivileged={"race": ["Black", "Native"]})
+    (finding,) = findings_of(tdf.report(lending(), **LABELS, by=both))
+    assert " for race = Black or Native (unprivileged) and " in finding
+
+
+def test_one_group_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    men = lending().filter(pl.col("sex") == "male")
+    made = tdf.report(men, **LABELS, by=["sex", "race"])
+    expected = "No comparison by sex: there is one group, male, and nothing to compare."
+    assert findings_of(made)[0] == expected
+    rows = [line for line in section(made, "Disparities").split("\n") if "| sex |" in line]
+    assert len(rows) == 4
+    assert not any("0.000" in row for row in rows)
+    assert " of 4 disparities " in section(made, "Disparities")
+    _, out, _ = called(capsys, "audit", written(men, tmp_path), *ARGUMENTS, "--by", "sex")
+    assert expected in out
+    table = out.partition("Disparities of sex")[2].partition("\n\n")[0]
+    assert "there are fewer than two groups to compare" in re.sub(r"\s+", " ", table.replace("│", "").replace("┆", ""))
+    assert "0.000" not in table
+    few = pl.concat([men, lending().filter(pl.col("sex") == "female").head(3)])
+    (finding,) = findings_of(tdf.report(few, **LABELS, by="sex"))
+    assert finding == (
+        "No comparison by sex: there is only one group to compare, male; the others are unknown or have too few rows."
+    )
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_without_intervals_there_are_sentences_without_certainty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tdf.report(lending(), **LABELS, by="race", interval=None)
+    rates = tdf.sens(lending(), **LABELS, group_by="race").sort(".estimate")
+    (lowest, low), (highest, high) = rates.select("race", ".estimate")[[0, -1]].rows()
+    expected = (
+        f"Sensitivity by race: {low * 100:.1f} % for {lowest} and {high * 100:.1f} % for {highest}, "
+        f"{(high - low) * 100:.1f} points apart (no intervals asked for)."
+    )
+    assert findings_of(made) == [expected]
+    text = made.markdown()
+    assert "CI" not in text.partition("## Definitions")[0]
+    assert "interval=None" in text
+    assert made.html().count("no intervals asked for") == 2
+    _, out, _ = called(capsys, "audit", written(lending(), tmp_path), *ARGUMENTS, "--by", "race", "--interval", "none")
+    assert expected in re.sub(r"\s+", " ", out)
+    assert "Significant:" not in out
+
+
+def decided(people: pl.DataFrame, parity: tdf.GroupwiseMetric, limit: float) -> str:
+    """The verdict of `assert_fair`."""
+    call: dict[str, Any] = {"estimate": "hired", "below": limit, "on_undefined": "ignore"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            tdf.assert_fair(parity, people, **call)
+        except tdf.UnfairError:
+            return "Fail"
+    return "Not enough evidence" if any(one.category is tdf.EvidenceWarning for one in caught) else "Pass"
+
+
+def test_gates_in_reports_decide_as_assert_fair_does() -> None:
+    # the few of c, and those of whom nothing is known, are all hired
+    people = pl.DataFrame(
+        {
+            "g": ["a"] * 400 + ["b"] * 400 + ["c"] * 20 + [None] * 60,
+            "hired": [1, 0] * 400 + [1] * 80,
+        }
+    )  # fmt: skip
+    of_known = tdf.demographic_parity("g", min_n=30, unknown="apart")
+    for parity in (tdf.demographic_parity("g"), of_known, tdf.demographic_parity("g", unknown="apart")):
+        for limit in (0.05, 0.2, 0.9):
+            made = tdf.report(people, estimate="hired", by="g", gate=tdf.check(parity, below=limit))
+            verdict = decided(people, parity, limit)
+            assert f"**{verdict}**: Demographic parity" in made.markdown(), (parity, limit)
+    made = tdf.report(people, estimate="hired", by="g", gate=tdf.check(tdf.demographic_parity("g"), below=0.2))
+    row = "The gate also judges groups that this report leaves out; without them the value is 0.000."
+    assert row in made.markdown()
+    same = tdf.report(people, estimate="hired", by="g", gate=tdf.check(of_known, below=0.2)).markdown()
+    assert "The gate also judges" not in same
+
+
+@pytest.mark.parametrize("unknown", ["apart", "drop", "group"])
+def test_pages_say_that_all_rows_include_unknown_groups(
+    unknown: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = lending(600).with_columns(sex=pl.when(pl.int_range(600) % 10 > 0).then(pl.col("sex").cast(pl.String)))
+    made = tdf.report(people, estimate="approved", pos_label="yes", by="sex", unknown=unknown)
+    rate = tdf.selection_rate(people, estimate="approved", pos_label="yes")[".estimate"].item()
+    groups = section(made, "Groups")
+    assert f"| All rows | 600 | {rate:.3f} (" in groups
+    remark = "All rows include the rows of groups that are unknown or hidden."
+    assert (remark in groups) == (unknown != "group")
+    call = ["--estimate", "approved", "--pos-label", "yes", "--by", "sex", "--unknown", unknown]
+    _, out, _ = called(capsys, "audit", written(people, tmp_path), *call)
+    assert (remark in out) == (unknown != "group")
+
+
+def test_findings_of_numbers_are_no_percents() -> None:
+    shift = pl.when(pl.col("sex") == "male").then(2.5).otherwise(0.5)
+    people = LOANS.with_columns(guess=pl.col("weight") + shift + (pl.int_range(pl.len()) % 2 - 0.5) / 50)
+    call: dict[str, Any] = {"by": "sex", "metrics": tdf.residual_bias.difference("sex"), "times": 50}
+    (finding,) = findings_of(tdf.report(people, "weight", "guess", **call))
+    assert re.match(r"Bias differs by sex: 0.500 for female and 2.500 for male, (1.999|2.00\d) apart \(95", finding)
+    made = tdf.report(LOANS.with_columns(guess=pl.col("weight") + shift), "weight", "guess", **call)
+    (finding,) = findings_of(made)
+    assert finding == "Bias by sex: 0.500 for female and 2.500 for male, 2.000 apart (no confidence interval)."
+    assert "**No disparity has a confidence interval or a test.**" in section(made, "Disparities")
+
+
+def test_a_mean_of_differences_is_no_difference_of_one_rate() -> None:
+    crossed = tdf.average_abs_odds_difference("sex", "race")
+    call: dict[str, Any] = {"metrics": crossed, "interval": "bootstrap", "times": 50}
+    (finding,) = findings_of(tdf.report(LOANS, **LABELS, by=[("sex", "race")], **call))
+    assert finding.startswith("Average absolute odds difference by sex and race: ")

@@ -1,0 +1,42 @@
+"""What is said of versions, in several files that other programs read, is the same everywhere."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[1]
+PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [
+        (".github/CITATION.cff", r"^version: (\S+)$"),
+        (".github/conda/recipe.yaml", r'^  version: "(\S+)"$'),
+        ("docs/pages/install.md", r"^  version += \{(\S+)\},$"),
+        ("docs/pages/install.md", r"tidyfair-(\S+)-py3-none-any"),
+        ("docs/pages/changelog.md", r"^## ([^,\s]+)"),
+    ],
+)
+def test_version_is_the_same_in_every_file(path: str, pattern: str) -> None:
+    (version, *_) = re.findall(pattern, (TOP / path).read_text(encoding="utf-8"), re.MULTILINE)
+    assert version == PROJECT["version"]
+
+
+@pytest.mark.parametrize("package", ["polars", "narwhals", "numpy"])
+def test_oldest_versions_are_the_same_in_every_file(package: str) -> None:
+    (oldest, *_) = (item.partition(">=")[2] for item in PROJECT["dependencies"] if item.startswith(f"{package}>="))
+    oldest = oldest.partition(";")[0]
+    assert f"- {package} >={oldest}\n" in (TOP / ".github/conda/recipe.yaml").read_text(encoding="utf-8")
+    assert f"| {package} | {oldest} " in (TOP / "docs/pages/install.md").read_text(encoding="utf-8")
+
+
+def test_oldest_python_is_the_same_in_every_file() -> None:
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    assert f'python_min: "{oldest}"' in (TOP / ".github/conda/recipe.yaml").read_text(encoding="utf-8")
+    assert f"| Python | {oldest} " in (TOP / "docs/pages/install.md").read_text(encoding="utf-8")
+    assert f'python: ["{oldest}"' in (TOP / ".github/workflows/ci.yml").read_text(encoding="utf-8")

@@ -1,0 +1,228 @@
+"""The disparities of an audit that are significant: one policy for pages and for the command line.
+
+A disparity of rates is tested by permutation, all others by their interval, and both are adjusted by Holm's method for
+the number of disparities in the audit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.errors import Status
+from tidyfair.inference.permutation_test import disparity_test
+from tidyfair.intervals.proportions import adjusted
+from tidyfair.metric_sets import metric_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.specs.groups import By
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+_Key = tuple[str, str]
+"""The name of a disparity, and the text of its feature."""
+_LEVEL = 0.95
+_OF_TESTS = {"pos_label", "labels", "na_rm"}
+"""The options that tests take; they decide the others for themselves."""
+_MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
+"""Draws of tests, and how many counts of groups are drawn altogether."""
+_UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
+"""Options with which rows are not exchangeable, so that there is no exact test."""
+
+
+@dataclass(frozen=True)
+class Significance:
+    """The disparities that are judged, and those that are significant."""
+
+    error: float
+    """The probability of any significant disparity where groups are equal."""
+    tested: pl.DataFrame | None
+    """The tests of the disparities of rates, with p-values that are adjusted for all that are judged."""
+    outcomes: Mapping[_Key, bool]
+    """Whether each disparity that is judged is significant."""
+
+    @property
+    def number(self) -> int:
+        """The number of significant disparities."""
+        return sum(self.outcomes.values())
+
+    def has(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether the disparity of a row of results is significant."""
+        return self.outcomes.get((row[".metric"], row[".by"]), False)
+
+    @classmethod
+    def of(
+        cls,
+        parities: Sequence[GroupwiseMetric],
+        tally: Tally,
+        reading: Mapping[str, Any],
+        results: pl.DataFrame,
+        *,
+        draws: int,
+        tests: bool,
+    ) -> Significance:
+        """Judge disparities by their tests and intervals; none where no intervals are asked for.
+
+        Args:
+            parities: The disparities.
+            tally: The counts of one set of predictions.
+            reading: The options by which the counts are read.
+            results: The disparities with their intervals; a single group has none.
+            draws: The number of draws of tests.
+            tests: Whether there are exact tests.
+        """
+        error = 1 - reading.get("conf_level", _LEVEL)
+        if reading["interval"] is None:
+            return cls(error, None, {})
+        compared = results.filter(pl.col(".by").is_not_null() & pl.col(".estimate").is_not_null())
+        keys = set(compared.select(".metric", ".by").rows())
+        tested = None
+        if tests:
+            tested = _tested(parities, tally, reading, draws, keys)
+        p_values: dict[_Key, float] = {}
+        if tested is not None:
+            for metric, by, p_value in tested.drop_nulls(".p_value").select(".metric", ".by", ".p_value").rows():
+                p_values[metric, by] = p_value
+        others = _Others(parities, tally, reading, compared)
+        untested = [key for key in others.bounded if key not in p_values]
+        outcomes = dict.fromkeys(untested, False)
+        if tested is not None:
+            tested = _adjusted(tested, len(untested))
+            for metric, by, p_value in tested.drop_nulls(".p_adjusted").select(".metric", ".by", ".p_adjusted").rows():
+                outcomes[metric, by] = p_value < error
+        others.judge(outcomes, untested, error)
+        return cls(error, tested, outcomes)
+
+
+def draws_of(groups: pl.DataFrame) -> int:
+    """The number of draws of tests: as usual, or fewer where there are many groups, each of which is drawn."""
+    most = groups.group_by(".metric", ".by").len()["len"].max()
+    return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN // int(str(most or 1))))
+
+
+def has_tests(options: Iterable[str], tally: Tally, results: pl.DataFrame) -> bool:
+    """Check that rows count alike and have two labels, so that rates can be tested exactly."""
+    is_plain = set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
+    return is_plain and _UNTESTED.isdisjoint(options)
+
+
+def options_of_tests(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of reading that tests take."""
+    return {name: value for name, value in reading.items() if name in _OF_TESTS}
+
+
+def compared_groups(by: By, results: pl.DataFrame, groups: pl.DataFrame) -> list[str]:
+    """The groups of a feature that a disparity is taken over."""
+    is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN)
+    names = groups.filter(is_known)[".group"].unique(maintain_order=True).to_list()
+    if by.sides:
+        names = [name for name in names if name != "neither"]
+    left_out = [set(names) for names in results.filter(pl.col(".by") == by.text)[".groups_left_out"].drop_nulls()]
+    never = set[str].intersection(*left_out) if left_out else set[str]()
+    return [name for name in names if name not in never]
+
+
+def without_single_groups(
+    results: pl.DataFrame, groups: pl.DataFrame, parities: Iterable[GroupwiseMetric]
+) -> pl.DataFrame:
+    """Results in which the disparity of a single group is undefined, and not that of equal groups."""
+    is_single = pl.lit(value=False)
+    for parity in parities:
+        # the lowest value of a single group is its value
+        if parity.aggregate.equality is not None and len(compared_groups(parity.by, results, groups)) == 1:
+            is_single |= (pl.col(".metric") == parity.name) & (pl.col(".by") == parity.by.text)
+    is_single &= pl.col(".estimate").is_not_null()
+    status = pl.when(is_single).then(pl.lit(Status.TOO_FEW_GROUPS.value)).otherwise(".status").alias(".status")
+    hidden = (".estimate", ".group_min", ".group_max", ".base_metric", ".level")
+    ends = [pl.when(~is_single).then(name).alias(name) for name in hidden if name in results.columns]
+    return results.with_columns(status, *ends)
+
+
+def _tested(
+    parities: Sequence[GroupwiseMetric], tally: Tally, reading: Mapping[str, Any], draws: int, keys: set[_Key]
+) -> pl.DataFrame | None:
+    """The permutation tests of disparities, for metrics where they are exact."""
+    rates: list[GroupwiseMetric] = []
+    for parity in parities:
+        aggregate = parity.aggregate
+        has_test = parity.kind == "class" and aggregate.equality is not None and not aggregate.direction_is_unknown
+        if has_test and (parity.name, parity.by.text) in keys:
+            rates.append(parity)
+    if not rates:
+        return None
+    return disparity_test(*rates, times=draws, adjust="none").compute(tally, **options_of_tests(reading))
+
+
+def _adjusted(tested: pl.DataFrame, others: int) -> pl.DataFrame:
+    """The tests with p-values adjusted for their number and that of others, which come last."""
+    import numpy as np
+
+    p_values = tested[".p_value"].drop_nulls().to_numpy()
+    holm = adjusted(np.concatenate([p_values, np.ones(others)]), "holm")[: len(p_values)]
+    indices = tested[".p_value"].is_not_null().arg_true()
+    values: list[float | None] = [None] * len(tested)
+    for index, value in zip(indices, holm, strict=True):
+        values[index] = float(value)
+    return tested.with_columns(pl.Series(".p_adjusted", values, dtype=pl.Float64))
+
+
+@dataclass(frozen=True)
+class _Others:
+    """Disparities that are judged by their intervals."""
+
+    parities: Sequence[GroupwiseMetric]
+    tally: Tally
+    reading: Mapping[str, Any]
+    compared: pl.DataFrame
+
+    @property
+    def bounded(self) -> list[_Key]:
+        """The disparities whose interval can leave out equality."""
+        ends = {
+            (metric, by): (lower, upper)
+            for metric, by, lower, upper in self.compared.select(".metric", ".by", ".lower", ".upper").rows()
+        }
+        bounded: list[_Key] = []
+        for parity in self.parities:
+            key = parity.name, parity.by.text
+            if parity.aggregate.equality is not None and ends.get(key, (None, None)) != (None, None):
+                bounded.append(key)
+        return bounded
+
+    def judge(self, outcomes: dict[_Key, bool], keys: Sequence[_Key], error: float) -> None:
+        """Judge the disparities of these keys at the level that the number of those that remain requires."""
+        by_key = {(parity.name, parity.by.text): parity for parity in self.parities}
+        # what is not clear by itself is not clear at a stricter level either
+        undecided: list[_Key] = self._clear(self.compared, [by_key[key] for key in keys])
+        while undecided:
+            remaining = sum(not is_significant for is_significant in outcomes.values())
+            results = self.compared
+            if remaining > 1:
+                level = 1 - error / remaining
+                options: dict[str, Any] = {**self.reading, "conf_level": level, "on_undefined": "ignore"}
+                results = metric_set(*(by_key[key] for key in undecided)).compute(self.tally, **options)
+            clear = self._clear(results, [by_key[key] for key in undecided])
+            if not clear:
+                return
+            outcomes |= dict.fromkeys(clear, True)
+            undecided = [key for key in undecided if key not in clear]
+
+    @staticmethod
+    def _clear(results: pl.DataFrame, parities: Sequence[GroupwiseMetric]) -> list[_Key]:
+        """The disparities whose interval leaves out equality."""
+        ends = {(row[".metric"], row[".by"]): (row[".lower"], row[".upper"]) for row in results.to_dicts()}
+        clear: list[_Key] = []
+        for parity in parities:
+            key, equality = (parity.name, parity.by.text), parity.aggregate.equality
+            lower, upper = ends.get(key, (None, None))
+            if equality is None:
+                continue
+            if (lower is not None and lower > equality) or (upper is not None and upper < equality):
+                clear.append(key)
+        return clear

@@ -1,0 +1,137 @@
+"""Plots of values over thresholds and other cuts: groups, metrics and disparities as lines, and decision curves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.reports.charts import MOST_POINTS, Picture, unique_names
+from tidyfair.reports.line_charts import MOST_BANDS, LineStyle, lines
+from tidyfair.reports.plot_input import (
+    CUTS,
+    OUTER,
+    POINTS,
+    PlotInput,
+    by_words,
+    in_sentence,
+    listed_names,
+    plain,
+    span_of_metric,
+    with_scales,
+)
+
+if TYPE_CHECKING:
+    from tidyfair.reports.layout import Span
+
+__all__: list[str] = []
+
+_TREAT_ALL = "net_benefit_of_treating_all"
+_DASHED = ".treat_all"
+
+
+def cut_of(frame: pl.DataFrame) -> str | None:
+    """The column of a list of cuts, or of several points of predictions."""
+    for name in CUTS:
+        if name in frame.columns and (name not in POINTS or frame[name].drop_nulls().n_unique() > 1):
+            return name
+    return None
+
+
+def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
+    """A panel for each metric and feature, and a colour for each group."""
+    values = _with_treat_all(_with_cuts(frame, cut), cut)
+    panels = values.select("panel", ".metric").unique().rows()
+    spans = {panel: span_of_metric(metric) for panel, metric in panels}
+    series = pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group")
+    metrics = listed_names(in_sentence(values.select(plot.metric()).to_series()))
+    name = f"{metrics} by {listed_names(by_words(text) for text in values['.by'])}"
+    return _over_cuts(plot, frame, cut, values.with_columns(series.alias("series")), spans, name)
+
+
+def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
+    """A panel for all metrics of a scale, and a colour for each; with outer groups, these have the colours."""
+    values, spans = with_scales(plot, _with_cuts(frame, cut))
+    name = listed_names(in_sentence(values["what"]))
+    if not plot.outer:
+        return _over_cuts(plot, frame, cut, values.with_columns(pl.col("what").alias("series")), spans, name)
+    scales = values.select("what", "panel").unique().rows()
+    values = values.with_columns(pl.col("what").alias("panel"), pl.col(OUTER).alias("series"))
+    return _over_cuts(plot, frame, cut, values, {what: spans[scale] for what, scale in scales}, name)
+
+
+def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
+    """The values that depend on the cut."""
+    values = frame.filter(pl.col(cut).is_not_null())
+    if values.is_empty():
+        msg = f"autoplot() draws values over the {CUTS[cut]}, and no metric of the result has any."
+        raise ArgumentError(msg)
+    return values
+
+
+def _over_cuts(
+    plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFrame, spans: dict[str, Span], name: str
+) -> Picture:
+    """Lines of values that have a `panel` and a `series`."""
+    words = CUTS[cut]
+    dashed = [pl.col(_DASHED).alias("dashed")] if _DASHED in values.columns else []
+    table = _thinned(values, cut).select(
+        "panel",
+        "series",
+        pl.col(cut).cast(pl.Float64).alias("x"),
+        pl.col(".estimate").alias("y"),
+        *plain(values, ".lower", ".upper"),
+        *dashed,
+    )
+    # different groups can have the same text
+    table = unique_names(table, "series", "panel", "x")
+    notes: list[str] = []
+    without = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True)
+    if len(without):
+        why = "not at each of them" if cut in POINTS else "of scores, so the same for each"
+        notes.append(f"{why}: {', '.join(without)}")
+    if "lower" in table.columns:
+        notes.append(_note_on_bands(table))
+    if dashed:
+        notes.append("dashed: treat all; line at 0: treat none")
+    style = LineStyle(words.capitalize(), at=plot.at, spans=spans)
+    return lines(table, [f"{name} over the {words}", name], notes, style)
+
+
+def _note_on_bands(table: pl.DataFrame) -> str:
+    """What the bands are, and that there are none where lines are many."""
+    lines_of_panels = table.group_by("panel").agg(pl.col("series").n_unique())["series"]
+    many = f"more than {MOST_BANDS} lines are drawn without"
+    if (lines_of_panels > MOST_BANDS).all():
+        return f"{many} their confidence intervals"
+    return "bands are confidence intervals" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
+
+
+def _thinned(values: pl.DataFrame, cut: str) -> pl.DataFrame:
+    """Every n-th cut, so that no more points are drawn than a chart can hold."""
+    step = math.ceil(len(values) / MOST_POINTS)
+    kept = values[cut].unique().sort().gather_every(step)
+    return values.filter(pl.col(cut).is_in(kept.implode()))
+
+
+def _with_treat_all(values: pl.DataFrame, cut: str) -> pl.DataFrame:
+    """Net benefit with that of treating all beside it, in place of a panel of its own.
+
+    Net benefit depends on the costs of errors alone, so that its lines of reference are those of the same group.
+    """
+    metrics = set(values[".metric"])
+    if not {_TREAT_ALL, "net_benefit"} <= metrics:
+        return values
+    keys = [name for name in (".by", ".group", ".level", OUTER, cut) if name in values.columns]
+    odds = pl.col(cut) / (1 - pl.col(cut))
+    treat_all = pl.col(".estimate")
+    # net benefit of treating all is the rate of events less the odds times the rate of the others
+    base_rate = (treat_all + odds) / (1 + odds)
+    beside = values.filter(pl.col(".metric") == _TREAT_ALL).select(
+        *keys, treat_all.alias("net_benefit"), (treat_all / base_rate).alias("standardized_net_benefit")
+    )
+    beside = beside.unpivot(index=keys, variable_name=".metric", value_name=_DASHED)
+    others = values.filter(pl.col(".metric") != _TREAT_ALL)
+    return others.join(beside, on=[".metric", *keys], how="left", nulls_equal=True, maintain_order="left")

@@ -1,0 +1,113 @@
+"""Verdicts of a gate in a report: a headline, a row for each limit, and the numbers behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.errors import Status
+from tidyfair.inference.gates import FAIL, PASS, UNSURE
+from tidyfair.metric_sets import GroupwiseMetric
+from tidyfair.metrics.titles import capitalized, title_of
+from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
+from tidyfair.reports.findings import disparity_in_words, number_in_digits, percent
+from tidyfair.reports.tables import reason, with_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidyfair.inference.gates import Gate
+
+__all__: list[str] = []
+
+
+def of_gate(
+    gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str], limited: Mapping[tuple[str, str | None], float | None]
+) -> Verdicts:
+    """The verdict of a gate as a whole, and each of its verdicts.
+
+    Args:
+        gate: The gate.
+        verdicts: Its result.
+        words: The features in words.
+        limited: The disparities over the groups that the page compares, where these are others.
+    """
+    sides: dict[tuple[str, str | None], str] = {}
+    for metric, (side, _) in zip(gate.metrics, gate.limits, strict=True):
+        by = metric.by.text if isinstance(metric, GroupwiseMetric) else None
+        sides[metric.name, by] = side
+    rows: list[Verdict] = []
+    for row in verdicts.iter_rows(named=True):
+        title = title_of(row[".metric"])
+        by = row[".by"]
+        if by is not None:
+            title += f" by {words.get(by, by)}"
+        numbers = "no value"
+        if row[".estimate"] is not None:
+            low, high = row[".lower"], row[".upper"]
+            numbers = f"{number_in_digits(row['.estimate'])}{_between(low, high)}"
+        elif row[".status"] not in {None, Status.OK}:
+            numbers = f"no value, because {reason(row['.status'])}"
+        side = sides.get((row[".metric"], by), "within")
+        text = f"{capitalized(numbers)}; must be {side} {row['.limit']:g}."
+        if row[".groups_left_out"] and row[".verdict"] == UNSURE:
+            text += " It cannot pass while groups are left out; see Exclusions."
+        if (row[".metric"], by) in limited and limited[row[".metric"], by] != row[".estimate"]:
+            value = limited[row[".metric"], by]
+            shown = "there is no value" if value is None else f"the value is {number_in_digits(value)}"
+            text += f" The gate also judges groups that this report leaves out; without them {shown}."
+        rows.append(Verdict(row[".verdict"], title, row[".metric"], text))
+    order = {FAIL: 0, UNSURE: 1, PASS: 2}
+    rows.sort(key=lambda row: order[row.verdict])
+    overall = rows[0].verdict
+    return Verdicts(overall, _headline(overall, rows), tuple(rows))
+
+
+def _between(low: float | None, high: float | None) -> str:
+    """The limits of an interval that gates decide by."""
+    if low is None and high is None:
+        return ""
+    if low is None:
+        return f" (up to {number_in_digits(high or 0.0)})"
+    if high is None:
+        return f" (from {number_in_digits(low)})"
+    return f" ({number_in_digits(low)} to {number_in_digits(high)})"
+
+
+def _headline(overall: str, verdicts: Sequence[Verdict]) -> str:
+    """The verdict of a gate as a whole, in a sentence."""
+    number, total = sum(one.verdict == overall for one in verdicts), len(verdicts)
+    if overall == PASS:
+        return "Pass: the limit is met." if total == 1 else f"Pass: all {total} limits are met."
+    if overall == FAIL:
+        if total == 1:
+            return "Fail: the limit is not met."
+        return f"Fail: {number} of {total} limits {'is' if number == 1 else 'are'} not met."
+    if total == 1:
+        return "Not enough evidence to decide whether the limit is met."
+    return f"Not enough evidence to decide {number} of {total} limits."
+
+
+def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
+    """The numbers behind the verdicts of a gate."""
+    rule = (
+        "A metric passes if its whole interval is within the limit, fails if its whole interval is beyond it, and is "
+        f"undecided otherwise. Each end of these intervals is a one-sided {percent(confidence)} confidence bound."
+    )
+    figure = Figure(verdicts, "Metrics and their limits")
+    return Folded("How the verdicts are reached", (rule, figure, _verdicts(verdicts, features)))
+
+
+def _verdicts(verdicts: pl.DataFrame, features: Mapping[str, str]) -> Table:
+    """The table of verdicts."""
+    rows = verdicts.to_dicts()
+    columns = {
+        "metric": [disparity_in_words(row) for row in rows],
+        "feature": [features.get(row[".by"], "all rows") for row in rows],
+        "value": list(with_interval(verdicts)),
+        "limit": [f"{row['.limit']:g}" for row in rows],
+        "verdict": [row[".verdict"] for row in rows],
+    }
+    table = pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
+    return Table(table, codes=tuple(row[".metric"] for row in rows))

@@ -1,0 +1,206 @@
+"""Censoring weights of survival times, from the Kaplan-Meier estimate of the distribution of censoring times.
+
+A row whose event is seen stands for all that were censored before it: it weighs one over the probability to be still
+uncensored (Robins and Rotnitzky, 1992; Graf et al., 1999). At a tie, events come before censoring.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, WeightError, in_short, listed
+from tidyfair.specs.columns import Column
+from tidyfair.specs.forecasts import EVENT, EVENT_WEIGHT, CensoringDistribution, Forecast, Survival
+from tidyfair.specs.signatures import refuse_unknown_settings
+from tidyfair.tallies.moments import ACTUAL
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.segments import Array, Booleans, Floats
+
+__all__ = ["censoring_distribution"]
+
+
+@refuse_unknown_settings
+def censoring_distribution(
+    data: object, truth: Survival, *, case_weights: ColumnLike | None = None
+) -> CensoringDistribution:
+    """Estimate the distribution of censoring times (Kaplan and Meier, 1958), often from the data of the training.
+
+    Args:
+        data: A frame, as in a call of a metric.
+        truth: The survival times, `survival("time", "event")`; rows without one of the two are left out.
+        case_weights: Column of weights.
+
+    >>> import polars as pl
+    >>> from tidyfair import survival
+    >>> train = pl.DataFrame({"days": [10, 20, 30, 40], "died": [True, False, True, False]})
+    >>> censoring_distribution(train, survival("days", "died")).probabilities
+    (0.6666666666666667, 0.0)
+    """
+    if not isinstance(truth, Survival):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f'censoring_distribution() takes `survival("time", "event")`, not {in_short(truth)}.'
+        raise ArgumentError(msg)
+    if truth.censoring is not None or truth.censoring_by:
+        msg = "censoring_distribution() estimates one distribution: leave out `censoring` and `censoring_by`."
+        raise ArgumentError(msg)
+    wanted = {ACTUAL: ("truth", truth.column_of_time), EVENT: ("truth", truth.column_of_events)}
+    if case_weights is not None:
+        wanted[WEIGHT] = ("case_weights", Column.of(case_weights, "case_weights"))
+    rows = _with_event(open_frame(data).read(wanted), wanted[EVENT][1], wanted[ACTUAL][1])
+    weight = rows[WEIGHT].cast(pl.Float64) if WEIGHT in rows.columns else None
+    if weight is not None and not (weight.is_finite() & (weight >= 0)).fill_null(value=False).all():
+        msg = "`case_weights`: weights must be finite and not negative. Fill or filter these rows first."
+        raise WeightError(msg)
+    counted = rows[ACTUAL].is_not_null().to_numpy()
+    time, event = rows[ACTUAL].to_numpy()[counted], rows[EVENT].fill_null(value=False).to_numpy()[counted]
+    return kaplan_meier_of_censoring(time, event, None if weight is None else weight.to_numpy()[counted])
+
+
+def kaplan_meier_of_censoring(time: Floats, event: Booleans, weight: Floats | None) -> CensoringDistribution:
+    """The probability to be uncensored after each time, from the rows that are still at risk."""
+    import numpy as np
+
+    weight = np.ones(len(time)) if weight is None else weight
+    times, position = np.unique(time, return_inverse=True)
+    events = np.bincount(position, np.where(event, weight, 0.0), len(times))
+    censored = np.bincount(position, np.where(event, 0.0, weight), len(times))
+    # those with an event at the same time are no longer at risk to be censored
+    at_risk = np.cumsum((events + censored)[::-1])[::-1] - events
+    steps = censored > 0
+    left = np.where(np.isclose(censored[steps], at_risk[steps], rtol=1e-12), 0.0, 1 - censored[steps] / at_risk[steps])
+    rows = max(float(weight.sum()), 1.0)
+    return CensoringDistribution(tuple(times[steps].tolist()), tuple(np.cumprod(left).tolist()), rows)
+
+
+def with_censoring_weights(
+    frame: pl.LazyFrame, forecast: Forecast, time: Column, outer: Sequence[str], *, weighted: bool, by_row: bool
+) -> pl.DataFrame:
+    """The rows with their events and, if `weighted`, their censoring weights.
+
+    Args:
+        frame: The rows.
+        forecast: The columns of survival times.
+        time: The user's column of times.
+        outer: The columns of outer groups.
+        weighted: Whether censoring weights are needed at points.
+        by_row: Whether they are needed at the time of each row.
+    """
+    if forecast.event is None:
+        return frame.collect()
+    rows = _with_event(frame.collect(), forecast.event, time)
+    if by_row and isinstance(forecast.censoring, tuple):
+        msg = (
+            "`censoring` gives weights at evaluation times, but some metrics need them at the time of each event; give "
+            "`censoring_distribution(…)` instead."
+        )
+        raise ArgumentError(msg)
+    if not (weighted or by_row):
+        return rows.drop(forecast.given_weights, forecast.stratum_names)
+    if isinstance(forecast.censoring, tuple):
+        weights = _given_weights(rows, forecast, forecast.censoring)
+    else:
+        weights = _estimated_weights(rows, forecast, outer)
+    return rows.drop(forecast.given_weights, forecast.stratum_names).with_columns(**weights)
+
+
+def _with_event(rows: pl.DataFrame, event: Column, time: Column) -> pl.DataFrame:
+    """The rows with events as truth values; rows without one have no time either."""
+    dtype = rows.schema[EVENT]
+    if not (dtype.is_numeric() or isinstance(dtype, pl.Boolean | pl.Null)):
+        msg = f"`truth`: the column of events {event.name!r} is {dtype}; it must be Boolean, or 0 and 1."
+        raise ColumnError(msg)
+    if not (rows.schema[ACTUAL].is_numeric() or isinstance(rows.schema[ACTUAL], pl.Null)):
+        msg = f"`truth`: the column of times {time.name!r} is {rows.schema[ACTUAL]}; it must hold numbers."
+        raise ColumnError(msg)
+    odd = [value for value in rows[EVENT].drop_nulls().unique().sort().to_list() if value not in (0, 1)]
+    if odd:
+        msg = f"`truth`: the column of events {event.name!r} holds {listed(odd)}; it must be Boolean, or 0 and 1."
+        raise ColumnError(msg)
+    low = rows[ACTUAL].cast(pl.Float64).min()
+    if isinstance(low, float) and low < 0:
+        msg = f"`truth`: the column of times {time.name!r} holds {low:g}; survival times are not negative."
+        raise ColumnError(msg)
+    known = pl.col(EVENT).is_not_null()
+    return rows.with_columns(
+        pl.when(known).then(pl.col(ACTUAL).cast(pl.Float64).fill_nan(None)).alias(ACTUAL),
+        pl.col(EVENT).cast(pl.Boolean),
+    )
+
+
+def _contributions(rows: pl.DataFrame, forecast: Forecast) -> Iterator[tuple[str, float, pl.Series, pl.Series]]:
+    """For each point the name of its weights, its time, and which rows had the event by then, or are still observed."""
+    time = rows[ACTUAL]
+    for name, point in zip(forecast.weight_names, forecast.points, strict=True):
+        had_event = (time <= point) & rows[EVENT]
+        yield name, point, had_event.fill_null(value=False), (time > point).fill_null(value=False)
+
+
+def _given_weights(rows: pl.DataFrame, forecast: Forecast, columns: Sequence[Column]) -> dict[str, pl.Series]:
+    """The user's censoring weights at points, 0 for rows that were censored before."""
+    weights: dict[str, pl.Series] = {}
+    points = zip(_contributions(rows, forecast), forecast.given_weights, columns, strict=True)
+    for (name, point, had_event, is_later), given, column in points:
+        if not rows.schema[given].is_numeric():
+            msg = f"`censoring`: the column {column.name!r} is {rows.schema[given]}; weights must be numbers."
+            raise WeightError(msg)
+        weight, counted = rows[given].cast(pl.Float64), had_event | is_later
+        if not (weight.is_finite() & (weight >= 0)).fill_null(value=False).filter(counted).all():
+            msg = (
+                f"`censoring`: some weights in {column.name!r} are missing, negative or not finite, of rows that are "
+                f"not censored before {point:g}."
+            )
+            raise WeightError(msg)
+        weights[name] = pl.select(pl.when(counted).then(weight).otherwise(0.0)).to_series()
+    return weights
+
+
+def _estimated_weights(rows: pl.DataFrame, forecast: Forecast, outer: Sequence[str]) -> dict[str, pl.Series]:
+    """Censoring weights by a distribution that is given, or estimated in each outer group."""
+    import numpy as np
+
+    known = rows[ACTUAL].is_not_null().to_numpy()
+    time = rows[ACTUAL].fill_null(0.0).to_numpy()
+    event = rows[EVENT].fill_null(value=False).to_numpy()
+    at_event = np.zeros(len(rows))
+    points = list(_contributions(rows, forecast))
+    of_points = {name: np.zeros(len(rows)) for name, *_ in points}
+    for chosen in _groups(rows, [*outer, *forecast.stratum_names]):
+        own = chosen[known[chosen]]
+        distribution = _distribution(forecast, time[own], event[own], rows, own)
+        had_event = own[event[own]]
+        at_event[had_event] = 1 / distribution.before(time[had_event])
+        for name, point, had_event_by_then, is_later in points:
+            weight = of_points[name]
+            cases = own[had_event_by_then.to_numpy()[own]]
+            weight[cases] = at_event[cases]
+            weight[own[is_later.to_numpy()[own]]] = 1 / distribution.before(np.array([point]))[0]
+    columns = of_points | {EVENT_WEIGHT: at_event}
+    return {name: pl.Series(weights) for name, weights in columns.items()}
+
+
+def _distribution(
+    forecast: Forecast, time: Floats, event: Booleans, rows: pl.DataFrame, chosen: Array
+) -> CensoringDistribution:
+    """The distribution of censoring times of some rows."""
+    if isinstance(forecast.censoring, CensoringDistribution):
+        return forecast.censoring
+    for name in (WEIGHT, FREQUENCY):
+        if name in rows.columns:
+            return kaplan_meier_of_censoring(time, event, rows[name].cast(pl.Float64).to_numpy()[chosen])
+    return kaplan_meier_of_censoring(time, event, None)
+
+
+def _groups(rows: pl.DataFrame, by: Sequence[str]) -> list[Any]:
+    """The indices of the rows of each group of some columns."""
+    import numpy as np
+
+    if not by:
+        return [np.arange(len(rows))]
+    indices = rows.select(by).with_row_index("\0index").group_by(by).agg("\0index")["\0index"]
+    return [group.to_numpy() for group in indices]
