@@ -177,6 +177,7 @@ def test_entry_point_reads_neither_mlflow_nor_polars() -> None:
     assert run.stdout.strip() == "[False, False]"
 
 
+@pytest.mark.filterwarnings("ignore")  # those of MLflow
 def test_run_in_a_store_has_metrics_tables_report_and_verdict(tmp_path: Path) -> None:
     mlflow = pytest.importorskip("mlflow")
     if not any(one.name == "tidyfair" for one in entry_points(group="mlflow.model_evaluator")):

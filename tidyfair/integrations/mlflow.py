@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["TidyfairEvaluator"]
+__all__: list[str] = []
 
 
 class TidyfairEvaluator:
