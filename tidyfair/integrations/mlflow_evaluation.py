@@ -98,12 +98,14 @@ _POLICIES: dict[str, Any] = {"min_n": LEAST_ROWS, "min_share": 0.0, "unknown": "
 
 def joined(given: object) -> Gate:
     """One gate of several, which judges all of their metrics."""
-    gates = cast("list[Any]", list(given)) if isinstance(given, list | tuple) else [given]
-    for gate in gates:
+    several = isinstance(given, list | tuple)
+    gates: list[Gate] = []
+    for gate in cast("Sequence[object]", given) if several else [given]:
         if not isinstance(gate, Gate):
             made_by = "check(…) or four_fifths(…), or a list of these"
             msg = f"evaluator_config: `gate` is made by {made_by}; not {in_short(gate)}."
             raise ArgumentError(msg)
+        gates.append(gate)
     if not gates:
         msg = "evaluator_config: `gate` is an empty list; leave it out."
         raise ArgumentError(msg)
@@ -148,16 +150,16 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
         kind = kind_of(source, call["truth"], call["estimate"], options)
     audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, groups=settings.groups)
     gate = settings.gate
-    reading = {name: value for name, value in options.items() if name in _READING}
+    given = {name: value for name, value in options.items() if name in _READING}
     counting = {name: value for name, value in options.items() if name not in _READING}
     if "cluster" not in counting:
-        counting["parts"] = reading.get("seed", 0)
+        counting["parts"] = given.get("seed", 0)
     judged = gate.metrics if gate else ()
     tally = audit.everything(*judged).tally(data.frame, **call, **counting)
     if tally.cut is not None and tally.cut.several:
         msg = f"evaluator_config: a run has one set of decisions; give one `{tally.cut.option}`, not a list."
         raise ArgumentError(msg)
-    reading = {"interval": "auto", "on_undefined": "ignore", **reading}
+    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore", **given}
     results = audit.results.compute(tally, explain=True, **reading)
     groups = audit.groups.compute_by_group(tally, **reading)
     tables = {"results": results, "groups": groups}
@@ -165,12 +167,12 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
     if gate is not None:
         judging = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
         tables["verdicts"] = gate.compute(tally, **judging)
-        given = set(tables["verdicts"][".verdict"])
-        verdict = next(one for one in (FAIL, UNSURE, PASS) if one in given)
+        verdicts = set(tables["verdicts"][".verdict"])
+        verdict = next(one for one in (FAIL, UNSURE, PASS) if one in verdicts)
     page = None
     if settings.report:
         # whole numbers may be labels, so that a report has to know that these are none
-        chosen = {"metrics": audit.results} if numeric or settings.metrics else {}
+        chosen: dict[str, Any] = {"metrics": audit.results} if numeric or settings.metrics else {}
         if settings.gate is not None:
             chosen["gate"] = settings.gate
         page = report(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import time
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.inference.gates import FAIL, UnfairError
@@ -29,7 +30,7 @@ _VERDICT = "tidyfair.verdict"
 
 def predicted(dataset: Any, model: Any, prediction: str | None, configuration: Configuration) -> Predicted:
     """The rows of an evaluation dataset with truth and predictions, which are those of the model if there is one."""
-    import pandas as pd
+    pd: Any = import_module("pandas")
 
     features: Any = dataset.features_data
     if not isinstance(features, pd.DataFrame):
@@ -78,7 +79,7 @@ def _add_predictions(
     configuration: Configuration,
 ) -> None:
     """Add the predictions of a model: one column, or those of a frame, and its probabilities."""
-    import pandas as pd
+    pd: Any = import_module("pandas")
 
     output = model.predict(features)
     taken = [str(name) for name in features.columns] + list(columns)
@@ -134,7 +135,7 @@ def _with_features(frame: Any, more: Any) -> Any:
     """The rows with sensitive features that the model does not get."""
     if more is None:
         return frame
-    import pandas as pd
+    pd: Any = import_module("pandas")
 
     if hasattr(more, "to_pandas"):
         more = more.to_pandas()
@@ -156,20 +157,18 @@ def log(evaluation: Evaluation, run_id: str, configuration: Configuration) -> An
     Raises:
         UnfairError: If the gate fails and the configuration asks for that; after everything is logged.
     """
-    import mlflow  # noqa: PLC0415 - where it is used
-    from mlflow.entities import Metric  # noqa: PLC0415 - as above
-    from mlflow.models import EvaluationResult  # noqa: PLC0415 - as above
-    from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact, TextEvaluationArtifact  # noqa: PLC0415
-
+    mlflow: Any = import_module("mlflow")
+    entities: Any = import_module("mlflow.entities")
+    artifact: Any = import_module("mlflow.models.evaluation.artifacts")
     client: Any = mlflow.MlflowClient()
     now = int(time.time() * 1000)
-    logged = [Metric(name, value, now, 0) for name, value in evaluation.metrics.items()]
+    logged: list[Any] = [entities.Metric(name, value, now, 0) for name, value in evaluation.metrics.items()]
     for start in range(0, len(logged), _BATCH):
         client.log_batch(run_id, metrics=logged[start : start + _BATCH])
     if evaluation.verdict is not None:
         client.set_tag(run_id, _VERDICT, evaluation.verdict)
     artifacts: dict[str, Any] = {}
-    root = client.get_run(run_id).info.artifact_uri
+    root: str = client.get_run(run_id).info.artifact_uri
     with TemporaryDirectory() as folder:
         for name, table in evaluation.tables.items():
             file = Path(folder) / f"tidyfair_{name}.csv"
@@ -178,11 +177,11 @@ def log(evaluation: Evaluation, run_id: str, configuration: Configuration) -> An
             plain = as_plain(table)
             client.log_table(run_id, plain, f"tidyfair_{name}.json")
             content = json.loads(plain.to_json(orient="split"))
-            artifacts[file.stem] = JsonEvaluationArtifact(f"{root}/{file.stem}.json", content)
+            artifacts[file.stem] = artifact.JsonEvaluationArtifact(f"{root}/{file.stem}.json", content)
         if evaluation.report is not None:
             file = evaluation.report.save(Path(folder) / "tidyfair_report.html")
             client.log_artifact(run_id, str(file))
-            artifacts[file.stem] = TextEvaluationArtifact(f"{root}/{file.name}", file.read_text("utf-8"))
+            artifacts[file.stem] = artifact.TextEvaluationArtifact(f"{root}/{file.name}", file.read_text("utf-8"))
     if configuration.raise_on_fail and evaluation.verdict == FAIL:
         verdicts = evaluation.tables["verdicts"]
         failed = verdicts.filter(verdicts[".verdict"] == FAIL)
@@ -191,12 +190,12 @@ def log(evaluation: Evaluation, run_id: str, configuration: Configuration) -> An
             f"The gate of the run {run_id} fails: {', '.join(names)}. Its table is the artifact tidyfair_verdicts.csv."
         )
         raise UnfairError(msg)
-    return EvaluationResult(evaluation.metrics, artifacts, run_id)
+    return mlflow.models.EvaluationResult(evaluation.metrics, artifacts, run_id)
 
 
 def as_plain(table: pl.DataFrame) -> Any:
     """A pandas frame of texts and finite numbers, which JSON can hold; lists of names are joined by semicolons."""
-    import pandas as pd
+    pd: Any = import_module("pandas")
 
     columns: dict[str, list[Any]] = {}
     for column in table:
@@ -207,7 +206,7 @@ def as_plain(table: pl.DataFrame) -> Any:
 def _plain(value: Any) -> Any:
     """A value for JSON."""
     if isinstance(value, list):
-        return ";".join(map(str, value))
+        return ";".join(map(str, cast("list[object]", value)))
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
