@@ -547,7 +547,7 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool =
             power; `False` gives the exact test.
 
     Raises:
-        ArgumentError: For metrics of labels and scores together.
+        ArgumentError: For metrics of labels and scores together, and for those that rank or compare rows.
 
     >>> from tidyfair import accuracy
     >>> people = pl.DataFrame({"y": [1, 0, 1, 0], "before": [0, 0, 1, 1], "after": [1, 0, 1, 0]})
@@ -559,4 +559,12 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool =
     if len(kinds) > 1:
         msg = "compare_models() cannot compare labels and scores in one call; call it for each."
         raise ArgumentError(msg)
+    for spec in compared.specs:
+        for name, formula in spec.formulas:
+            if any(term.compares_rows for term in formula.all_terms):
+                msg = (
+                    f"compare_models() cannot compare {name}, in which rows depend on each other; evaluate both models "
+                    'with `group_by="query"`, or the column of your lists, and give both to `compare_resamples`.'
+                )
+                raise ArgumentError(msg)
     return ModelComparison(compared, flag("mid_p", mid_p))

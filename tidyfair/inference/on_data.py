@@ -121,6 +121,7 @@ class CalledOnData(ABC):
         run = self._run
         accepted = SurveyCallOptions if self.follows_designs else CallOptions
         options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        run.check_independence(options)
         source = open_frame(data, options.group_by)
         self._check_source(source)
         called = self._reading(options.given)

@@ -341,8 +341,7 @@ class FairnessScorer(Scorer):
             columns += cut.by
         for formula in formulas_of(self.metric):
             for term in formula.all_terms:
-                if term.neighborhood:
-                    columns += term.neighborhood.features
+                columns += term.compared_by
         roots: dict[str, None] = {}
         for column in columns:
             roots |= dict.fromkeys(column.roots)
