@@ -16,7 +16,7 @@ from tidyfair.escapes import visible
 from tidyfair.inference.gate_listeners import notify
 from tidyfair.inference.gate_texts import groups_behind, table_of, way_out
 from tidyfair.inference.on_data import MetricSetOnData
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
+from tidyfair.metric_sets import CALL, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
@@ -91,12 +91,20 @@ class Gate(MetricSetOnData):
         return self._on_tally(tally, options)
 
     def __repr__(self) -> str:
-        settings = [f"confidence={self.confidence:g}", *(f"{name}={value!r}" for name, value in self.options)]
-        limits = [
-            f"{metric} {side} {limit:g}" for metric, (side, limit) in zip(self._members(), self.limits, strict=True)
-        ]
-        made_of = f"{', '.join(limits)}; {', '.join(settings)}"
-        return visible(f"<Gate of {made_of}; call it with (data, truth, estimate, …)>")
+        limits = [f"{metric} {limit}" for metric, limit in zip(self._members(), self._limits(), strict=True)]
+        made_of = f"{', '.join(limits)}; {', '.join(self._settings())}"
+        return visible(f"<Gate of {made_of}; call it with {CALL}>")
+
+    def _limits(self) -> list[str]:
+        """The limits as texts."""
+        return [f"{side} {limit:g}" for side, limit in self.limits]
+
+    def _settings(self) -> list[str]:
+        return [f"confidence={self.confidence:g}", *(f"{name}={value!r}" for name, value in self.options)]
+
+    def _html_columns(self) -> dict[str, list[str]]:
+        columns = super()._html_columns()
+        return {"metric": columns.pop("metric"), "by": columns.pop("by"), "limit": self._limits(), **columns}
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -284,6 +285,15 @@ class Influence:
         return math.sqrt(float((self.of_unit**2).sum())) if self.of_model is None else self.of_model
 
 
+def _in_short(text: str) -> str:
+    """Arithmetic without the axis of labels, and without the name of numpy."""
+    return re.sub(r"(\w+|\([^()]*\))\.sum\(axis=-1\)", _sum_of, text).replace("np.", "").replace("[..., 0]", "")
+
+
+def _sum_of(match: re.Match[str]) -> str:
+    return f"sum({match[1].strip('()')})"
+
+
 @dataclass(frozen=True)
 class Formula:
     """A function of statistics, with its options fixed."""
@@ -335,6 +345,37 @@ class Formula:
     options: tuple[tuple[str, object], ...] = ()
     metric: str = field(default="", repr=False, compare=False)
     """The name of the user's metric, where it is not that of the function."""
+
+    @property
+    def written(self) -> str:
+        """Its arithmetic as it is written, where that is one line; else empty."""
+        import ast  # noqa: PLC0415 - for display only
+        from textwrap import dedent  # noqa: PLC0415 - as above
+
+        try:
+            (function,) = ast.parse(dedent(inspect.getsource(self.function))).body
+        except (OSError, TypeError, SyntaxError, ValueError):
+            return ""
+        if not isinstance(function, ast.FunctionDef):
+            return ""
+        *before, last = function.body
+        # a docstring may precede the only statement
+        if (
+            not isinstance(last, ast.Return)
+            or last.value is None
+            or any(not isinstance(one, ast.Expr) for one in before)
+        ):
+            return ""
+        if any(isinstance(node, ast.Name) and node.id.startswith("_") for node in ast.walk(last.value)):
+            # arithmetic that is somewhere else
+            return ""
+        if not isinstance(last.value, ast.Tuple):
+            return _in_short(ast.unparse(last.value))
+        parts: list[str] = []
+        for part in last.value.elts:
+            text = _in_short(ast.unparse(part))
+            parts.append(f"({text})" if isinstance(part, ast.BinOp) else text)
+        return " / ".join(parts)
 
     @classmethod
     def of(
