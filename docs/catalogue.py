@@ -23,6 +23,7 @@ import tidyfair
 from tidyfair import catalogue
 from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.metrics import (
+    annotators,
     classification,
     curves,
     dependence,
@@ -32,6 +33,7 @@ from tidyfair.metrics import (
     inequality,
     prediction_intervals,
     probability,
+    ranking,
     regression,
     survival,
 )  # fmt: skip
@@ -49,7 +51,7 @@ _PAGE_OF = {
     "class": "labels.md", "prob": "scores.md", "numeric": "numbers.md", "survival": "survival.md",
     "interval": "intervals.md",
 }  # fmt: skip
-_PAGES_APART = {"inequality.md": inequality, "dependence.md": dependence}
+_PAGES_APART = {"inequality.md": inequality, "dependence.md": dependence, "rankings.md": ranking}
 """Modules of metrics of several kinds, or of a kind that has more than one page."""
 _HEADERS = {"Args": "Arguments:", "Returns": "Returns:", "Raises": "Raises:"}
 _DEFINED = re.compile(
@@ -57,6 +59,18 @@ _DEFINED = re.compile(
 )
 _NAME = re.compile(r'"[^"]*"|(?<![\w.])[A-Za-z_]\w*(?!\s*=[^=])')
 """A text, or a name that is no attribute, keyword or variable that gets a value."""
+_MADE = {
+    "consistency": individual.consistency(["age"]),
+    **{
+        name: getattr(ranking, name)("query")
+        for name in ("exposure", "exposure_per_relevance", "attention_gap", "ndcg")
+    },
+    "ndkl": ranking.ndkl("query", "group"),
+    "rnd": ranking.rnd("query", "protected"),
+    "fleiss_kap": annotators.fleiss_kap("item"),
+    "krippendorff_alpha": annotators.krippendorff_alpha("item"),
+}
+"""A metric of each function that makes metrics from the names of columns."""
 _LOANS = """\
 >>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
@@ -218,6 +232,42 @@ Are people who are alike in some features treated alike? Distances are Euclidean
 >>> gap = tdf.new_groupwise_metric(alike, "gap", tdf.difference())
 >>> tdf.metric_set(alike, gap("town"))(people, estimate="hired")[".estimate"].to_list()
 [0.75, 0.5]
+
+```"""),
+    "rankings.md": (ranking, """\
+# Rankings
+
+How much attention do the items of each group get, and who is at the top? A row is an item in a list, and most metrics
+are made with the column of lists. [Measure rankings](../how-to/rankings.md) leads from questions to them.
+
+```pycon
+>>> import polars as pl
+>>> import tidyfair as tdf
+>>> answers = pl.DataFrame({
+...     "query": [1, 1, 1, 2, 2], "score": [3, 2, 1, 2, 1], "relevance": [1, 0, 1, 1, 1],
+...     "group": ["a", "b", "b", "a", "b"],
+... })
+>>> lists = tdf.metric_set(tdf.ndcg("query"), tdf.exposure("query").ratio("group"))
+>>> lists(answers, "relevance", "score").select(".metric", pl.col(".estimate").round(3)).rows()
+[('ndcg', 0.96), ('exposure_ratio', 0.587)]
+
+```"""),
+    "annotators.md": (annotators, """\
+# Agreement of annotators
+
+How far do those who label agree, and is it the same for all groups of items, or of annotators? A row is a label of an
+item by an annotator. [Take truths from several annotators](../how-to/annotators.md) has the columns that make one truth
+of several.
+
+```pycon
+>>> import polars as pl
+>>> import tidyfair as tdf
+>>> votes = pl.DataFrame({
+...     "item": [1, 1, 2, 2, 3, 3, 4, 4], "dialect": ["x"] * 4 + ["y"] * 4, "toxic": [1, 1, 0, 0, 1, 0, 1, 1],
+... })
+>>> agreement = tdf.fleiss_kap("item").difference("dialect")
+>>> agreement.by_group(votes, estimate="toxic").select(".group", pl.col(".estimate").round(3)).rows()
+[('x', 1.0), ('y', -0.333)]
 
 ```"""),
     "curves.md": (curves, f"""\
@@ -400,12 +450,11 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             facts = f"Points come with {'rising' if value.rising else 'falling'} scores. Reads: truth, probs."
         case FunctionType() if value.__name__.endswith("_curve"):
             name, function = value.__name__, value
-        case individual.consistency:
-            name, function = value.__name__, value
-            facts, formula = (
-                "Direction: maximize. Range: 0 to 1. Reads: estimate and the features.",
-                individual.consistent,
-            )
+        case FunctionType() if value.__name__ in _MADE:
+            name, function, made = value.__name__, value, _MADE[value.__name__]
+            reads = f"{_columns(made)} and the columns that it is made with"
+            facts = f"Direction: {made.direction}. Range: {_range(made)}. Reads: {reads}."
+            formula = made.definition.function
         case _:
             return
     if isinstance(value, Metric) and value.base is not None:
@@ -423,7 +472,17 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     # what functions that are no formula use is plumbing
     yield from [*(() if value is function else _uses(function, name, shown)), f"Made of {parts}." if parts else ""]
     yield from chain.from_iterable(_used(term.function, term.name, name, shown) for _, term in terms)
+    yield from _quantities_of_lists(name, shown)
     yield f"```pycon\n{_as_users_write(mark + example)}\n\n```" if mark else ""
+
+
+def _quantities_of_lists(name: str, shown: dict[str, str]) -> Iterator[str]:
+    """The quantities of rows in lists that a metric sums, each in full where it is used first."""
+    terms = _MADE[name].definition.terms if name in _MADE else ()
+    for _, term in terms:
+        if term.lists is not None and (quantity := term.lists.quantity).__name__ not in shown:
+            shown[quantity.__name__] = name
+            yield from _used(quantity, quantity.__name__, name, shown)
 
 
 def _uses(function: Callable[..., Any], heading: str, shown: dict[str, str]) -> Iterator[str]:

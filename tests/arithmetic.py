@@ -211,6 +211,11 @@ BESIDE_ALL: dict[str, Callable[[Table, Table], Value]] = {
         rate(own.fn + own.tn, everybody.fn + everybody.tn),
         rate(own.tp + own.fp, everybody.tp + everybody.fp) if sum(own) else None,
     ),
+    "skew": lambda own, everybody: of(
+        lambda a, b: math.log(a / b) if a else -math.inf,
+        rate(own.tp + own.fp, sum(own, Fraction())),
+        rate(everybody.tp + everybody.fp, sum(everybody, Fraction())) or None,
+    ),
     "inequality_within": squared_inequality_within,
 }
 """Of a group, and of all groups together."""
@@ -326,7 +331,9 @@ READS: dict[str, tuple[Side, ...]] = {
     **dict.fromkeys(("base_rate", "positives", "negatives", "divergence_from_rest"), ("truth",)),
     **dict.fromkeys(("smoothed_base_rate", "smoothed_negative_rate", "base_rate_smoothed_by_3"), ("truth",)),
     **dict.fromkeys(("detection_prevalence", "predicted_positives", "predicted_negatives"), ("estimate",)),
-    **dict.fromkeys(("smoothed_selection_rate", "smoothed_rejection_rate", "demographic_disparity"), ("estimate",)),
+    **dict.fromkeys(
+        ("smoothed_selection_rate", "smoothed_rejection_rate", "demographic_disparity", "skew"), ("estimate",)
+    ),
     "distance_to_all": ("estimate",),
     **dict.fromkeys(("instances", "share_of_rows"), ()),
 }
@@ -337,7 +344,7 @@ NULL_LEVELS = {
     "lift", "positive_likelihood_ratio", "negative_likelihood_ratio", "diagnostic_odds_ratio",
     "false_negatives_per_false_positive", "generalized_entropy_index", "entropy_of_half",
     "entropy_of_less_than_nothing", "theil_index", "mean_log_deviation", "benefit_variation", "inequality_within",
-    *SMOOTHED,
+    "skew", *SMOOTHED,
 }  # fmt: skip
 """Averages that are null where a label has no value; the others leave the label out."""
 
@@ -428,6 +435,8 @@ DEFINITIONS: dict[str, tuple[str, ...]] = {
     "conditional_demographic_disparity": ("signed_mean", "demographic_disparity"),
     "kl_divergence": ("group_maximum", "divergence_from_rest"),
     "class_imbalance": ("difference", "share_of_rows"),
+    "min_skew": ("group_minimum", "skew"),
+    "max_skew": ("group_maximum", "skew"),
     "independence": ("group_maximum", "distance_to_all"),
     "separation": ("group_maximum", "distance_given_truth"),
     "sufficiency": ("group_maximum", "distance_given_estimate"),

@@ -32,6 +32,7 @@ PAGES = DOCS / "pages"
 ROOT = DOCS.parent
 LINKING = sorted([ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *PAGES.rglob("*.md")])
 KINDS = [
+    "annotators",
     "curves",
     "dependence",
     "fairness",
@@ -40,6 +41,7 @@ KINDS = [
     "intervals",
     "labels",
     "numbers",
+    "rankings",
     "scores",
     "survival",
 ]
@@ -171,7 +173,8 @@ def test_generated_folders_hold_no_other_pages(written: dict[str, str]) -> None:
 def test_every_metric_factory_and_curve_is_on_exactly_one_page() -> None:
     kinds = (tf.Metric, tf.GroupwiseFactory, tf.Curve)
     public = {name for name in tf.__all__ if isinstance(getattr(tf, name), kinds) or name.endswith("_curve")}
-    public.add("consistency")
+    public |= {"attention_gap", "consistency", "exposure", "exposure_per_relevance", "fleiss_kap"}
+    public |= {"krippendorff_alpha", "ndcg", "ndkl", "rnd"}
     on_pages = Counter(name for page in METRICS for name in names_on(committed(page)))
     assert set(on_pages) == public
     assert set(on_pages.values()) == {1}

@@ -10,6 +10,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import date
+from html import unescape
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -761,15 +762,54 @@ def test_signatures_show_the_keywords_of_calls() -> None:
     assert {*GroupCallOptions.__annotations__, "truth", "estimate"} == {field.name for field in fields(Options)}
 
 
-def test_metrics_are_tables_in_notebooks() -> None:
-    def html(metric: Any) -> str:
-        return metric._repr_html_()
+def html_of(made: Any) -> str:
+    return made._repr_html_()
 
-    shown = html(tf.metric_set(tf.sens, tf.accuracy.difference("<b>")))
+
+def cells_of(made: Any) -> list[str]:
+    """The texts of cells and of code, as a notebook shows them."""
+    return [unescape(text) for text in re.findall("<(?:t[hd]|code)[^>]*>(.*?)</", html_of(made))]
+
+
+def test_metrics_are_tables_in_notebooks() -> None:
+    shown = html_of(tf.metric_set(tf.sens, tf.accuracy.difference("<b>")))
     assert shown.count("<tr>") == 3
-    assert "<td>&lt;b&gt;</td>" in shown
-    assert "Share of actual positives that were predicted positive" in html(tf.sens)
-    assert "accuracy_difference" in html(tf.accuracy.difference("sex"))
+    assert ">&lt;b&gt;</td>" in shown
+    assert "<b>" not in shown
+    assert "Share of actual positives that were predicted positive" in html_of(tf.sens)
+    assert "accuracy_difference" in html_of(tf.accuracy.difference("sex"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "formula"),
+    [(tf.sens, "tp / (tp + fn)"), (tf.accuracy, "sum(tp) / sum(tp + fn)"), (tf.rmse, "sqrt(mse)")],
+)
+def test_notebooks_show_the_formula_of_a_metric(metric: Any, formula: str) -> None:
+    assert formula in cells_of(metric)
+
+
+def test_notebooks_show_no_formula_of_several_statements_or_without_source() -> None:
+    assert "formula" not in cells_of(tf.mcc)
+    unnamed = eval("lambda tp, fn: (tp, tp + fn)")  # noqa: S307 - a function without a file
+    unnamed.__name__ = "sensitivity_here"
+    assert "formula" not in cells_of(tf.class_metric(range=(0, 1))(unnamed))
+
+
+def test_notebooks_show_limits_settings_and_calls() -> None:
+    gate = tf.check(tf.metric_set(tf.demographic_parity("sex"), tf.equalized_odds("race")), below=0.1)
+    assert cells_of(gate).count("below 0.1") == 2
+    assert "confidence=0.95" in html_of(gate)
+    assert cells_of(gate)[-1] == "(data, truth, estimate, …)"
+    assert "times=99" in html_of(tf.inference.disparity_test(tf.demographic_parity("sex"), times=99))
+    assert cells_of(tf.inference.compare_models(tf.accuracy))[-1] == "(data, truth, one=…, other=…)"
+    assert cells_of(tf.equalized_odds)[-1] == 'equalized_odds("column")(data, truth, estimate, …)'
+    audit = tf.NAMED_AUDITS["nyc_ll144"]
+    assert {audit.tables[0].name, 'audit("nyc_ll144", data, …)'} <= set(cells_of(audit))
+
+
+def test_notebooks_get_no_script_and_no_style_sheet() -> None:
+    for made in (tf.sens, tf.metric_set(tf.sens), tf.check(tf.sens, above=0.5), tf.NAMED_AUDITS["nyc_ll144"]):
+        assert not re.search("<(script|style|link)|color|class=", html_of(made))
 
 
 def test_factories_take_the_reference_of_their_aggregate() -> None:
@@ -782,3 +822,11 @@ def test_factories_take_the_reference_of_their_aggregate() -> None:
         assert metric == factory("race", aggregate=aggregate)
     with pytest.raises(tf.ArgumentError, match="Unknown option of independence 'to'"):
         tf.independence("race", to="White")
+
+
+def test_lists_of_names_in_pandas_are_tuples_which_great_tables_takes() -> None:
+    table = pytest.importorskip("great_tables")
+    people = pd.DataFrame({"y": [1, 0, 1, 0], "p": [1, 0, 0, 0], "g": ["a", "a", "b", "c"]})
+    result = tf.equal_opportunity("g")(people, "y", "p", explain=True, on_undefined="ignore")
+    assert result[".groups_left_out"].tolist() == [("c",)]
+    assert ".groups_left_out" in table.GT(result).as_raw_html()

@@ -64,7 +64,8 @@ def test_notebook_gets_one_line_that_is_empty_in_the_end(monkeypatch: pytest.Mon
         return Handle()
 
     stream = io.StringIO()
-    monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={"ipykernel": None}))
+    notebook = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={"IPython": notebook}))
     displays: Any = SimpleNamespace(display=display)
     monkeypatch.setitem(sys.modules, "IPython.display", displays)
     assert list(in_progress(range(20), "shuffling")) == list(range(20))

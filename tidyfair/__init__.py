@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.pairwise_tests import pairwise as pairwise
     from tidyfair.integrations.scorers import *
     from tidyfair.metric_sets import *
+    from tidyfair.metrics.annotators import *
     from tidyfair.metrics.catalog import *
     from tidyfair.metrics.classification import *
     from tidyfair.metrics.confusion import *
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from tidyfair.metrics.inequality import *
     from tidyfair.metrics.prediction_intervals import *
     from tidyfair.metrics.probability import *
+    from tidyfair.metrics.ranking import *
     from tidyfair.metrics.regression import *
     from tidyfair.metrics.survival import *
     from tidyfair.reports.page import *
@@ -97,6 +99,7 @@ _NAMES = {
         correlation_score CorrelationScorer equal_opportunity_score FairnessScorer make_scorer p_percent_score
         subset_score SubsetScorer
     """,
+    "metrics.annotators": "fleiss_kap krippendorff_alpha majority_label soft_label",
     "metrics.catalog": "catalogue get_metrics",
     "metrics.classification": """
         accuracy average_odds average_predictive_value bal_accuracy base_rate demographic_disparity
@@ -149,6 +152,7 @@ _NAMES = {
         generalized_true_negatives generalized_true_positives mean_score mn_log_loss pr_auc ranked_prob_score
         roc_auc roc_aunp roc_aunu
     """,
+    "metrics.ranking": "attention_gap exposure exposure_per_relevance max_skew min_skew ndcg ndkl rnd skew",
     "metrics.regression": """
         ccc gini_coef huber_loss huber_loss_pseudo iic mae mape mase mean_prediction mean_truth
         median_absolute_error mpe msd mse pinball_loss poisson_log_loss residual_bias rmse rmse_relative rpd

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
@@ -16,6 +15,7 @@ import polars as pl
 from tidyfair.calls import INTERNAL, Evaluable, call_in_words, in_lines
 from tidyfair.errors import AggregateError, ArgumentError, in_short, listed
 from tidyfair.escapes import visible
+from tidyfair.notebook_html import display
 from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import as_aggregate
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import Treatment
     from tidyfair.specs.metric_specs import MetricSpec
 
+CALL = "(data, truth, estimate, …)"
+"""The arguments of a call, in short."""
 ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
 
 __all__ = ["GroupwiseFactory", "GroupwiseMetric", "Metric", "MetricSet", "metric_set", "metric_tweak"]
@@ -205,6 +207,11 @@ class Metric(Evaluable):
 
     @property
     def _example_of_call(self) -> str:
+        """The sentence with an example of a call."""
+        return f"Call it as `{self._example_call}`."
+
+    @property
+    def _example_call(self) -> str:
         """The call with the columns that it reads."""
         reads = self.definition.reads
         columns = {"truth": '"truth"', "estimate": '"estimate"' if "truth" in reads else 'estimate="estimate"'}
@@ -216,7 +223,7 @@ class Metric(Evaluable):
             interval = '{0.05: "q05", 0.95: "q95"}' if of_quantiles else 'prediction_interval("low", "high", level=0.9)'
             columns["estimate"] = interval if "truth" in reads else f"estimate={interval}"
         given = [f", {text}" for role, text in columns.items() if role in reads]
-        return f"Call it as `{self.name}(data{''.join(given)})`."
+        return f"{self.name}(data{''.join(given)})"
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -333,7 +340,8 @@ class Metric(Evaluable):
         return visible(f"<{self.kind} metric {self.name}: {self.direction}, {low:g} to {high:g}>")
 
     def _repr_html_(self) -> str:
-        return _as_html([self])
+        columns = columns_of([self])
+        return display(f"{self.kind} metric", columns, name=columns.pop("metric")[0], call=self._example_call)
 
 
 @dataclass(frozen=True)
@@ -485,7 +493,9 @@ class GroupwiseMetric(Evaluable):
         return visible(f"<groupwise metric {self.name}({self.by!r}): {made_of}, {self.direction}>")
 
     def _repr_html_(self) -> str:
-        return _as_html([self])
+        columns = columns_of([self])
+        name = f"{columns.pop('metric')[0]}({self.by!r})"
+        return display("groupwise metric", columns, name=name, call=f"{name}{CALL}")
 
 
 @dataclass(frozen=True)
@@ -625,6 +635,12 @@ class GroupwiseFactory:
         made_of = f"{self.aggregate!r} of {_shown(self)}"
         return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")(data, …)>')
 
+    def _repr_html_(self) -> str:
+        columns = columns_of((*self.metrics, *self.less))
+        remark = f"{self.aggregate!r} of {_shown(self)}"
+        call = f'{self.name}("column"){CALL}'
+        return display("factory of groupwise metrics", columns, name=self.name, remark=remark, call=call)
+
 
 _OF_CALLS = frozenset({"data", "truth", "estimate", *GroupCallOptions.__annotations__})
 """The arguments of a call on data."""
@@ -763,7 +779,7 @@ class MetricSet(Evaluable):
         return "\n".join(["<metric set of", *(f"  {member!r}" for member in self.metrics), ">"])
 
     def _repr_html_(self) -> str:
-        return _as_html(self.metrics)
+        return display(f"metric set of {len(self)}", columns_of(self.metrics), call=f"metrics{CALL}")
 
 
 KINDS = {
@@ -775,21 +791,30 @@ PYTHON_ONLY = {"survival", "interval"}
 """The kinds whose columns are several, so that the command line does not read them."""
 _TOGETHER = {"class", "prob"}
 """The kinds whose metrics may be in one set."""
-_HTML_COLUMNS = ("metric", "by", "reads", "good", "range", "meaning")
 
 
-def _as_html(metrics: Sequence[Metric | GroupwiseMetric]) -> str:
-    """A table of metrics for notebooks."""
-    head = "".join(f"<th>{column}</th>" for column in _HTML_COLUMNS)
-    rows: list[str] = []
+def columns_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, list[str]]:
+    """Metrics as the columns of a table for notebooks."""
+    columns: dict[str, list[str]] = {
+        heading: [] for heading in ("metric", "by", "formula", "reads", "good", "range", "meaning")
+    }
     for metric in metrics:
         low, high = metric.range
-        reads = KINDS[metric.kind]
-        by = "" if metric.by is None else metric.by.text
-        cells = (metric.name, by, reads, metric.direction, f"{low:g} to {high:g}", metric.meaning)
-        rows.append("".join(f"<td>{escape(visible(cell))}</td>" for cell in cells))
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        columns["metric"].append(metric.name)
+        columns["by"].append("" if metric.by is None else metric.by.text)
+        columns["formula"].append(_formula_of(metric))
+        columns["reads"].append(KINDS[metric.kind])
+        columns["good"].append(metric.direction)
+        columns["range"].append(f"{low:g} to {high:g}")
+        columns["meaning"].append(metric.meaning)
+    return columns
+
+
+def _formula_of(metric: Metric | GroupwiseMetric) -> str:
+    """The arithmetic of a metric, or the comparison of groups that it is."""
+    if isinstance(metric, GroupwiseMetric):
+        return f"{metric.aggregate!r} of {_shown(metric)}"
+    return metric.definition.written
 
 
 def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:

@@ -62,7 +62,13 @@ def _line() -> Callable[[str], None] | None:
     # without a console there is no stream
     if stream is not None and stream.isatty():  # pyright: ignore[reportUnnecessaryComparison] - see above
         return lambda text: _write(stream, text)
-    return _NotebookLine() if "ipykernel" in sys.modules else None
+    return _NotebookLine() if _is_notebook() else None
+
+
+def _is_notebook() -> bool:
+    """Check whether the code runs in a kernel of a notebook: others import its packages, too."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return hasattr(shell, "kernel")
 
 
 def _state(doing: str, number: int, total: int | None, seconds: float) -> str:

@@ -13,15 +13,15 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, in_short, listed
 from tidyfair.intervals.survey import check_design
 from tidyfair.specs.arguments import whole
-from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival
 from tidyfair.specs.formulas import OF_CENSORING, OF_INTERVAL, Statistic, unprefixed
 from tidyfair.tallies.moments import Needs, step
 from tidyfair.tallies.tally import Scores, check_tally
-from tidyfair.tallies.thresholds import RULES, Cut
+from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
     from tidyfair.specs.formulas import Formula
@@ -106,9 +106,20 @@ class Requirements:
             moments=any(unprefixed(name).startswith(_OF_MOMENTS) for name in statistics),
             rows=any(formula.input != "sums" and formula.kind != "class" for formula in formulas),
             order=any(formula.reads_row_order for formula in formulas),
+            undivided=self._undivided,
             censoring="censoring_weight" in of_rows,
             event_censoring="event_weight" in of_rows,
         )
+
+    @property
+    def _undivided(self) -> frozenset[tuple[Statistic, Column]]:
+        """The quantities of lists with the features that must not divide a list."""
+        pairs: set[tuple[Statistic, Column]] = set()
+        for spec in self.specs:
+            for term in _terms_of_lists(formula for _, formula in spec.formulas):
+                if spec.by is not None and term.lists is not None and term.lists.undivided:
+                    pairs.update((term, column) for column in spec.by.columns)
+        return frozenset(pairs)
 
     @cached_property
     def sums_vary(self) -> bool:
@@ -262,6 +273,19 @@ class Requirements:
                 )
                 raise ArgumentError(msg)
 
+    def check_independence(self, options: Options) -> None:
+        """Refuse to treat the rows of a list as independent of each other."""
+        if options.cluster is not None or options.design is not None:
+            return
+        for name, formula in self.formulas:
+            for term in _terms_of_lists([formula]):
+                columns = listed(names_of(term.compared_by[:1]))
+                msg = (
+                    f"{name}: the rows of a list depend on each other, so intervals and tests need to know which "
+                    f"belong together: add `cluster={columns}`, or the column of users who have several lists."
+                )
+                raise ArgumentError(msg)
+
     # Before a tally is read
 
     def check_counted(self, tally: Tally, options: Options) -> None:
@@ -294,10 +318,24 @@ class Requirements:
                     raise ArgumentError(msg)
         self._check_given(tally.given)
         self._check_probabilities(tally)
+        self._check_agreement(tally, options)
         _check_predictions(tally)
         if not tally.needs.covers(self.needs):
             msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
             raise ArgumentError(msg)
+
+    def _check_agreement(self, tally: Tally, options: Options) -> None:
+        """Refuse one label of many for metrics that compare labels row by row."""
+        if options.pos_label is None:
+            return
+        for name, formula in self.formulas:
+            is_of_labels = formula.kind == "class" and bool(_terms_of_lists([formula]))
+            if is_of_labels and tally.cells[ESTIMATE].drop_nulls().n_unique() > 2:
+                msg = (
+                    f"{name} is about all labels; leave out `pos_label`, or make the event a column of its own, "
+                    f'such as `(pl.col("label") == {options.pos_label!r}).alias("event")`.'
+                )
+                raise ArgumentError(msg)
 
     def _check_probabilities(self, tally: Tally) -> None:
         """Refuse scores other than probabilities if a metric needs probabilities."""
@@ -323,6 +361,12 @@ class Requirements:
                     f"{of_probabilities[0]} needs probabilities of all labels, which add up to 1."
                 )
                 raise ColumnError(msg)
+
+
+def _terms_of_lists(formulas: Iterable[Formula]) -> list[Statistic]:
+    """The quantities of rows that depend on the other rows of a list."""
+    terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
+    return sorted((term for term in terms if term.lists), key=lambda term: term.column)
 
 
 def _check_predictions(tally: Tally) -> None:

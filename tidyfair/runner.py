@@ -121,6 +121,10 @@ class Run:
                 return ArgumentError(f"{name!r} {way_out}.")
         return ArgumentError.unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])
 
+    def check_independence(self, options: Options) -> None:
+        """Refuse intervals and tests that would treat the rows of a list as independent of each other."""
+        self._required.check_independence(options)
+
     # Counting
 
     def tally(self, data: object, options: Options) -> Tally:
@@ -150,6 +154,8 @@ class Run:
     @telling("counted the rows")
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
         """The tallies of a call, with the metrics that are read from them."""
+        if options.interval is not None:
+            self.check_independence(options)
         unknown = options.cluster is None and options.parts is None and options.design is None
         if options.interval in {"auto", "bootstrap"} and unknown:
             # intervals need to see how much sums vary from part to part

@@ -243,7 +243,7 @@ def test_command_line_lists_audits_and_refuses_what_they_do_not_take(capsys: pyt
     code, _, err = called(capsys, "audit", "--as", "nyc_ll144", "--metric", "accuracy")
     assert (code, "does not accept `--metric`" in err) == (2, True)
     code, _, err = called(capsys, "audit", "--as", "lending_adverse_impact", "--to", "White")
-    assert (code, "write it as `--to race=White`" in err) == (2, True)
+    assert (code, "write `--to race=White`" in err) == (2, True)
     code, _, err = called(capsys, "audit", "--as", "nyc_ll44")
     assert (code, "Did you mean 'nyc_ll144'?" in err) == (2, True)
     code, out, _ = called(capsys, "audit", "--as", "lending_adverse_impact", "--to", "race=White", "--to", "sex=male")

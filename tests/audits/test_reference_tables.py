@@ -326,7 +326,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a text": (lambda: compare("accuracy", by="sex"), "takes metrics"),
     "a scale": (lambda: compare(tf.accuracy, by="sex", scale="percent"), "scale"),
     "a ratio of what can be negative": (lambda: compare(tf.mcc, by="sex", scale="ratio"), "can be negative"),
-    "odds of a mean": (lambda: compare(tf.mae, by="sex", scale="odds_ratio"), "no rate"),
+    "odds of a mean": (lambda: compare(tf.mae, by="sex", scale="odds_ratio"), "is not a rate"),
     "a standardized rate": (
         lambda: compare(tf.accuracy, by="sex", scale="standardized"), "is for means of numbers and scores"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -628,6 +629,73 @@ def test_assert_fair_table_describes_its_rows() -> None:
     name = "the_share_of_those_whom_the_model_of_last_year_selects"
     with pytest.raises(tf.UnfairError, match=name):
         tf.assert_fair(tf.demographic_parity("g", name=name), UNFAIR, estimate="e", below=0.1)
+
+
+def failure(metrics: Any, data: Any, *columns: str, **options: Any) -> str:
+    with pytest.raises(tf.UnfairError) as caught:
+        tf.assert_fair(metrics, data, *columns, **options)
+    return str(caught.value)
+
+
+def limit_that_passes(text: str) -> float:
+    return float(text.partition("these rows would pass with `")[2].partition("`")[0].partition("=")[2])
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit"),
+    [
+        (tf.demographic_parity("g"), {"below": 0.1}),
+        (tf.demographic_parity_ratio("g"), {"above": 0.8}),
+        (tf.detection_prevalence.difference("g", to="a"), {"below": 0.1}),
+        (tf.detection_prevalence.ratio("g", to="b"), {"above": 0.8}),
+        (tf.detection_prevalence.group_minimum("g"), {"above": 0.4}),
+    ],
+    ids=str,
+)
+def test_limit_that_would_pass_passes_and_a_slightly_stricter_one_does_not(metric: Any, limit: dict[str, Any]) -> None:
+    passing = limit_that_passes(failure(metric, UNFAIR, estimate="e", strict=True, **limit))
+    (side,) = limit
+    nearest: dict[str, Any] = {side: passing}
+    tf.assert_fair(metric, UNFAIR, estimate="e", strict=True, **nearest)
+    stricter = passing * (0.98 if side == "below" else 1.02)
+    failure(metric, UNFAIR, estimate="e", strict=True, **{side: stricter})
+
+
+def test_failure_shows_the_compared_groups_with_their_rows() -> None:
+    data = pl.concat([UNFAIR.with_columns(month=pl.lit("May")), UNFAIR.with_columns(month=pl.lit("June"))])
+    text = failure(
+        tf.demographic_parity("g"), data.vstack(data.filter(month="May")), estimate="e", below=0.1, group_by="month"
+    )
+    june, may = re.split("demographic_parity of g, month=(?:June|May) passes if `.upper` is below 0.1", text)[1:]
+    assert "┆ 2000 " in may
+    assert "┆ 2000 " not in june
+    lines = [line for line in june.splitlines() if "detection_prevalence" in line]
+    assert [line.split("┆")[1].strip() for line in lines] == ["b", "a"]
+    assert [float(line.split("┆")[2]) for line in lines] == [0.3, 0.5]
+
+
+def test_failure_shows_the_extremes_of_many_groups_and_few_of_many_disparities() -> None:
+    many = people(**{f"group {number:02}": (10 * number, 1000) for number in range(20, 40)})
+    text = failure(tf.demographic_parity("g"), many, estimate="e", below=0.05)
+    shown = [number for number in range(20, 40) if f"┆ group {number:02} " in text]
+    assert shown == [*range(20, 26), *range(34, 40)]
+    months = pl.concat(UNFAIR.with_columns(month=pl.lit(month)) for month in range(7))
+    text = failure(tf.demographic_parity("g"), months, estimate="e", below=0.1, group_by="month")
+    assert text.count("passes if") == 5
+    assert text.endswith("The groups of 2 more are not shown.")
+
+
+def test_failure_names_groups_without_which_nothing_passes() -> None:
+    few = people(a=(500, 1000), b=(300, 1000), c=(2, 4))
+    text = failure(tf.demographic_parity("g", min_n=30), few, estimate="e", below=0.1, on_undefined="ignore")
+    assert "passes if `.upper` is below 0.1 and no group is left out; here 'c' are." in text
+    assert "below_min_n" in text
+
+
+def test_failure_of_a_metric_of_all_rows_has_no_groups() -> None:
+    data = UNFAIR.with_columns(t=1 - pl.col("e"))
+    text = failure(tf.accuracy, data, "t", "e", above=0.5)
+    assert text.endswith("accuracy passes if `.lower` is above 0.5; here no limit would pass.")
 
 
 # Bad input

@@ -30,7 +30,15 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.metrics import make_scorer as sklearn_scorer
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, cross_validate
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -704,3 +712,64 @@ def test_bad_scorers_raise() -> None:
         tf.make_scorer(tf.demographic_parity_ratio, by="sx")(Known([1]), pl.DataFrame({"sex": ["f"]}), [1])
     with pytest.raises(tf.ColumnError, match="adds a column 'y'"):
         tf.make_scorer(tf.demographic_parity_ratio, by="y")(Known([1]), pl.DataFrame({"y": ["f"]}), [1])
+
+
+def tuned(scorer: Any, *, text: bool = False, **passed: Any) -> Any:
+    """A threshold that scikit-learn has chosen by a scorer."""
+    truth = LOANS["repaid"].cast(pl.String).to_numpy() if text else Y.to_numpy()
+    search: Any = TunedThresholdClassifierCV
+    return search(pipeline(), scoring=scorer, thresholds=9, cv=KFold(3), store_cv_results=True).fit(X, truth, **passed)
+
+
+def test_tuned_threshold_takes_a_scorer_of_labels() -> None:
+    one = tuned(tf.make_scorer(tf.accuracy))
+    other = tuned("accuracy")
+    assert one.best_threshold_ == other.best_threshold_
+    assert one.cv_results_["scores"] == pytest.approx(other.cv_results_["scores"])
+
+
+def test_tuned_threshold_counts_the_event_of_a_scorer() -> None:
+    one = tuned(tf.make_scorer(tf.f_meas, pos_label="no"), text=True)
+    other = tuned(sklearn_scorer(f1_score, pos_label="no"), text=True)
+    assert one.best_threshold_ == other.best_threshold_
+    assert one.cv_results_["scores"] == pytest.approx(other.cv_results_["scores"])
+
+
+def test_tuned_threshold_compares_routed_groups() -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = tf.make_scorer(tf.demographic_parity, by="race").set_score_request(sensitive_features=True)
+        fitted = tuned(scorer, sensitive_features=X.select("race"))
+        routed = sklearn_scorer(scorer.routed).set_score_request(sensitive_features=True)
+        other = tuned(routed, sensitive_features=X.select("race"))
+    assert fitted.cv_results_["scores"].tolist() == other.cv_results_["scores"].tolist()
+    assert len(set(fitted.cv_results_["scores"])) > 1
+
+
+def test_tuned_threshold_without_groups_names_both_ways() -> None:
+    with pytest.raises(tf.ArgumentError, match=r"shows no X to its scorer.*FixedThresholdClassifier"):
+        tuned(tf.make_scorer(tf.demographic_parity, by="race"))
+    with pytest.raises(tf.ArgumentError, match=r"make_scorer\(roc_auc\) reads scores, which are the same"):
+        tuned(tf.make_scorer(tf.roc_auc))
+
+
+def test_grid_search_over_thresholds_reads_the_columns_of_x() -> None:
+    fixed: Any = FixedThresholdClassifier(pipeline())
+    search: Any = GridSearchCV
+    scorer = tf.make_scorer(tf.demographic_parity, by="race")
+    thresholds = [0.5, 0.7]
+    result = search(fixed, {"threshold": thresholds}, scoring=scorer, cv=KFold(2)).fit(X, Y.to_numpy())
+    for threshold, score in zip(thresholds, result.cv_results_["split0_test_score"], strict=True):
+        train, test = next(KFold(2).split(X))
+        model = pipeline().fit(X[train], Y[train].to_numpy())
+        chosen = model.predict_proba(X[test])[:, 1] >= threshold
+        rates = X[test].with_columns(chosen=chosen).group_by("race").agg(pl.col("chosen").mean())["chosen"]
+        assert score == pytest.approx(-(rates.max() - rates.min()))  # pyright: ignore[reportOperatorIssue]
+
+
+def test_display_of_an_estimator_shows_the_call_of_its_scorer() -> None:
+    scorer = tf.make_scorer(tf.demographic_parity_ratio, by="<u>", pos_label=1)
+    assert repr(scorer) == "make_scorer(demographic_parity_ratio('<u>'), pos_label=1)"
+    search: Any = GridSearchCV
+    shown = search(LogisticRegression(), {"C": [1.0]}, scoring=scorer)._repr_html_()
+    assert "make_scorer(demographic_parity_ratio(&#x27;&lt;u&gt;&#x27;), pos_label=1)" in shown
+    assert "<u>" not in shown

@@ -476,8 +476,12 @@ def test_calls_without_what_survival_metrics_read_say_what_to_write() -> None:
     assert "A set cannot combine metrics of survival times with others" in refusal(
         lambda _: tf.metric_set(tf.accuracy, tf.brier_survival)
     )
-    for given in ({"probs": {4: "s4"}}, {"estimate": "estimate"}, {"estimate": "estimate", "probs": {4: "s4"}}):
-        metric: Any = tf.brier_survival if "probs" in given else tf.concordance_survival
+    given: dict[str, Any]
+    for metric, given in (
+        (tf.brier_survival, {"probs": {4: "s4"}}),
+        (tf.concordance_survival, {"estimate": "estimate"}),
+        (tf.brier_survival, {"estimate": "estimate", "probs": {4: "s4"}}),
+    ):
         assert refusal(metric, TRUTH, threshold=0.5, **given) == (
             f"`threshold` turns scores into labels, but {metric.name} reads survival times; leave it out."
         )

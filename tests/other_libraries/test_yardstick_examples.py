@@ -6,8 +6,10 @@ explains; errors about R, or about arguments that we do not have, are left out.
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,7 +17,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import SHARED, check_every, deviations
+from conftest import DOCS, SHARED, check_every, deviations
 
 import tidyfair as tf
 
@@ -298,3 +300,50 @@ def test_equalized_odds_on_hpc_cv() -> None:
         ("sens", None, "macro", 0.560),
         ("equalized_odds", "Resample", "macro", 0.103),
     ]
+
+
+# The page that shows both
+
+PAGE = (DOCS / "pages" / "how-to" / "from-r.md").read_text("utf-8")
+ON_PAGE = {
+    "Metrics of several classes": ["r01727"],
+    "Two classes, and the event": ["r00343", "r00215", "r00694", "r01738"],
+    "Groups of rows": ["r01730"],
+    "Fairness": ["r01736", "r01229", "r01325"],
+}
+"""The records behind each section."""
+
+
+def recorded(row_name: str, ids: list[str]) -> list[tuple[str, float]]:
+    """The estimator and the number of a metric, or of the accuracy of a fold, in the records."""
+    rows = [row for record in RECORDS if record["id"] in ids for row in record["values"]]
+    rows = [row for row in rows if row.get(".by") in {None, "Resample"}]
+    named = [row for row in rows if row_name in (row[".metric"], row.get("key", {}).get("Resample"))]
+    return [(row[".estimator"], row[".estimate"]) for row in named if row[".metric"] in (row_name, "accuracy")]
+
+
+def test_page_shows_the_numbers_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SHARED)
+    known: dict[str, Any] = {}
+    sections = dict(part.split("\n", 1) for part in PAGE.split("\n## ")[1:])
+    for title, text in sections.items():
+        blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        if not blocks:
+            continue
+        (code,) = blocks
+        *statements, last = ast.parse(code).body
+        exec(compile(ast.Module(statements, []), title, "exec"), known)  # noqa: S102 - a page of ours
+        if title not in ON_PAGE:
+            exec(compile(ast.Module([last], []), title, "exec"), known)  # noqa: S102 - as above
+            continue
+        assert isinstance(last, ast.Expr)
+        result = eval(compile(ast.Expression(last.value), title, "eval"), known)  # noqa: S307 - as above
+        ours = {row.get("Resample", row[".metric"]): row[".estimate"] for row in result.to_dicts()}
+        table = re.findall(r"^\| (\w+) \| (\w+) \| (0\.\d+) \| (0\.\d+) \|$", text, re.MULTILINE)
+        assert len(table) >= 3
+        for name, estimator, theirs, here in table:
+            ((recorded_estimator, number),) = recorded(name, ON_PAGE[title])
+            assert estimator == recorded_estimator
+            assert theirs == f"{number:.10f}"
+            assert here == f"{ours[name]:.10f}"
+            assert ours[name] == pytest.approx(number, rel=1e-9)

@@ -637,6 +637,45 @@ def test_errors_of_functions_reading_rows_carry_a_note(tmp_path: Path) -> None:
         assert caught.value.__notes__ == ["while tidyfair read the rows"]
 
 
+def test_spark_plan_is_one_aggregation_whose_cells_travel(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = spark().range(30_000)
+    data = rows.selectExpr(
+        "cast(id % 3 = 0 as int) as truth", "cast(id % 5 < 2 as int) as estimate",
+        "case when id % 7 < 4 then 'a' else 'b' end as race",
+    )  # fmt: skip
+    kind = type(data)
+    travelled: list[tuple[Any, int]] = []
+    to_arrow = kind.toArrow
+
+    def spied(frame: Any) -> Any:
+        table = to_arrow(frame)
+        travelled.append((frame, table.num_rows))
+        return table
+
+    def refused(*_: object, **__: object) -> None:
+        pytest.fail("rows are collected")
+
+    monkeypatch.setattr(kind, "toArrow", spied)
+    for name in ("collect", "toPandas", "toLocalIterator"):
+        monkeypatch.setattr(kind, name, refused)
+    metrics = tf.metric_set(tf.accuracy, tf.kap, tf.equalized_odds("race"), tf.demographic_parity("race"))
+    result = metrics(data, "truth", "estimate", interval="auto")
+    assert result[".estimate"][0] == pytest.approx(8 / 15)
+    ((frame, cells),) = travelled
+    # two races, two labels, two predictions
+    assert cells == 8
+    capsys.readouterr()
+    frame.explain()
+    plan = capsys.readouterr().out.partition("Initial Plan")[0]
+    # of the rows of each partition, and of their counts
+    assert plan.count("HashAggregate") == 2
+    assert "Range (0, 30000" in plan
+    for word in ("Python", "Sort", "Join", "Window"):
+        assert word not in plan
+
+
 # Files
 
 

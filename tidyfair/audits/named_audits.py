@@ -15,6 +15,7 @@ from tidyfair.audits.usual_metrics import Groups
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
+from tidyfair.notebook_html import display
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Unknown
@@ -415,6 +416,17 @@ class NamedAudit:
             lines.append(f'Table "{table.name}", "{table.heading}" (needs {needs}): {table.specification()}')
             lines += [f"  column {column}" for column in table.columns]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        columns: dict[str, list[str]] = {
+            "table": [table.name for table in self.tables],
+            "heading": [table.heading for table in self.tables],
+            "needs": [", ".join(table.needs) for table in self.tables],
+            "specification": [table.specification() for table in self.tables],
+        }
+        remark = f"{self.title}. Version: {self.version}. It is: {self.purpose}. Groups: {self.policy}."
+        call = f'audit("{self.name}", data, …)'
+        return display(self.noun, columns, name=self.name, remark=remark, call=call)
 
     @property
     def policy(self) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.drift import *
     from tidyfair.inference.frontier import *
     from tidyfair.inference.gates import *
+    from tidyfair.inference.matched_pairs import *
     from tidyfair.inference.model_comparison import *
     from tidyfair.inference.monitoring import *
     from tidyfair.inference.pairwise_tests import *
@@ -31,6 +32,7 @@ _NAMES = {
     "drift": "compare_periods PeriodTest",
     "frontier": "model_frontier ModelFrontier",
     "gates": "assert_fair check four_fifths Gate UnfairError",
+    "matched_pairs": "paired_groups PairedGroups",
     "model_comparison": "compare_models ModelComparison",
     "monitoring": "monitor Monitor",
     "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",

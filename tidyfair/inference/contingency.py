@@ -59,6 +59,26 @@ def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
     return float(min(1.0, 2 * probability[counts <= fewer].sum() - excess))
 
 
+def cochrans_q(hits: Array) -> tuple[float | None, float | None]:
+    """The statistic and p-value of the test that columns of hits have the same share (Cochran, 1950); needs scipy.
+
+    Rows are matched sets. Null if no row has both a hit and a miss.
+    """
+    try:
+        from scipy.stats import chi2  # pyright: ignore[reportMissingTypeStubs] - it has none
+    except ImportError as error:
+        msg = f"Cochran's test needs scipy: pip install 'tidyfair[stats]' ({error})."
+        raise ArgumentError(msg) from error
+    columns = hits.shape[1]
+    of_column, of_row = hits.sum(axis=0, dtype=float), hits.sum(axis=1, dtype=float)
+    scale = columns * of_row.sum() - (of_row**2).sum()
+    if not scale:
+        return None, None
+    statistic = float((columns - 1) * (columns * (of_column**2).sum() - of_column.sum() ** 2) / scale)
+    survival: Callable[..., Any] = chi2.sf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - no types
+    return statistic, float(survival(statistic, columns - 1))
+
+
 def _window(observed: int, mean: float, variance: float, least: int, most: int) -> Array | None:
     """The counts, the observed one among them, whose probability is no zero; None if that of the observed one is.
 

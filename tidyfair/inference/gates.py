@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
@@ -11,9 +12,11 @@ import polars as pl
 
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
-from tidyfair.escapes import renamed, visible, visible_texts
+from tidyfair.escapes import visible
+from tidyfair.inference.gate_listeners import notify
+from tidyfair.inference.gate_texts import groups_behind, table_of, way_out
 from tidyfair.inference.on_data import MetricSetOnData
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
+from tidyfair.metric_sets import CALL, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
@@ -46,7 +49,7 @@ _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "
 
 
 class UnfairError(TidyfairError, AssertionError):
-    """Raised by `assert_fair`; its message is the table of verdicts."""
+    """Raised by `assert_fair`; its message has the verdicts, what would pass, and the values of groups."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,12 +91,20 @@ class Gate(MetricSetOnData):
         return self._on_tally(tally, options)
 
     def __repr__(self) -> str:
-        settings = [f"confidence={self.confidence:g}", *(f"{name}={value!r}" for name, value in self.options)]
-        limits = [
-            f"{metric} {side} {limit:g}" for metric, (side, limit) in zip(self._members(), self.limits, strict=True)
-        ]
-        made_of = f"{', '.join(limits)}; {', '.join(settings)}"
-        return visible(f"<Gate of {made_of}; call it with (data, truth, estimate, …)>")
+        limits = [f"{metric} {limit}" for metric, limit in zip(self._members(), self._limits(), strict=True)]
+        made_of = f"{', '.join(limits)}; {', '.join(self._settings())}"
+        return visible(f"<Gate of {made_of}; call it with {CALL}>")
+
+    def _limits(self) -> list[str]:
+        """The limits as texts."""
+        return [f"{side} {limit:g}" for side, limit in self.limits]
+
+    def _settings(self) -> list[str]:
+        return [f"confidence={self.confidence:g}", *(f"{name}={value!r}" for name, value in self.options)]
+
+    def _html_columns(self) -> dict[str, list[str]]:
+        columns = super()._html_columns()
+        return {"metric": columns.pop("metric"), "by": columns.pop("by"), "limit": self._limits(), **columns}
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
@@ -425,7 +436,7 @@ def assert_fair(
     estimate: ColumnLike | None = None, *, below: float | None = None, above: float | None = None,
     confidence: float = 0.95, strict: bool = False, **options: Unpack[CallOptions],
 ) -> None:  # fmt: skip
-    """Raise `UnfairError` with a readable table if a disparity fails its limit; for test suites.
+    """Raise `UnfairError` with the groups behind it if a disparity fails its limit; for test suites.
 
     If the data are inconclusive, an `EvidenceWarning` with the table is issued; `strict=True` makes that a failure too.
 
@@ -458,44 +469,23 @@ def assert_fair(
         raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
     verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
+    side: Side = "below" if above is None else "above"
+    notify(verdicts, side)
     failures = [FAIL, UNSURE] if strict else [FAIL]
     failed = verdicts.filter(pl.col(".verdict").is_in(failures))
     if not failed.is_empty():
         reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
-        msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
-        raise UnfairError(msg)
+        msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{table_of(failed)}"
+        with warnings.catch_warnings():
+            # rows are counted again for the failure alone; the gate has given the warnings
+            warnings.simplefilter("ignore")
+            groups = open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
+        raise UnfairError("\n\n".join([msg, *groups_behind(gate.metrics, failed, groups, side)]))
     unsure = verdicts.filter(pl.col(".verdict") == UNSURE)
     if not unsure.is_empty():
         warn(
             f"assert_fair(): no disparity fails, but for {len(unsure)} of {len(verdicts)} there is not enough "
-            f"evidence that they are within their limit:\n{_table_of(unsure)}\n{_way_out(unsure)} "
+            f"evidence that they are within their limit:\n{table_of(unsure)}\n{way_out(unsure)} "
             "`strict=True` makes this a failure.",
             EvidenceWarning,
         )
-
-
-def _way_out(unsure: pl.DataFrame) -> str:
-    """The reasons for a verdict."""
-    groups: list[str] = []
-    for names in unsure[".groups_left_out"].to_list():
-        groups += names or []
-    if not groups:
-        return "Use more rows or a wider limit;"
-    return (
-        f"A disparity that leaves out groups cannot pass: {listed(dict.fromkeys(groups))}. Join these with others "
-        "(`lump_rare`), declare them unknown (`unknown_values=`), or lower `min_n=`;"
-    )
-
-
-def _table_of(failed: pl.DataFrame) -> str:
-    """The text of a table of disparities that fail."""
-    selection = [name for name in (".threshold", ".top_k", ".top_fraction") if name in failed.columns]
-    columns = [name for name in failed.columns if not name.startswith(".")]
-    columns += [".metric", ".by", *selection, ".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
-    if failed[".level"].null_count() < len(failed):
-        columns.append(".level")
-    columns += [name for name in (".metrics_left_out", ".groups_left_out") if failed[name].list.len().sum()]
-    table = visible_texts(failed.select(*columns, ".verdict"))
-    table.columns = renamed(table.columns)
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
-        return str(table)

@@ -28,8 +28,9 @@ from tidyfair.intervals.left_out import LeftOut, without_parts, without_rows_of_
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
 from tidyfair.intervals.shares import Share, share_of
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.fairness import demographic_parity
+from tidyfair.notebook_html import display
 from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column
@@ -66,6 +67,7 @@ _REFUSED = {
     ),
 }
 """The options of metrics that a comparison of models does not accept, and why."""
+_CALL = "(data, truth, one=…, other=…)"
 _ADDED_ROWS = 2.0
 """Rows added for each true label, spread over the cells of both predictions: half a row per cell for two labels."""
 _MOST_PAIRS = 100
@@ -118,7 +120,10 @@ class ModelComparison:
 
     def __repr__(self) -> str:
         names = [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self.metrics]
-        return visible(f"<ModelComparison of {', '.join(names)}; call it with (data, truth, one=…, other=…)>")
+        return visible(f"<ModelComparison of {', '.join(names)}; call it with {_CALL}>")
+
+    def _repr_html_(self) -> str:
+        return display("", columns_of(self.metrics), name="ModelComparison", call=_CALL)
 
     def _check_other(self, other: object, source: Source) -> None:
         """Refuse a second prediction that is not a column, or by which the data are grouped."""
@@ -542,7 +547,7 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool =
             power; `False` gives the exact test.
 
     Raises:
-        ArgumentError: For metrics of labels and scores together.
+        ArgumentError: For metrics of labels and scores together, and for those that rank or compare rows.
 
     >>> from tidyfair import accuracy
     >>> people = pl.DataFrame({"y": [1, 0, 1, 0], "before": [0, 0, 1, 1], "after": [1, 0, 1, 0]})
@@ -554,4 +559,12 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool =
     if len(kinds) > 1:
         msg = "compare_models() cannot compare labels and scores in one call; call it for each."
         raise ArgumentError(msg)
+    for spec in compared.specs:
+        for name, formula in spec.formulas:
+            if any(term.compares_rows for term in formula.all_terms):
+                msg = (
+                    f"compare_models() cannot compare {name}, in which rows depend on each other; evaluate both models "
+                    'with `group_by="query"`, or the column of your lists, and give both to `compare_resamples`.'
+                )
+                raise ArgumentError(msg)
     return ModelComparison(compared, flag("mid_p", mid_p))

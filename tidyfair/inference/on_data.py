@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
+from tidyfair.metric_sets import CALL, columns_of
+from tidyfair.notebook_html import display
 from tidyfair.specs.columns import Column
 from tidyfair.specs.options import CallOptions, ReadOptions, SurveyCallOptions, refuse
 from tidyfair.tallies.source import open_frame
@@ -62,21 +64,37 @@ class CalledOnData(ABC):
 
     def __repr__(self) -> str:
         """The metrics, the settings that are not off or empty, and the call to write."""
+        made_of = "; ".join(filter(None, [", ".join(self._members()), ", ".join(self._settings())]))
+        return visible(f"<{type(self).__name__} of {made_of}; call it with {CALL}>")
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks, with a table of the metrics."""
+        settings = ", ".join(self._settings())
+        return display("", self._html_columns(), name=type(self).__name__, remark=settings, call=CALL)
+
+    def _settings(self) -> list[str]:
+        """The settings that are not off or empty, as texts."""
         settings: list[str] = []
         for argument in fields(cast("Any", self)):
             value = getattr(self, argument.name)
             if value and argument.name not in self._in_words:
                 settings.append(f"{argument.name}={_as_written(value)!r}")
-        made_of = "; ".join(filter(None, [", ".join(self._members()), ", ".join(settings)]))
-        return visible(f"<{type(self).__name__} of {made_of}; call it with (data, truth, estimate, …)>")
+        return settings
+
+    def _html_columns(self) -> dict[str, list[str]]:
+        """The metrics as columns of a table."""
+        return columns_of(self._listed())
+
+    def _listed(self) -> Iterable[Any]:
+        """The metrics."""
+        return vars(self).get("metrics") or [vars(self)["metric"]]
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in {"findings", "refused", "subject"}]
 
     def _members(self) -> list[str]:
         """The metrics as texts."""
-        metrics: Iterable[Any] = vars(self).get("metrics") or [vars(self)["metric"]]
-        return [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in metrics]
+        return [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self._listed()]
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
@@ -103,6 +121,7 @@ class CalledOnData(ABC):
         run = self._run
         accepted = SurveyCallOptions if self.follows_designs else CallOptions
         options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        run.check_independence(options)
         source = open_frame(data, options.group_by)
         self._check_source(source)
         called = self._reading(options.given)

@@ -468,7 +468,7 @@ def features_of(name: str, metric: Metric, features: object) -> tuple[Column, ..
 def is_rate_of_rows(metric: Metric) -> bool:
     """Check whether a metric is a share of rows that follows from sums."""
     formula = metric.definition
-    counted = formula.input == "sums" and not any(term.neighborhood for term in formula.all_terms)
+    counted = formula.input == "sums" and not any(term.compares_rows for term in formula.all_terms)
     return counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
 
 

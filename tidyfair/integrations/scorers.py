@@ -7,11 +7,12 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, in_short, listed, warn
+from tidyfair.escapes import visible
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
@@ -97,7 +98,7 @@ class Response:
         return cls(columns, {"probs": names})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scorer(ABC):
     """A scorer, and the metadata that it requests from scikit-learn."""
 
@@ -114,6 +115,10 @@ class Scorer(ABC):
     @abstractmethod
     def metadata(self) -> list[str]:
         """The arguments beside the estimator, X and the truth."""
+
+    def __repr__(self) -> str:
+        """The call that makes the scorer, as the displays of estimators show it."""
+        return visible(self.call)
 
     def set_score_request(self, **requests: bool | str | None) -> Self:
         """Request metadata routing, as for scikit-learn's own scorers.
@@ -161,7 +166,7 @@ class Scorer(ABC):
         return "sample_weight" in self.metadata
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FairnessScorer(Scorer):
     """A metric as a scorer; made by `make_scorer` and similar functions."""
 
@@ -174,7 +179,15 @@ class FairnessScorer(Scorer):
     @property
     def call(self) -> str:
         """The call that makes the scorer, for messages."""
-        return f"make_scorer({self.metric.name})"
+        metric = self.metric
+        made_of = [f"{metric.name}({metric.by!r})" if metric.by else metric.name]
+        made_of += [f"{name}={value!r}" for name, value in self.options]
+        return f"make_scorer({', '.join(made_of)})"
+
+    @property
+    def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The name of the metric, under which skore lists the scorer."""
+        return self.metric.name
 
     @property
     def metadata(self) -> list[str]:
@@ -210,6 +223,42 @@ class FairnessScorer(Scorer):
             msg = f"{self.metric.name} compares groups; give their columns as `sensitive_features=`."
             raise ArgumentError(msg)
         return self._score(self.features(sensitive_features), y_true, self._response_of(y_true, y_pred), sample_weight)
+
+    # A scorer that tries thresholds is made by scikit-learn from the parts of another one: its function of truth and
+    # prediction, its sign and the arguments of the function.
+    _sign: ClassVar[int] = 1
+
+    @property
+    def _score_func(self) -> Callable[..., float]:
+        return self._of_labels
+
+    @property
+    def _kwargs(self) -> dict[str, Any]:
+        return {name: value for name, value in self.options if name == "pos_label"}
+
+    def _of_labels(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        pos_label: Any = None,  # noqa: ARG002 - scikit-learn reads it; the metric has it already
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """Score the labels of a threshold, for `TunedThresholdClassifierCV`."""
+        if self.response != "labels":
+            msg = f"{self.call} reads scores, which are the same at all thresholds; tune by a metric of labels."
+            raise ArgumentError(msg)
+        if sensitive_features is None and self._source_columns:
+            columns = self._source_columns
+            msg = (
+                f"{self.metric.name} compares groups, and TunedThresholdClassifierCV shows no X to its scorer: call "
+                "`sklearn.set_config(enable_metadata_routing=True)`, `scorer.set_score_request("
+                f"sensitive_features=True)` and `.fit(X, y, sensitive_features=X[{columns!r}])`; or search over the "
+                "`threshold` of a FixedThresholdClassifier by GridSearchCV, whose scorers read the columns of X."
+            )
+            raise ArgumentError(msg)
+        return self.routed(y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
     def _response_of(self, y_true: Any, y_pred: Any) -> Response:
         """Given predictions: labels, scores of the event, or scores of all classes in sorted order."""
@@ -292,8 +341,7 @@ class FairnessScorer(Scorer):
             columns += cut.by
         for formula in formulas_of(self.metric):
             for term in formula.all_terms:
-                if term.neighborhood:
-                    columns += term.neighborhood.features
+                columns += term.compared_by
         roots: dict[str, None] = {}
         for column in columns:
             roots |= dict.fromkeys(column.roots)
@@ -510,7 +558,7 @@ def equal_opportunity_score(sensitive_column: Features, positive_target: object 
     return make_scorer(equal_opportunity_ratio, sensitive_column, pos_label=positive_target)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CorrelationScorer(FairnessScorer):
     """Correlation of predictions with a feature as a scorer; made by `correlation_score`."""
 
@@ -568,7 +616,7 @@ def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = Non
     return CorrelationScorer(scorer.metric, scorer.numbers, as_numbers=as_numbers)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SubsetScorer(Scorer):
     """A metric, or a function of truth and prediction, on a subset of rows as a scorer; made by `subset_score`."""
 

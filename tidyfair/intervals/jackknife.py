@@ -334,7 +334,8 @@ def _added(
 ) -> _AddedRows | Unseen | None:
     """The parts of rows that are added to groups whose clusters have some weight; None for none."""
     if table.kind == "class":
-        return _AddedRows.of(evaluator, formula, index, cluster)
+        # a row that is added has no quantity that compares it with others
+        return None if formula.all_terms else _AddedRows.of(evaluator, formula, index, cluster)
     if table.kind == "prob":
         return unseen_events(evaluator, table, formula, index) if counts_all_events(formula) else None
     return unseen_errors(evaluator, table, formula, index) if is_of_squares(formula) else None

@@ -18,6 +18,7 @@ from tidyfair.metrics import (
     inequality,
     prediction_intervals,
     probability,
+    ranking,
     regression,
     survival,
 )
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["catalogue", "get_metrics"]
 
 _MODULES: tuple[ModuleType, ...] = (
-    classification, probability, regression, survival, prediction_intervals, inequality, dependence,
+    classification, probability, regression, survival, prediction_intervals, inequality, dependence, ranking,
 )  # fmt: skip
 
 _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
@@ -174,7 +175,7 @@ def _operand(node: ast.expr) -> str:
 
 def factories() -> list[GroupwiseFactory]:
     """The groupwise metrics with established names."""
-    values = [getattr(fairness, name) for name in fairness.__all__]
+    values = [getattr(module, name) for module in (fairness, ranking) for name in module.__all__]
     return [value for value in values if isinstance(value, GroupwiseFactory)]
 
 

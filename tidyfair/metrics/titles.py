@@ -10,6 +10,7 @@ _TITLES = {
     "abroca": "Area between the ROC curves of groups (ABROCA)",
     "abroca_debiased": "Area between the ROC curves of groups (ABROCA), less what chance adds",
     "abroca_if_equal": "Area between the ROC curves of equal groups (ABROCA by chance)",
+    "attention_gap": "Share of attention less share of relevance",
     "auc_parity": "AUC parity (difference in the area under the ROC curve)",
     "average_abs_odds_difference": "Average absolute odds difference",
     "average_odds_difference": "Average odds difference",
@@ -39,9 +40,12 @@ _TITLES = {
     "equalized_coverage": "Equalized coverage (difference in coverage of prediction intervals)",
     "equalized_odds": "Equalized odds (difference in sensitivity or specificity)",
     "equalized_odds_ratio": "Equalized odds ratio (ratio of sensitivities or specificities)",
+    "exposure": "Exposure (mean attention by position)",
+    "exposure_per_relevance": "Exposure for relevance",
     "f_meas": "F measure (F1 score)",
     "fall_out": "False positive rate (fall-out)",
     "false_positive_rate": "False positive rate",
+    "fleiss_kap": "Fleiss's kappa",
     "gini_coef": "Gini coefficient",
     "huber_loss": "Huber loss",
     "huber_loss_pseudo": "Pseudo-Huber loss",
@@ -59,15 +63,21 @@ _TITLES = {
     "kolmogorov_smirnov": "Kolmogorov-Smirnov distance",
     "kolmogorov_smirnov_debiased": "Kolmogorov-Smirnov distance, less what chance adds",
     "kolmogorov_smirnov_if_equal": "Kolmogorov-Smirnov distance of equal groups",
+    "krippendorff_alpha": "Krippendorff's alpha",
     "mae": "Mean absolute error",
     "mape": "Mean absolute percentage error",
     "mase": "Mean absolute scaled error",
+    "max_skew": "Largest skew (logarithm of the ratio of shares)",
     "mcc": "Matthews correlation coefficient",
+    "min_skew": "Least skew (logarithm of the ratio of shares)",
     "miss_rate": "False negative rate (miss rate)",
     "mn_log_loss": "Log loss (cross-entropy)",
     "mpe": "Mean percentage error",
     "msd": "Mean signed deviation",
     "mse": "Mean squared error",
+    "skew": "Skew (logarithm of the ratio of shares)",
+    "ndcg": "nDCG (normalized discounted cumulative gain)",
+    "ndkl": "Normalized discounted divergence of the groups at the top (NDKL)",
     "npv": "Negative predictive value at a given prevalence",
     "ppv": "Positive predictive value at a given prevalence",
     "pr_auc": "Area under the precision-recall curve",
@@ -83,6 +93,7 @@ _TITLES = {
     "residual_bias": "Bias (mean of prediction less truth)",
     "rmse": "Root mean squared error",
     "rmse_relative": "Relative root mean squared error",
+    "rnd": "Normalized discounted difference of the protected share (rND)",
     "roc_auc": "Area under the ROC curve (AUC)",
     "roc_auc_survival": "Area under the ROC curve at a time",
     "roc_aunp": "Area under the ROC curve, each label against the rest, by prevalence",
@@ -118,7 +129,8 @@ _COMPARED = {
 }  # fmt: skip
 """The ways in which every metric compares itself."""
 _NAMES_OF_PEOPLE = re.compile(
-    r"(Brier|Cohen|Gini|Huber|Kullback|Kolmogorov|Matthews|Poisson|Theil|Wasserstein|Winkler|Youden)"
+    r"(Brier|Cohen|Fleiss|Gini|Huber|Kolmogorov|Krippendorff|Kullback|Matthews|Poisson|Theil|Wasserstein|Winkler|"
+    r"Youden)"
 )
 
 

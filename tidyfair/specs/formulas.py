@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -135,6 +136,21 @@ class Neighborhood:
 
 
 @dataclass(frozen=True)
+class Lists:
+    """The rows that a row is ranked or counted among: those with the same values of some columns."""
+
+    metric: str
+    """The function that makes the metric, for messages."""
+    columns: tuple[Column, ...]
+    quantity: Callable[..., Any]
+    """A number for each row, as a function of the rows in lists (`ListedRows`) and the options."""
+    others: tuple[Column, ...] = ()
+    """More columns that the quantity reads."""
+    undivided: bool = False
+    """Whether all rows of a list must be of one group, because its quantities only mean something together."""
+
+
+@dataclass(frozen=True)
 class Statistic:
     """A quantity of a row that formulas need the sum of, as a function of its columns; made by `statistic`."""
 
@@ -143,7 +159,9 @@ class Statistic:
     options: tuple[tuple[str, object], ...] = ()
     alias: str | None = None
     neighborhood: Neighborhood | None = None
-    """The rows that a row is compared with; such a quantity is computed before rows are counted."""
+    """The nearest rows that a row is compared with; such a quantity is computed before rows are counted."""
+    lists: Lists | None = None
+    """The rows that a row is ranked or counted among; such a quantity, too, is computed before rows are counted."""
     tail: float = 0.0
     """For squares: how many times the mean a rare row may be."""
     flag: bool = False
@@ -157,11 +175,28 @@ class Statistic:
     @cached_property
     def column(self) -> str:
         """The column of its sum; the same quantity with other options has another column."""
-        suffix = f" #{self.fingerprint or id(self.function)}" if self.alias else ""
+        suffix = ""
+        if self.alias and self.lists is None:
+            suffix = f" #{self.fingerprint or id(self.function)}"
         if near := self.neighborhood:
             features = [fingerprint(feature.expr) or id(feature.source) for feature in near.features]
             suffix += f" of {near.n_neighbors} by {features}"
+        if lists := self.lists:
+            names = [fingerprint(column.expr) or id(column.source) for column in self.compared_by]
+            suffix += f" {name_of(lists.quantity)} of {sorted(self.reads)} in {len(lists.columns)} of {names}"
         return f"{self.name}({_text_of(self.options)}){suffix}"
+
+    @property
+    def compares_rows(self) -> bool:
+        """Whether its value in a row depends on other rows."""
+        return self.neighborhood is not None or self.lists is not None
+
+    @property
+    def compared_by(self) -> tuple[Column, ...]:
+        """The columns that rows are compared by: features of neighbours, or the columns of lists and what they read."""
+        if self.neighborhood is not None:
+            return self.neighborhood.features
+        return () if self.lists is None else (*self.lists.columns, *self.lists.others)
 
     @cached_property
     def fingerprint(self) -> str | None:
@@ -197,7 +232,10 @@ class Statistic:
         named: object = getattr(module, self.function.__name__, None)
         if isinstance(named, Statistic) and named.function is self.function:
             return _named_statistic, (self.function.__module__, self.function.__name__, self.options, self.alias)
-        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.tail, self.flag)
+        values = (
+            self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.lists, self.tail,
+            self.flag,
+        )  # fmt: skip
         return Statistic, values
 
     def with_options(self, options: Mapping[str, object]) -> Statistic:
@@ -245,6 +283,15 @@ class Influence:
     def error(self) -> float:
         """The standard error."""
         return math.sqrt(float((self.of_unit**2).sum())) if self.of_model is None else self.of_model
+
+
+def _in_short(text: str) -> str:
+    """Arithmetic without the axis of labels, and without the name of numpy."""
+    return re.sub(r"(\w+|\([^()]*\))\.sum\(axis=-1\)", _sum_of, text).replace("np.", "").replace("[..., 0]", "")
+
+
+def _sum_of(match: re.Match[str]) -> str:
+    return f"sum({match[1].strip('()')})"
 
 
 @dataclass(frozen=True)
@@ -298,6 +345,37 @@ class Formula:
     options: tuple[tuple[str, object], ...] = ()
     metric: str = field(default="", repr=False, compare=False)
     """The name of the user's metric, where it is not that of the function."""
+
+    @property
+    def written(self) -> str:
+        """Its arithmetic as it is written, where that is one line; else empty."""
+        import ast  # noqa: PLC0415 - for display only
+        from textwrap import dedent  # noqa: PLC0415 - as above
+
+        try:
+            (function,) = ast.parse(dedent(inspect.getsource(self.function))).body
+        except (OSError, TypeError, SyntaxError, ValueError):
+            return ""
+        if not isinstance(function, ast.FunctionDef):
+            return ""
+        *before, last = function.body
+        # a docstring may precede the only statement
+        if (
+            not isinstance(last, ast.Return)
+            or last.value is None
+            or any(not isinstance(one, ast.Expr) for one in before)
+        ):
+            return ""
+        if any(isinstance(node, ast.Name) and node.id.startswith("_") for node in ast.walk(last.value)):
+            # arithmetic that is somewhere else
+            return ""
+        if not isinstance(last.value, ast.Tuple):
+            return _in_short(ast.unparse(last.value))
+        parts: list[str] = []
+        for part in last.value.elts:
+            text = _in_short(ast.unparse(part))
+            parts.append(f"({text})" if isinstance(part, ast.BinOp) else text)
+        return " / ".join(parts)
 
     @classmethod
     def of(

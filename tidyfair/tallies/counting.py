@@ -16,6 +16,7 @@ from tidyfair.specs.groups import SIDE
 from tidyfair.specs.survey_designs import ROLE
 from tidyfair.tallies.censoring import with_censoring_weights
 from tidyfair.tallies.key_encoding import whole_levels
+from tidyfair.tallies.listed_rows import quantity_in_lists
 from tidyfair.tallies.moments import (
     ACTUAL,
     KNOWN_REPLICATES,
@@ -147,7 +148,10 @@ class _Order:
         if tally.forecast is not None:
             wanted |= tally.forecast.wanted
         wanted |= _numbered("v", ROLE, self.replicates)
-        return wanted | _numbered("f", "features", self.features)
+        in_lists = {column for term in self.tally.needs.compared if term.lists for column in term.compared_by}
+        for index, column in enumerate(self.features):
+            wanted[f"f{index}"] = ("lists" if column in in_lists else "features", column)
+        return wanted
 
     @cached_property
     def groups(self) -> _Wanted:
@@ -163,11 +167,10 @@ class _Order:
 
     @cached_property
     def features(self) -> list[Column]:
-        """The columns in which distances between rows are taken."""
+        """The columns that rows are compared by, in distances or lists."""
         columns: dict[Column, None] = {}
         for term in self.tally.needs.compared:
-            if term.neighborhood:
-                columns |= dict.fromkeys(term.neighborhood.features)
+            columns |= dict.fromkeys(term.compared_by)
         return list(columns)
 
     @property
@@ -553,7 +556,10 @@ def _compared(
     if not needs.compared:
         return rows
     names = {f"f{index}": column.name for index, column in enumerate(features)}
-    check_features(rows, names, "distances need")
+    of_distances = {
+        f"f{features.index(column)}" for term in needs.compared if term.neighborhood for column in term.compared_by
+    }
+    check_features(rows, {name: names[name] for name in names if name in of_distances}, "distances need")
     with_sides = rows
     together = key_names(keys, "outer")
     if sides is not None:
@@ -561,12 +567,21 @@ def _compared(
         with_sides = rows.with_columns(sides.side(rows[conditions]).alias(SIDE))
         together.append(SIDE)
     for term in needs.compared:
-        pool = term.neighborhood
-        if pool is not None:
-            columns = [f"f{features.index(column)}" for column in pool.features]
-            share = other_labels(with_sides, columns, ESTIMATE, together, pool.n_neighbors)
-            rows = rows.with_columns(share.alias(term.column))
+        columns = [f"f{features.index(column)}" for column in term.compared_by]
+        if term.neighborhood is not None:
+            value = other_labels(with_sides, columns, ESTIMATE, together, term.neighborhood.n_neighbors)
+        else:
+            undivided_by = [key.column for key in keys if (term, key.column) in needs.undivided]
+            groups = dict(zip(_names_of_keys(keys, undivided_by), names_of(undivided_by), strict=True))
+            value = quantity_in_lists(with_sides, term, columns, together, groups, numbers=needs.numbers)
+        rows = rows.with_columns(value.alias(term.column))
     return rows.drop(names)
+
+
+def _names_of_keys(keys: tuple[Key, ...], columns: Iterable[Column]) -> list[str]:
+    """The internal names of the keys of some columns."""
+    names = {key.column: f"k{index}" for index, key in enumerate(keys)}
+    return [names[column] for column in columns]
 
 
 def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.LazyFrame:

@@ -19,6 +19,7 @@ from tidyfair.specs.forecasts import EVENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from tidyfair.specs.columns import Column
     from tidyfair.specs.forecasts import Forecast
     from tidyfair.specs.formulas import Statistic
     from tidyfair.specs.segments import Array, Booleans, Segments
@@ -70,6 +71,8 @@ class Needs:
     """Whether some metrics need the rows themselves."""
     order: bool = False
     """Whether some metrics depend on the order of rows."""
+    undivided: frozenset[tuple[Statistic, Column]] = frozenset()
+    """Quantities of lists, with the features whose groups must not divide a list."""
     censoring: bool = False
     """True if censoring weights are needed at evaluation times."""
     event_censoring: bool = False
@@ -84,7 +87,7 @@ class Needs:
     @cached_property
     def compared(self) -> tuple[Statistic, ...]:
         """The quantities that compare a row with others."""
-        return _sorted(term for term in self.terms if term.neighborhood)
+        return _sorted(term for term in self.terms if term.compares_rows)
 
     @property
     def censored(self) -> bool:

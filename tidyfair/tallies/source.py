@@ -274,7 +274,7 @@ class Source:
         """A result in the caller's kind; a polars frame for lazy input."""
         frame: Any = result
         if self.kind == "pandas":
-            return frame.to_pandas()
+            return _in_pandas(result)
         return frame.to_arrow() if self.kind == "pyarrow" else frame
 
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
@@ -750,6 +750,15 @@ def _is_whole_number(value: object) -> bool:
 def _unwrapped(value: Any) -> Any:
     """Convert a numpy scalar to a Python number."""
     return value.item() if hasattr(value, "item") else value
+
+
+def _in_pandas(result: pl.DataFrame) -> Any:
+    """A result as a pandas frame, with tuples of names, which tables ask for missing values as they do of texts."""
+    frame: Any = result.to_pandas()
+    for column in result:
+        if isinstance(column.dtype, pl.List):
+            frame[column.name] = [None if names is None else tuple(names) for names in column.to_list()]
+    return frame
 
 
 def _nan_as_null(value: Any) -> Any:

@@ -351,6 +351,8 @@ class Tally:
             reason = f"`{self.cut.option}` ranks all rows together"
         elif self.needs.compared:
             reason = "Nearest neighbours are searched among all rows"
+            if any(term.lists for term in self.needs.compared):
+                reason = "Lists may have rows in both parts"
         elif self.needs.order:
             reason = "Some metrics, such as mase, depend on the order of rows"
         elif self.forecast is not None and self.forecast.censoring is None and self.needs.censored:

@@ -1,0 +1,235 @@
+"""The plugin of pytest, in runs of pytest on small files of tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest_plugins = ["pytester"]
+
+HEAD = """
+import polars as pl
+import pytest
+import tidyfair as tdf
+
+PARITY = tdf.demographic_parity("g")
+
+def people(**counts):
+    return pl.concat(
+        pl.DataFrame({"e": [1] * hits + [0] * (1000 - hits), "g": group}) for group, hits in counts.items()
+    )
+
+FAIR = people(a=500, b=505)
+UNFAIR = people(a=500, b=300)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules_are_read() -> None:
+    """Runs inside a test forget the modules that they read, and classes would be there twice."""
+    data = pl.DataFrame({"e": [1] * 20 + [0] * 20, "g": ["a", "b"] * 20})
+    with pytest.raises(tf.UnfairError):
+        tf.assert_fair(tf.demographic_parity("g"), data, estimate="e", below=0.01, strict=True)
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
+    """Run pytest with this plugin alone on tests below `HEAD`."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run_tests(tests: str, *arguments: str) -> pytest.RunResult:
+        pytester.makepyfile(test_model=HEAD + tests)
+        return pytester.runpytest_inprocess("-p", "tidyfair.integrations.pytest_plugin", "--strict-markers", *arguments)
+
+    return run_tests
+
+
+def properties(pytester: pytest.Pytester) -> dict[str, str]:
+    tree = ET.parse(pytester.path / "junit.xml")  # noqa: S314 - a file of our own
+    return {item.attrib["name"]: item.attrib["value"] for item in tree.iter("property")}
+
+
+def test_assert_fair_shows_groups_and_the_limit_that_would_pass(run: Callable[..., pytest.RunResult]) -> None:
+    result = run("def test_parity():\n    tdf.assert_fair(PARITY, UNFAIR, estimate='e', below=0.1)\n")
+    result.assert_outcomes(failed=1)
+    upper = tf.check(tf.demographic_parity("g"), below=0.1)(
+        pl.DataFrame({"e": [1] * 500 + [0] * 500 + [1] * 300 + [0] * 700, "g": ["a"] * 1000 + ["b"] * 1000}),
+        estimate="e",
+    )[".upper"].item()
+    (passing,) = [line for line in result.outlines if "these rows would pass" in line]
+    limit = float(passing.partition("`below=")[2].partition("`")[0])
+    assert upper < limit < upper + 0.001
+    result.stdout.fnmatch_lines(
+        ["*detection_prevalence ┆ b * ┆ 0.3 *1000 *1000 *", "*detection_prevalence ┆ a * ┆ 0.5 *1000 *1000 *"]
+    )
+
+
+def test_fixture_judges_every_gate_and_fails_at_the_end(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        """
+def test_all(fairness):
+    fairness(PARITY, UNFAIR, estimate="e", below=0.1)
+    fairness(PARITY, FAIR, estimate="e", below=0.1)
+    fairness(tdf.demographic_parity_ratio("g"), UNFAIR, estimate="e", above=0.8)
+    print("the end")
+"""
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "2 of 3 gates fail.",
+        "test_model.py:16: 1 of 1 disparities fail their limit:",
+        "test_model.py:18: 1 of 1 disparities fail their limit:",
+        "the end",
+        "FAILED test_model.py::test_all - tidyfair.inference.gates.UnfairError: 2 of 3 gates fail.",
+    ])  # fmt: skip
+    result.stdout.no_fnmatch_line("*pytest_plugin.py*")
+
+
+def test_fixture_passes_and_can_be_expected_to_fail(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        """
+def test_fair(fairness):
+    fairness(PARITY, FAIR, estimate="e", below=0.1)
+
+@pytest.mark.xfail(raises=tdf.UnfairError, strict=True)
+def test_known(fairness):
+    fairness(PARITY, UNFAIR, estimate="e", below=0.1)
+"""
+    )
+    result.assert_outcomes(passed=1, xfailed=1)
+
+
+def test_failed_gates_are_shown_beside_another_error(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        """
+def test_both(fairness):
+    fairness(PARITY, UNFAIR, estimate="e", below=0.1)
+    assert 1 + 1 == 3
+"""
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E  *assert (1 + 1) == 3", "*- fairness -*", "test_model.py:16: 1 of 1 disparities*"])
+
+
+def test_marker_gives_options_and_the_nearest_one_wins(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        """
+@pytest.mark.fairness(estimate="e", below=0.1, strict=True)
+class TestModel:
+    def test_of_class(self, fairness):
+        fairness(PARITY, FAIR)
+
+    @pytest.mark.fairness(below=0.3)
+    def test_own(self, fairness):
+        fairness(PARITY, UNFAIR)
+
+    def test_call(self, fairness):
+        fairness(tdf.demographic_parity_ratio("g"), FAIR, above=0.8)
+
+    def test_strict(self, fairness):
+        fairness(PARITY, FAIR.head(60).vstack(FAIR.tail(60)), estimate="e", below=0.5)
+        fairness(PARITY, FAIR, below=0.02)
+
+@pytest.mark.fairness(0.1)
+def test_position(fairness):
+    pass
+"""
+    )
+    result.assert_outcomes(passed=3, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["The marker `fairness` takes options by name, not 0.1."])
+
+
+def test_marker_selects_tests_with_the_fixture_and_marked_ones(run: Callable[..., pytest.RunResult]) -> None:
+    tests = """
+def test_fixture(fairness):
+    pass
+
+@pytest.mark.fairness
+def test_marked():
+    pass
+
+def test_other():
+    pass
+"""
+    run(tests, "-m", "fairness").assert_outcomes(passed=2, deselected=1)
+    run(tests, "-m", "not fairness").assert_outcomes(passed=1, deselected=2)
+
+
+def test_junit_properties_have_value_limit_and_verdict(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    run(
+        """
+def test_parity():
+    data = UNFAIR.with_columns(month=pl.lit("May\\x1b[31m"))
+    with pytest.raises(tdf.UnfairError):
+        tdf.assert_fair(PARITY, data, estimate="e", below=0.1, group_by="month")
+""",
+        "--junitxml=junit.xml",
+    ).assert_outcomes(passed=1)
+    found = properties(pytester)
+    name = "demographic_parity(g) month=May\\x1b[31m"
+    assert {key: found[f"{name} {key}"] for key in ("value", "limit", "verdict")} == {
+        "value": "0.2", "limit": "below 0.1", "verdict": "fail",
+    }  # fmt: skip
+    lower, upper = map(float, found[f"{name} interval"].split(" to "))
+    assert 0.1 < lower < 0.2 < upper < 0.3
+
+
+def test_summary_has_the_gates_of_all_tests(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        """
+@pytest.fixture(scope="module")
+def data():
+    tdf.assert_fair(tdf.demographic_parity_ratio("g"), FAIR, estimate="e", above=0.8)
+    return FAIR
+
+def test_one(data):
+    tdf.assert_fair(PARITY, data, estimate="e", below=0.1)
+
+def test_two(fairness):
+    fairness(PARITY, UNFAIR, estimate="e", below=0.1)
+"""
+    )
+    result.stdout.fnmatch_lines([
+        "*= fairness =*",
+        "test  * gate  * value * interval * limit * verdict",
+        "test_model.py::test_one  demographic_parity_ratio(g)  0.9901 * above 0.8  pass",
+        "test_model.py::test_one  demographic_parity(g)  * 0.005 * below 0.1  pass",
+        "test_model.py::test_two  demographic_parity(g)  * 0.2 * below 0.1  fail",
+    ])  # fmt: skip
+
+
+def test_runs_without_gates_have_no_summary(run: Callable[..., pytest.RunResult]) -> None:
+    result = run("def test_nothing():\n    pass\n")
+    result.stdout.no_fnmatch_line("*fairness*")
+
+
+def test_verdicts_travel_from_workers(run: Callable[..., pytest.RunResult], request: pytest.FixtureRequest) -> None:
+    result: Any = run("def test_parity():\n    tdf.assert_fair(PARITY, FAIR, estimate='e', below=0.1)\n")
+    (report,) = result.reprec.getreports("pytest_runtest_logreport")[-1:]
+    hook = request.config.hook
+    sent = hook.pytest_report_to_serializable(config=request.config, report=report)
+    received = hook.pytest_report_from_serializable(config=request.config, data=sent)
+    assert [judged["verdict"] for judged in received.fairness] == ["pass"]
+    assert dict(received.user_properties)["demographic_parity(g) verdict"] == "pass"
+
+
+def test_start_of_pytest_reads_no_frames() -> None:
+    code = (
+        "import sys, tidyfair.integrations.pytest_plugin\n"
+        "print(sorted({'polars', 'numpy', 'narwhals'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603 - our own
+    assert done.stdout == "[]\n"

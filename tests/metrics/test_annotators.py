@@ -1,0 +1,178 @@
+"""Agreement of annotators equals statsmodels and the package `krippendorff`; truths made of several labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_polars
+from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def value(result: Any) -> float:
+    return as_polars(result)[".estimate"].item()
+
+
+def exactly(number: float) -> Any:
+    return pytest.approx(number, rel=1e-11, abs=1e-13)
+
+
+@pytest.fixture(scope="module")
+def votes() -> pl.DataFrame:
+    """Four labels each of 60 items."""
+    random = np.random.default_rng(4)
+    own = random.integers(0, 3, 60)
+    labels = np.where(random.random((4, 60)) < 0.6, own, random.integers(0, 3, (4, 60)))
+    return pl.DataFrame({
+        "item": range(60), "dialect": random.choice(["x", "y"], 60),
+        **{f"ann{number}": np.array(["bad", "fine", "good"])[row] for number, row in enumerate(labels)},
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rows(votes: pl.DataFrame) -> pl.DataFrame:
+    """A row for each item and annotator, of two groups of annotators."""
+    long = votes.unpivot(index=["item", "dialect"], variable_name="annotator", value_name="label")
+    return long.with_columns(group=pl.col("annotator").is_in(["ann0", "ann1"])).sample(fraction=1, shuffle=True, seed=1)
+
+
+def fleiss(votes: pl.DataFrame, names: tuple[str, ...] = ("ann0", "ann1", "ann2", "ann3")) -> float:
+    return float(fleiss_kappa(aggregate_raters(votes.select(names).to_numpy())[0]))
+
+
+def alpha(rows: pl.DataFrame) -> float:
+    """Krippendorff's alpha from its coincidences, one by one."""
+    pairs: dict[tuple[str, str], float] = {}
+    for (_,), part in rows.drop_nulls("label").group_by("item"):
+        labels = part["label"].to_list()
+        for index, one in enumerate(labels):
+            for other in labels[:index] + labels[index + 1 :]:
+                pairs[one, other] = pairs.get((one, other), 0) + 1 / (len(labels) - 1)
+    total = sum(pairs.values())
+    totals = {label: sum(count for (one, _), count in pairs.items() if one == label) for label, _ in pairs}
+    observed = sum(count for (one, other), count in pairs.items() if one != other) / total
+    alike = sum(count * (count - 1) for count in totals.values())
+    return 1 - observed / (1 - alike / (total * (total - 1)))
+
+
+def test_fleiss_kappa_equals_statsmodels_by_group_of_the_item(votes: pl.DataFrame, rows: pl.DataFrame) -> None:
+    assert value(tf.fleiss_kap("item")(rows, estimate="label")) == exactly(fleiss(votes))
+    groups = tf.fleiss_kap("item").difference("dialect").by_group(rows, estimate="label")
+    for dialect, kappa in groups.select("dialect", ".estimate").iter_rows():
+        assert kappa == exactly(fleiss(votes.filter(dialect=dialect)))
+
+
+def test_fleiss_kappa_among_the_annotators_of_a_group(votes: pl.DataFrame, rows: pl.DataFrame) -> None:
+    groups = tf.fleiss_kap(["item", "group"]).difference("group").by_group(rows, estimate="label")
+    expected = {True: fleiss(votes, ("ann0", "ann1")), False: fleiss(votes, ("ann2", "ann3"))}
+    assert dict(groups.select("group", ".estimate").iter_rows()) == {
+        group: exactly(kappa) for group, kappa in expected.items()
+    }
+    with pytest.raises(tf.ColumnError, match=r"rows with the same 'item' have different 'group'.*\['item', 'group'\]"):
+        tf.fleiss_kap("item").difference("group")(rows, estimate="label")
+
+
+def test_krippendorffs_alpha_equals_its_coincidences(rows: pl.DataFrame) -> None:
+    gaps = rows.with_columns(label=pl.when(pl.int_range(pl.len()) % 5 > 0).then("label"))
+    several = gaps.filter(pl.col("label").count().over("item") > 1)
+    result = tf.krippendorff_alpha("item")(several, estimate="label")
+    assert value(result) == exactly(alpha(several))
+    groups = tf.krippendorff_alpha("item").difference("dialect").by_group(several, estimate="label")
+    for dialect, number in groups.select("dialect", ".estimate").iter_rows():
+        assert number == exactly(alpha(several.filter(dialect=dialect)))
+
+
+def test_krippendorffs_example_has_the_value_of_the_package_krippendorff() -> None:
+    # Krippendorff (2011), Computing Krippendorff's alpha-reliability; krippendorff 0.9.0 says 0.743421052631579
+    coders = ["123321412...", "1233224125.3", ".3332342251.", "12332441251."]
+    table = [
+        {"item": item, "label": int(label)} for labels in coders for item, label in enumerate(labels) if label != "."
+    ]
+    data = pl.DataFrame(table).filter(pl.len().over("item") > 1)
+    assert value(tf.krippendorff_alpha("item")(data, estimate="label")) == exactly(0.743421052631579)
+
+
+def test_agreement_on_two_labels_is_that_of_either_event(rows: pl.DataFrame) -> None:
+    two = rows.with_columns(label=pl.col("label") == "bad")
+    metrics = tf.metric_set(tf.fleiss_kap("item"), tf.krippendorff_alpha("item"))
+    result = metrics(two, estimate="label")
+    assert result[".estimate"].to_list() == metrics(two, estimate="label", pos_label=False)[".estimate"].to_list()
+    assert result[".estimate"][1] == exactly(alpha(two))
+    with pytest.raises(tf.ArgumentError, match="fleiss_kap is about all labels; leave out `pos_label`"):
+        tf.fleiss_kap("item")(rows, estimate="label", pos_label="bad")
+
+
+def test_agreement_on_every_engine(rows: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
+    metrics = tf.metric_set(tf.fleiss_kap("item"), tf.krippendorff_alpha("item"))
+    result = as_polars(metrics(engine(rows), estimate="label"))
+    assert result[".estimate"].to_list() == [exactly(number) for number in metrics(rows, estimate="label")[".estimate"]]
+
+
+def test_intervals_of_agreement_leave_out_whole_items(rows: pl.DataFrame) -> None:
+    metric = tf.krippendorff_alpha("item")
+    with pytest.raises(tf.ArgumentError, match="krippendorff_alpha: the rows of a list depend on each other"):
+        metric(rows, estimate="label", interval="auto")
+    result = metric(rows, estimate="label", interval="auto", cluster="item")
+    left_out = [alpha(rows.filter(pl.col("item") != item)) for item in range(60)]
+    error = np.sqrt(59 / 60 * ((np.array(left_out) - np.mean(left_out)) ** 2).sum())
+    assert result[".std_error"].item() == pytest.approx(error, rel=0.02)
+
+
+def test_labels_that_are_all_the_same_have_no_agreement_beyond_chance(rows: pl.DataFrame) -> None:
+    same = rows.with_columns(label=1)
+    result = tf.fleiss_kap("item")(same, estimate="label", explain=True, on_undefined="ignore")
+    assert result.select(".estimate", ".status").row(0) == (None, "constant")
+
+
+def test_bad_input_of_agreement(rows: pl.DataFrame) -> None:
+    fewer = rows.sort("item", "annotator")[1:]
+    with pytest.raises(tf.ColumnError, match="same number of labels for each item, two or more, but items have 3, 4"):
+        tf.fleiss_kap("item")(fewer, estimate="label")
+    with pytest.raises(tf.ColumnError, match="1 items have a single label, which agrees with no other"):
+        tf.krippendorff_alpha("item")(rows.sort("item", "annotator")[3:], estimate="label")
+    with pytest.raises(tf.WeightError, match="counts labels alike"):
+        tf.krippendorff_alpha("item")(rows.with_columns(weight=2), estimate="label", case_weights="weight")
+    with pytest.raises(tf.ArgumentError, match="`item` is empty or has duplicates"):
+        tf.fleiss_kap([])
+
+
+def test_majority_and_shares_are_the_same_from_columns_and_from_rows(votes: pl.DataFrame, rows: pl.DataFrame) -> None:
+    names = ["ann0", "ann1", "ann2", "ann3"]
+    wide = votes.select("item", tf.majority_label(names), tf.soft_label(names, "bad"))
+    long = rows.select("item", tf.majority_label("label", item="item"), tf.soft_label("label", "bad", item="item"))
+    assert wide.columns[1:] == ["majority of ann0, ann1, ann2, ann3", "share of bad in ann0, ann1, ann2, ann3"]
+    assert wide.rows() == long.unique().sort("item").rows()
+    for labels, majority, share in zip(votes.select(names).rows(), wide.to_series(1), wide.to_series(2), strict=True):
+        counts = {label: labels.count(label) for label in labels}
+        most = [label for label, count in counts.items() if count == max(counts.values())]
+        assert majority == (most[0] if len(most) == 1 else None)
+        assert share == labels.count("bad") / 4
+
+
+def test_rows_without_a_majority_are_left_out(votes: pl.DataFrame) -> None:
+    names = ["ann0", "ann1", "ann2", "ann3"]
+    decided = votes.with_columns(truth=tf.majority_label(names)).drop_nulls("truth")
+    assert len(decided) < len(votes)
+    result = tf.accuracy(votes, tf.majority_label(names), "ann0")
+    assert value(result) == exactly((decided["truth"] == decided["ann0"]).mean())  # pyright: ignore[reportArgumentType]
+
+
+def test_missing_labels_do_not_vote() -> None:
+    votes = pl.DataFrame({"a": ["x", None, None], "b": ["y", "y", None], "c": [None, "x", None], "d": ["y", "y", None]})
+    names = ["a", "b", "c", "d"]
+    assert votes.select(tf.majority_label(names)).to_series().to_list() == ["y", "y", None]
+    assert votes.select(tf.soft_label(names, "y")).to_series().to_list() == [exactly(2 / 3), exactly(2 / 3), None]
+
+
+def test_bad_columns_of_labels() -> None:
+    with pytest.raises(tf.ArgumentError, match=r"majority_label\(\) takes the columns of several annotators"):
+        tf.majority_label("label")
+    with pytest.raises(tf.ArgumentError, match=r"soft_label\(\) takes several columns of labels, or one with `item`"):
+        tf.soft_label(["a", "b"], "yes", item="item")

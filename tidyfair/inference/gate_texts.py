@@ -1,0 +1,132 @@
+"""Texts of `assert_fair`: the table of what fails, what would pass, and the groups behind it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.errors import listed
+from tidyfair.escapes import renamed, visible, visible_texts
+from tidyfair.metric_sets import GroupwiseMetric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidyfair.metric_sets import Metric, MetricSet
+
+__all__: list[str] = []
+
+_EXPLAINED = 5
+"""The most disparities whose groups are shown."""
+_GROUPS = 12
+"""The most groups that are shown of a disparity; of more, the lowest and the highest."""
+_SELECTION = (".threshold", ".top_k", ".top_fraction")
+"""Columns that say which of several decisions on scores a row is about."""
+
+
+def table_of(verdicts: pl.DataFrame) -> str:
+    """The text of a table of verdicts."""
+    columns = [*_outer_keys(verdicts), ".metric", ".by", *_selection(verdicts)]
+    columns += [".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
+    if verdicts[".level"].null_count() < len(verdicts):
+        columns.append(".level")
+    columns += [name for name in (".metrics_left_out", ".groups_left_out") if verdicts[name].list.len().sum()]
+    return _as_text(verdicts.select(*columns, ".verdict"))
+
+
+def way_out(unsure: pl.DataFrame) -> str:
+    """The reasons for a lack of evidence."""
+    groups: list[str] = []
+    for names in unsure[".groups_left_out"].to_list():
+        groups += names or []
+    if not groups:
+        return "Use more rows or a wider limit;"
+    return (
+        f"A disparity that leaves out groups cannot pass: {listed(dict.fromkeys(groups))}. Join these with others "
+        "(`lump_rare`), declare them unknown (`unknown_values=`), or lower `min_n=`;"
+    )
+
+
+def groups_behind(metrics: MetricSet, failed: pl.DataFrame, groups: pl.DataFrame, side: str) -> Iterator[str]:
+    """A paragraph on each disparity that fails: what would pass, and the values of its groups with their rows."""
+    by_name = {(metric.name, metric.by.text if metric.by else None): metric for metric in metrics}
+    shared = [*_outer_keys(failed), *_selection(failed)]
+    for number, row in enumerate(failed.head(_EXPLAINED).iter_rows(named=True)):
+        metric = by_name[row[".metric"], row[".by"]]
+        name = f"{row['.metric']} of {row['.by']}" if row[".by"] else row[".metric"]
+        name += "".join(f", {key.removeprefix('.')}={row[key]}" for key in shared if row[key] is not None)
+        text = f"{visible(name)} {_what_passes(metric, row, side)}"
+        if isinstance(metric, GroupwiseMetric):
+            same = groups
+            if shared:
+                this = failed.slice(number, 1).select(shared)
+                same = groups.join(this, on=shared, how="semi", nulls_equal=True, maintain_order="left")
+            text += f"\n{_as_text(_groups_of(metric, row, same))}"
+        yield text
+    if len(failed) > _EXPLAINED:
+        yield f"The groups of {len(failed) - _EXPLAINED} more are not shown."
+
+
+def _what_passes(metric: Metric | GroupwiseMetric, row: dict[str, Any], side: str) -> str:
+    """What a pass takes, and the limit with which these rows would pass."""
+    limit, lower, upper = row[".limit"], row[".lower"], row[".upper"]
+    bound = "upper" if side == "below" else "lower"
+    text = f"passes if `.{bound}` is {side} {limit:g}"
+    if row[".groups_left_out"]:
+        return f"{text} and no group is left out; here {listed(row['.groups_left_out'])} are."
+    if lower is None or upper is None:
+        return f"{text}; here it is undefined."
+    if side == "below":
+        both_signs = max(upper, -lower)
+        sufficient = _rounded_up(both_signs if metric.direction == "zero" else upper)
+    else:
+        sufficient = -_rounded_up(-lower)
+        if metric.direction == "one" and upper > 1:
+            sufficient = min(sufficient, -_rounded_up(-1 / upper))
+    if not (math.isfinite(sufficient) and 0 < sufficient <= max(map(abs, metric.range))):
+        return f"{text}; here no limit would pass."
+    return f"{text}; these rows would pass with `{side}={sufficient:.3g}`."
+
+
+def _rounded_up(value: float) -> float:
+    """The next larger number of three digits or fewer."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
+    return (math.floor(value / unit) + 1) * unit
+
+
+def _groups_of(metric: GroupwiseMetric, row: dict[str, Any], groups: pl.DataFrame) -> pl.DataFrame:
+    """The groups that a disparity compares, the lowest first."""
+    compared = [row[".base_metric"]] if row[".base_metric"] else [base.name for base in metric.metrics]
+    groups = groups.filter(pl.col(".by") == row[".by"], pl.col(".metric").is_in(compared))
+    if row[".level"] is not None:
+        groups = groups.filter(pl.col(".level").eq_missing(pl.lit(row[".level"], groups.schema[".level"])))
+    groups = groups.sort(".metric", ".estimate", maintain_order=True, nulls_last=True)
+    if len(groups) > _GROUPS:
+        groups = pl.concat([groups.head(_GROUPS // 2), groups.tail(_GROUPS // 2)])
+    columns = [".metric", ".group", ".estimate", ".denominator", ".n"]
+    if (groups[".status"] != "ok").any():
+        columns.append(".status")
+    return groups.select(columns)
+
+
+def _outer_keys(verdicts: pl.DataFrame) -> list[str]:
+    return [name for name in verdicts.columns if not name.startswith(".")]
+
+
+def _selection(verdicts: pl.DataFrame) -> list[str]:
+    return [name for name in _SELECTION if name in verdicts.columns]
+
+
+def _as_text(frame: pl.DataFrame) -> str:
+    """A frame with all of its rows and columns, and visible names."""
+    table = visible_texts(frame)
+    table.columns = renamed(table.columns)
+    with pl.Config(
+        tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+    ):  # fmt: skip
+        return str(table)

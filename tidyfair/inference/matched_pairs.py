@@ -1,0 +1,529 @@
+"""Comparison of groups on paired rows: the same text, or the same person, under several groups."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, SelectionWarning, in_short, listed, warn
+from tidyfair.escapes import visible
+from tidyfair.evaluation.statistics import CELLS
+from tidyfair.inference.contingency import cochrans_q
+from tidyfair.inference.model_comparison import compare_models
+from tidyfair.inference.rate_tests import ADJUSTMENTS
+from tidyfair.intervals.proportions import adjusted, student
+from tidyfair.intervals.resampling import generator
+from tidyfair.intervals.shares import share_of
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metrics.regression import mean_prediction
+from tidyfair.specs.arguments import flag, one_of
+from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.tallies.source import open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    import numpy as np
+
+    from tidyfair.intervals.shares import Share
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.formulas import Statistic
+    from tidyfair.specs.options import Options
+    from tidyfair.tallies.source import Source
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = ["PairedGroups", "paired_groups"]
+
+_SUBJECT = "paired_groups()"
+_REFUSED = {
+    **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
+    **dict.fromkeys(("case_weights", "frequency_weights"), ": pairs count alike"),
+    **dict.fromkeys(
+        ("threshold", "top_k", "top_fraction"),
+        ': make labels of scores, such as `estimate=(pl.col("score") >= 0.5).alias("at 0.5")`',
+    ),
+}
+"""The options of metrics that are not accepted, and why."""
+_PAIR, _GROUP, _COMPARISON = "pair", "group", "comparison"
+_TRUTH, _ESTIMATE, _CLUSTER = "truth", "estimate", "cluster"
+_MOST_EXACT = 14
+"""With more differences their signs are drawn."""
+_MOST_NUMBERS = 2**22
+_ROUNDED = 1e-9
+"""Sums with a smaller relative difference are the same."""
+_RENAMED = {".other": ".estimate", ".one": ".estimate_other", ".change": ".disparity"}
+
+
+@dataclass(frozen=True, repr=False)
+class PairedGroups:
+    """Metrics compared between groups whose rows are paired, as a callable on dataframes; made by `paired_groups`."""
+
+    metrics: MetricSet
+    by: Column
+    pair: Column
+    to: object = None
+    adjust: str = "holm"
+    mid_p: bool = True
+
+    @refuse_unknown_keywords
+    @show_keywords(CallOptions, without=_REFUSED)
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Compare the groups of a dataframe, pair by pair; it takes what a metric takes.
+
+        Returns:
+            One row for each metric, outer group and two groups: `.group` and `.other`, the values `.estimate` and
+            `.estimate_other`, their difference `.disparity` with `.lower`, `.upper` and `.std_error`; the `.flip_rate`,
+            the share of pairs with different labels (null for numbers); the number of `.pairs`, and of those that are
+            `.unmatched` because they lack one of the two groups or its prediction; `.p_value` and `.p_adjusted`.
+        """
+        rows = self._rows(data, truth, estimate, options)
+        return rows.source.restore(rows.compared())
+
+    @refuse_unknown_keywords
+    @show_keywords(CallOptions, without=_REFUSED)
+    def cochrans_q(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Test whether a rate is the same in all groups, on the pairs that have all of them (Cochran, 1950).
+
+        Returns:
+            One row for each metric and outer group: the `.statistic`, its `.df` (groups less one), the `.p_value` of
+            its chi-squared approximation, the number of `.pairs`, and of those `.unmatched`. Needs scipy.
+
+        Raises:
+            ArgumentError: For metrics other than rates of rows that do not depend on the prediction, such as
+                `selection_rate`, `accuracy` and `sens`; and for `cluster`.
+        """
+        rows = self._rows(data, truth, estimate, options)
+        return rows.source.restore(rows.tested())
+
+    def __repr__(self) -> str:
+        names = ", ".join(metric.name for metric in self.metrics)
+        return visible(
+            f"<PairedGroups of {names} by {self.by.name} in each {self.pair.name}; "
+            "call it with (data, truth, estimate, …)>"
+        )
+
+    def _rows(self, data: object, truth: Any, estimate: Any, keywords: Any) -> _PairedRows:
+        """The checked rows, one for each pair and group."""
+        given = [name for name, value in keywords.items() if value is not None]
+        refuse(_SUBJECT, given, _REFUSED)
+        options = self.metrics.run.options(keywords, truth=truth, estimate=estimate)
+        options = replace(options, on_undefined="ignore")
+        source = open_frame(data, options.group_by)
+        if source.sides is not None:
+            msg = f"{_SUBJECT} does not accept `group_by=privileged(…)`; group by a column instead."
+            raise ArgumentError(msg)
+        return _PairedRows.of(self, source, options)
+
+
+@dataclass(frozen=True, eq=False)
+class _PairedRows:
+    """Rows with one prediction for each pair and group."""
+
+    comparison: PairedGroups
+    source: Source
+    options: Options
+    rows: pl.DataFrame
+    """`pair`, the number of its `group`, `estimate`, outer groups `o0` …, and perhaps `truth` and `cluster`."""
+    groups: tuple[str, ...]
+    """The groups, in order."""
+
+    @classmethod
+    def of(cls, comparison: PairedGroups, source: Source, options: Options) -> _PairedRows:
+        """Read the columns, and refuse pairs with several rows of a group."""
+        prediction = options.estimate if options.probs is None else options.probs
+        role = "estimate" if options.probs is None else "probs"
+        if options.estimate is not None and options.probs is not None:
+            msg = f"{_SUBJECT} compares labels or scores; give either `estimate` or `probs`."
+            raise ArgumentError(msg)
+        if prediction is None:
+            msg = f"{_SUBJECT} needs the column of predictions: `estimate=`, or `probs=` for metrics of scores."
+            raise ColumnError(msg)
+        wanted = {
+            _PAIR: ("pair", comparison.pair),
+            _GROUP: ("by", comparison.by),
+            _ESTIMATE: (role, Column.of(prediction, role)),
+        }
+        for name, column in ((_TRUTH, options.truth), (_CLUSTER, options.cluster)):
+            if column is not None:
+                wanted[name] = (name, Column.of(column, name))
+        wanted |= {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
+        for column in (comparison.by, comparison.pair):
+            if column in source.outer:
+                msg = f"{_SUBJECT}: the data are grouped by {column.name!r}; group by another column."
+                raise ColumnError(msg)
+        here = source if source.kind == "polars" else source.here(wanted)
+        rows = here.read(wanted)
+        if missing := rows[_PAIR].null_count():
+            msg = f"`pair`: the column {comparison.pair.name!r} is null in {missing} rows; fill or filter them first."
+            raise ColumnError(msg)
+        levels = rows[_GROUP].unique().sort(nulls_last=True)
+        numbers = pl.DataFrame({_GROUP: levels, "number": range(len(levels))})
+        rows = rows.join(numbers, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
+        rows = rows.drop(_GROUP).rename({"number": _GROUP})
+        groups = tuple(levels.cast(pl.String).fill_null("null").to_list())
+        paired = cls(comparison, source, options, rows, groups)
+        paired._check()
+        return paired
+
+    @property
+    def outer(self) -> list[str]:
+        """The internal names of the outer groups."""
+        return [f"o{index}" for index in range(len(self.source.outer))]
+
+    def _check(self) -> None:
+        """Refuse a single group, several rows of a group in a pair, and truths or clusters that differ in a pair."""
+        by, pair = self.comparison.by.name, self.comparison.pair.name
+        if len(self.groups) < 2:
+            msg = f"{_SUBJECT} needs two groups or more of {by!r}, not {listed(self.groups)}."
+            raise ColumnError(msg)
+        keys = [*self.outer, _PAIR]
+        several = self.rows.group_by(*keys, _GROUP).len().filter(pl.col("len") > 1).sort(*keys, _GROUP)
+        if len(several):
+            first = several.row(0, named=True)
+            msg = (
+                f"{_SUBJECT}: {pair!r} {first[_PAIR]!r} has {first['len']} rows of the group "
+                f"{self.groups[first[_GROUP]]!r}. Give one row for each pair and group: name repetitions in "
+                "`group_by=`, or make them part of the pair."
+            )
+            raise ColumnError(msg)
+        for name in (_TRUTH, _CLUSTER):
+            if name in self.rows.columns:
+                distinct = self.rows.drop_nulls(name).group_by(keys).agg(pl.col(name).n_unique())
+                differing = distinct.filter(pl.col(name) > 1).sort(keys)
+                if len(differing):
+                    msg = (
+                        f"`{name}`: rows with the same {pair!r} have different values, such as those with "
+                        f"{differing[_PAIR][0]!r}; it must be the same for all groups of a pair."
+                    )
+                    raise ColumnError(msg)
+
+    @property
+    def comparisons(self) -> list[tuple[int, int]]:
+        """The numbers of two groups, for each comparison."""
+        to = self.comparison.to
+        if to is None:
+            return list(itertools.combinations(range(len(self.groups)), 2))
+        if str(to) not in self.groups:
+            msg = f"{_SUBJECT}: `to` is one of the groups {listed(self.groups)}, not {in_short(to)}."
+            raise ArgumentError(msg)
+        reference = self.groups.index(str(to))
+        return [(group, reference) for group in range(len(self.groups)) if group != reference]
+
+    def compared(self) -> pl.DataFrame:
+        """The table of all comparisons."""
+        comparisons = self.comparisons
+        wide = pl.concat(self._side_by_side(number, *groups) for number, groups in enumerate(comparisons))
+        keys = [*self.outer, _COMPARISON]
+        both = pl.all_horizontal(pl.col("one", "other").is_not_null())
+        counts = wide.group_by(keys).agg(
+            both.sum().cast(pl.Int64).alias(".pairs"),
+            (~both).sum().cast(pl.Int64).alias(".unmatched"),
+            self._flip_rate(both).alias(".flip_rate"),
+        )
+        self._check_pairs(counts)
+        # outer groups without pairs have no value
+        metrics = pl.DataFrame({".metric": [metric.name for metric in self.comparison.metrics]})
+        rows = metrics.join(counts.sort(keys, nulls_last=True), how="cross")
+        estimator = pl.col(".estimator")
+        table = rows.join(
+            self._changes(wide), on=[*keys, ".metric"], how="left", nulls_equal=True, maintain_order="left"
+        ).with_columns(estimator.fill_null(estimator.drop_nulls().first().over(".metric")))
+        table = self._with_tests_of_means(table, wide.filter(both))
+        self._warn_of_unmatched(table)
+        names = {number: (self.groups[one], self.groups[other]) for number, (one, other) in enumerate(comparisons)}
+        number = table[_COMPARISON].to_list()
+        table = table.with_columns(
+            pl.Series(".group", [names[index][0] for index in number], pl.String),
+            pl.Series(".other_group", [names[index][1] for index in number], pl.String),
+            pl.lit(self.comparison.by.name).alias(".by"),
+        )
+        columns = [
+            *self.outer, ".metric", ".by", ".group", ".other_group", ".estimator", *_RENAMED,
+            ".lower", ".upper", ".std_error", ".flip_rate", ".pairs", ".unmatched", ".p_value",
+        ]  # fmt: skip
+        table = table.select(columns).rename(_RENAMED).rename({".other_group": ".other"})
+        return self._adjusted(table).rename(dict(zip(self.outer, names_of(self.source.outer), strict=True)))
+
+    def _check_pairs(self, counts: pl.DataFrame) -> None:
+        """Refuse two groups that have no pair in common."""
+        pairs = counts.group_by(_COMPARISON).agg(pl.col(".pairs").sum()).filter(pl.col(".pairs") == 0)
+        if len(pairs):
+            number: int = pairs.sort(_COMPARISON).item(0, _COMPARISON)
+            group, other = (self.groups[index] for index in self.comparisons[number])
+            msg = (
+                f"{_SUBJECT}: no {self.comparison.pair.name!r} has a prediction for both {group!r} and {other!r}; "
+                "`pair` is the column whose values are the same in the rows that belong together."
+            )
+            raise ColumnError(msg)
+
+    def _side_by_side(self, number: int, group: int, other: int) -> pl.DataFrame:
+        """The pairs of two groups, with the prediction of either, null where a group has no row."""
+        keys = [*self.outer, _PAIR]
+        shared = [name for name in (_TRUTH, _CLUSTER) if name in self.rows.columns]
+        first = self.rows.filter(pl.col(_GROUP) == group).drop(_GROUP).rename({_ESTIMATE: "other"})
+        second = self.rows.filter(pl.col(_GROUP) == other).drop(_GROUP).rename({_ESTIMATE: "one"})
+        pairs = first.join(second, on=keys, how="full", coalesce=True, nulls_equal=True)
+        values = [pl.coalesce(name, f"{name}_right") for name in shared]
+        index = pl.lit(number, pl.Int64).alias(_COMPARISON)
+        return pairs.select(*keys, index, *values, "one", "other")
+
+    def _flip_rate(self, both: pl.Expr) -> pl.Expr:
+        """The share of pairs with different labels."""
+        if self.comparison.metrics.metrics[0].kind != "class":
+            return pl.lit(None, pl.Float64).first()
+        return (pl.col("one") != pl.col("other")).filter(both).mean()
+
+    def _changes(self, wide: pl.DataFrame) -> pl.DataFrame:
+        """The values of both groups, and their differences with intervals, by two models on the same rows."""
+        metrics, options = self.comparison.metrics, self.options
+        keywords: dict[str, Any] = {
+            name: getattr(options, name)
+            for name in ("pos_label", "labels", "estimator", "na_rm", "conf_level", "times", "seed")
+        }
+        if options.cluster is not None:
+            keywords["cluster"] = _CLUSTER
+        truth = _TRUTH if _TRUTH in wide.columns else None
+        compare = compare_models(metrics, mid_p=self.comparison.mid_p)
+        return compare(wide, truth, one="one", other="other", group_by=[*self.outer, _COMPARISON], **keywords)
+
+    def _with_tests_of_means(self, table: pl.DataFrame, wide: pl.DataFrame) -> pl.DataFrame:
+        """The table with intervals and p-values of differences of means, of pairs that are independent."""
+        quantities = {metric.name: _quantity_of_mean(metric) for metric in self.comparison.metrics}
+        if self.options.cluster is not None or not any(quantities.values()):
+            return table
+        parts = wide.partition_by(*self.outer, _COMPARISON, as_dict=True)
+        rows: list[dict[str, Any]] = []
+        for row in table.iter_rows(named=True):
+            quantity = quantities[row[".metric"]]
+            pairs = parts.get(tuple(row[name] for name in (*self.outer, _COMPARISON)))
+            if quantity is not None and pairs is not None:
+                of_one, of_other = (quantity(pl.col(name).cast(pl.Float64)) for name in ("one", "other"))
+                differences = pairs.select(of_other - of_one).to_series().drop_nulls().to_numpy()
+                random = generator(self.options.seed, f"{row['.metric']} {row[_COMPARISON]}")
+                row[".p_value"] = _sign_flip_test(differences, self.options.times, random)
+                row.update(_limits_of_mean(differences, self.options.conf_level))
+            rows.append(row)
+        return pl.DataFrame(rows, schema=table.schema)
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with p-values adjusted for all groups that are compared by a metric in an outer group."""
+        adjusted_values: list[float | None] = [None] * len(table)
+        numbered = table.with_row_index("row").drop_nulls(".p_value")
+        for _, family in numbered.group_by(*self.outer, ".metric"):
+            values = adjusted(family[".p_value"].to_numpy(), self.comparison.adjust)
+            for row, value in zip(family["row"], values, strict=True):
+                adjusted_values[row] = float(value)
+        return table.with_columns(pl.Series(".p_adjusted", adjusted_values, pl.Float64))
+
+    def _warn_of_unmatched(self, table: pl.DataFrame) -> None:
+        """Warn of pairs that are left out."""
+        most = table.select(".pairs", ".unmatched").unique().sort(".unmatched")
+        if len(most) and (unmatched := most[".unmatched"][-1]):
+            pairs = most[".pairs"][-1]
+            warn(
+                f"{_SUBJECT} compares rows with the same {self.comparison.pair.name!r}: {unmatched} of "
+                f"{pairs + unmatched} lack one of two groups, or its prediction, and are left out.",
+                SelectionWarning,
+            )
+
+    def tested(self) -> pl.DataFrame:
+        """Cochran's test of all groups together."""
+        if self.options.cluster is not None:
+            msg = "cochrans_q() counts pairs, which are independent; leave out `cluster`."
+            raise ArgumentError(msg)
+        metrics = self.comparison.metrics
+        shares = [_paired_share(metric) for metric in metrics]
+        event = self._event()
+        is_event: dict[str, pl.Expr] = {
+            name: pl.col(name) == pl.lit(event) for name in (_TRUTH, _ESTIMATE) if name in self.rows.columns
+        }
+        results: list[dict[str, Any]] = []
+        for metric, share in zip(metrics, shares, strict=True):
+            counted = _cells_in(share.among, is_event)
+            hit = _cells_in(share.holds, is_event)
+            rows = self.rows.with_columns(counted.alias("counted"), hit.alias("hit"))
+            parts = rows.partition_by(*self.outer, as_dict=True) if self.outer else {(): rows}
+            for key, part in sorted(parts.items(), key=lambda item: tuple(map(str, item[0]))):
+                results.append({
+                    **dict(zip(names_of(self.source.outer), key, strict=True)),
+                    ".metric": metric.name, ".by": self.comparison.by.name, **self._test(part),
+                })  # fmt: skip
+        return pl.DataFrame(results)
+
+    def _test(self, rows: pl.DataFrame) -> dict[str, Any]:
+        """Cochran's test on the pairs that have all groups."""
+        pairs = rows.filter(pl.col("counted")).group_by(_PAIR).agg(
+            pl.col("hit").sort_by(_GROUP), pl.len().alias("groups")
+        )  # fmt: skip
+        complete = pairs.filter(pl.col("groups") == len(self.groups))
+        in_denominator = rows.filter(pl.col("counted") | pl.col("counted").is_null())[_PAIR].n_unique()
+        hits = complete["hit"].explode().to_numpy().reshape(-1, len(self.groups))
+        statistic, p_value = cochrans_q(hits)
+        return {
+            ".statistic": statistic, ".df": len(self.groups) - 1, ".p_value": p_value, ".pairs": len(complete),
+            ".unmatched": in_denominator - len(complete),
+        }  # fmt: skip
+
+    def _event(self) -> object:
+        """The label that counts as the event."""
+        run = metric_set(*self.comparison.metrics).run
+        source = open_frame(self.rows, None)
+        truth = _TRUTH if _TRUTH in self.rows.columns else None
+        options = replace(self.options, truth=truth, estimate=_ESTIMATE, group_by=None)
+        (evaluated,) = run.evaluate(run.count(source, options), options)
+        if evaluated.labels.event is None:
+            msg = "cochrans_q() tests the rate of one label; give `pos_label=`."
+            raise ArgumentError(msg)
+        return evaluated.labels.values[evaluated.labels.event]
+
+
+def _paired_share(metric: Metric | GroupwiseMetric) -> Share:
+    """The cells of a rate of rows that do not depend on the prediction."""
+    share = share_of(metric.definition) if isinstance(metric, Metric) else None
+    if share is not None:
+        cells = {CELLS[name] for name in share.among}
+        if all(guess is not None and (truth, not guess) in cells for truth, guess in cells):
+            return share
+    msg = (
+        f"cochrans_q() tests rates among rows that do not depend on the prediction, such as selection_rate, accuracy "
+        f"and sens, not {metric.name}."
+    )
+    raise ArgumentError(msg)
+
+
+def _cells_in(names: Any, is_event: dict[str, pl.Expr]) -> pl.Expr:
+    """Check whether a row is in one of some cells; null without a prediction."""
+    nothing = pl.lit(None, pl.Boolean)
+    is_true, is_selected = is_event.get(_TRUTH, nothing), is_event[_ESTIMATE]
+    among: list[pl.Expr] = []
+    for name in names:
+        truth, guess = CELLS[name]
+        among.append(is_true.eq_missing(pl.lit(truth)) & is_selected.eq_missing(pl.lit(guess)))
+    return pl.when(is_selected.is_not_null()).then(pl.any_horizontal(among))
+
+
+def _quantity_of_mean(metric: Metric | GroupwiseMetric) -> Callable[[pl.Expr], pl.Expr] | None:
+    """The quantity of a row whose mean a metric of numbers is, as a function of the estimate; None for others."""
+    if not isinstance(metric, Metric) or metric.kind != "numeric":
+        return None
+    definition = metric.definition
+    if definition.function is mean_prediction.definition.function:
+        return _itself
+    if len(definition.terms) == 1 and definition.needs == (definition.terms[0][0], "instances"):
+        ((_, term),) = definition.terms
+        if not term.compares_rows:
+            return partial(_quantity, term)
+    return None
+
+
+def _itself(estimate: pl.Expr) -> pl.Expr:
+    """The quantity of a mean prediction."""
+    return estimate
+
+
+def _quantity(term: Statistic, estimate: pl.Expr) -> pl.Expr:
+    """The quantity of a mean error."""
+    return term.of(truth=pl.col(_TRUTH).cast(pl.Float64), estimate=estimate)
+
+
+def _limits_of_mean(differences: Array, level: float) -> dict[str, float | None]:
+    """The limits of a mean difference by Student's t, and its standard error; null if the differences do not vary."""
+    count = len(differences)
+    error = float(differences.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
+    if not error:
+        return dict.fromkeys((".lower", ".upper", ".std_error"))
+    mean, reach = float(differences.mean()), student(level, count - 1) * error
+    return {".lower": mean - reach, ".upper": mean + reach, ".std_error": error}
+
+
+def _sign_flip_test(differences: Array, times: int, random: np.random.Generator) -> float | None:
+    """P-value of a mean difference: how often it is as far from 0 if signs are flipped at random (Fisher, 1935).
+
+    Exact for few differences other than 0. Of many, signs are drawn `times` times, and those observed count as well.
+    """
+    import numpy as np
+
+    if not len(differences):
+        return None
+    sizes = np.abs(differences[differences != 0])
+    observed = abs(differences.sum()) * (1 - _ROUNDED)
+    if len(sizes) <= _MOST_EXACT:
+        sums = np.zeros(1)
+        for size in sizes:
+            sums = np.concatenate([sums - size, sums + size])
+        return float((np.abs(sums) >= observed).mean())
+    as_far, drawn = 1, 1
+    step = max(1, _MOST_NUMBERS // len(sizes))
+    for start in range(0, times, step):
+        count = min(step, times - start)
+        signs = random.integers(0, 2, (count, len(sizes)), dtype=np.int8)
+        sums = 2 * (signs @ sizes) - sizes.sum()
+        as_far += int((np.abs(sums) >= observed).sum())
+        drawn += count
+    return as_far / drawn
+
+
+@refuse_unknown_keywords
+def paired_groups(
+    *metrics: Metric | MetricSet, by: ColumnLike, pair: ColumnLike, to: object = None,
+    adjust: Literal["holm", "bh", "by", "none"] = "holm", mid_p: bool = True,
+) -> PairedGroups:  # fmt: skip
+    """Compare groups on paired rows, such as the same prompt under several names: one row for each pair and group.
+
+    The difference of a metric between two groups is that of two models on the same rows, with the same intervals and
+    tests as `compare_models`: for rates among rows that do not depend on the prediction, such as `selection_rate` and
+    `accuracy`, Bonett and Price's (2012) interval and McNemar's test; for means of numbers, the interval
+    of a paired t-test and a test that flips the signs of differences, which is exact for few pairs and draws `times`
+    signs of many. Other metrics have intervals only. Pairs that lack a group are counted and left out.
+
+    Args:
+        metrics: Metrics of labels, of scores, or of numbers (`mean_prediction` for the mean score).
+        by: The column of groups.
+        pair: The column whose values are the same in the rows that belong together.
+        to: The group with which all others are compared; by default all are compared with each other.
+        adjust: The adjustment of p-values for the number of comparisons of a metric: `"holm"`, `"bh"`, `"by"` or
+            `"none"`.
+        mid_p: Use mid-p-values in McNemar's test, as `compare_models` does; `False` gives the exact test.
+
+    Raises:
+        ArgumentError: If a metric compares groups itself, or an argument is invalid.
+        ColumnError: At the call, for a pair with several rows of a group, or with different truths.
+
+    >>> from tidyfair import selection_rate
+    >>> answers = pl.DataFrame({
+    ...     "prompt": [1, 1, 2, 2, 3, 3], "name": ["Anna", "Omar"] * 3, "invited": [1, 0, 1, 1, 1, 0],
+    ... })
+    >>> paired = paired_groups(selection_rate, by="name", pair="prompt")
+    >>> paired(answers, estimate="invited").select(".group", ".other", ".disparity").row(0)
+    ('Anna', 'Omar', 0.6666666666666667)
+    """
+    compared = metric_set(*metrics)
+    for metric in compared:
+        if isinstance(metric, GroupwiseMetric) or metric.definition.compares:
+            msg = f"{_SUBJECT} compares groups itself; give a metric such as selection_rate instead of {metric.name}."
+            raise ArgumentError(msg)
+    if len({metric.kind for metric in compared}) > 1:
+        msg = f"{_SUBJECT} compares labels or scores; call it for each."
+        raise ArgumentError(msg)
+    for name, formula in (named for spec in compared.specs for named in spec.formulas):
+        if any(term.compares_rows for term in formula.all_terms):
+            msg = f"{_SUBJECT} cannot compare {name}, in which rows depend on each other."
+            raise ArgumentError(msg)
+    one_of("adjust", adjust, ADJUSTMENTS)
+    return PairedGroups(
+        compared, Column.of(by, "by"), Column.of(pair, "pair"), to, adjust, flag("mid_p", mid_p)
+    )  # fmt: skip

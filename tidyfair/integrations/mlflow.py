@@ -1,0 +1,47 @@
+"""An evaluator for MLflow, `evaluators="tidyfair"`; MLflow loads it, and neither MLflow nor polars is read here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__: list[str] = []
+
+
+class TidyfairEvaluator:
+    """Metrics by group, disparities, gates and a report as the results of an MLflow run."""
+
+    # MLflow calls these two methods by name, and a base class of its own would have to be imported
+
+    @classmethod
+    def can_evaluate(cls, *, model_type: str | None, evaluator_config: dict[str, Any] | None, **_: Any) -> bool:  # noqa: ARG003 - MLflow's
+        """Take part where the configuration is meant for it, and not in every evaluation by all evaluators."""
+        return is_for_tidyfair(evaluator_config or {})
+
+    def evaluate(
+        self,
+        *,
+        model_type: str | None,
+        dataset: Any,
+        run_id: str,
+        evaluator_config: dict[str, Any] | None,
+        model: Any = None,
+        predictions: str | None = None,
+        **_: Any,
+    ) -> Any:
+        """Log metrics, tables and the report to the run; returns MLflow's `EvaluationResult`."""
+        from tidyfair.integrations.mlflow_evaluation import Configuration, evaluation_of  # noqa: PLC0415 - reads polars
+        from tidyfair.integrations.mlflow_store import log, predicted  # noqa: PLC0415 - reads MLflow
+
+        configuration = Configuration.of(evaluator_config or {})
+        data = predicted(dataset, model, predictions, configuration)
+        evaluation = evaluation_of(data, configuration, numeric=model_type == "regressor")
+        return log(evaluation, run_id, configuration)
+
+
+def is_for_tidyfair(configuration: dict[str, Any]) -> bool:
+    """Check whether a configuration has a setting that only this evaluator has."""
+    return not _OWN.isdisjoint(configuration)
+
+
+_OWN = frozenset({"by", "gate", "sensitive_features", "raise_on_fail"})
+"""Settings that no evaluator of MLflow has."""

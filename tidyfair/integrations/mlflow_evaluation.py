@@ -1,0 +1,247 @@
+"""The results of an MLflow evaluation: settings and predictions come in; named numbers, tables and a report go out."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, Predictions, UsualMetrics, kind_of
+from tidyfair.errors import ArgumentError, in_short, listed
+from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate
+from tidyfair.metric_sets import metric_set
+from tidyfair.reports.page import Report, need_packages, report
+from tidyfair.specs.arguments import flag, string
+from tidyfair.specs.options import CallOptions
+from tidyfair.tallies.source import open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from tidyfair.audits.usual_metrics import Feature
+    from tidyfair.metric_sets import MetricSet
+
+__all__: list[str] = []
+
+_REFUSED = {"group_by", "explain", "parts", "keep_rows", "top_k", "top_fraction", "score_bins"}
+"""Options of a call that an evaluation decides, or of which a run has one."""
+_ILLEGAL = re.compile(r"[^\w\-. ]")
+"""Characters that names of metrics in MLflow do not have; a colon is not legal on Windows."""
+_LONGEST = 60
+"""The length of a part of a name, of which there are at most four, and 250 characters altogether."""
+_SECTIONS = {".estimate": "disparities", ".lower": "disparities lower", ".upper": "disparities upper"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """The `evaluator_config` of an evaluation, checked."""
+
+    by: list[Feature]
+    metrics: MetricSet | None = None
+    gate: Gate | None = None
+    raise_on_fail: bool = False
+    report: bool = True
+    title: str = "Audit of predictions"
+    metric_prefix: str = "tidyfair/"
+    sensitive_features: Any = None
+    """A frame with columns that are not in the data, a row for each of its rows."""
+    groups: Groups = field(default_factory=Groups)
+    policies: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The same as arguments of a report."""
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Options of a call of metrics."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Configuration:
+        """The settings, checked.
+
+        Raises:
+            ArgumentError: For settings that do not exist, or have a wrong value.
+        """
+        accepted = [name for name in CallOptions.__annotations__ if name not in _REFUSED]
+        own = [one.name for one in fields(cls) if one.name not in {"groups", "policies", "options"}]
+        for name in given:
+            if name not in (*own, *_POLICIES, *accepted):
+                raise ArgumentError.unknown_keyword(_SETTING, name, [*own, *_POLICIES, *accepted])
+        if not given.get("by"):
+            msg = 'evaluator_config: name the sensitive features, as {"by": "sex"} or {"by": ["sex", "race"]}.'
+            raise ArgumentError(msg)
+        by = given["by"]
+        settings: dict[str, Any] = {name: given[name] for name in own if name in given}
+        settings["by"] = cast("list[Any]", by) if isinstance(by, list) else [by]
+        for name in ("raise_on_fail", "report"):
+            flag(name, settings.get(name, True))
+        for name in ("title", "metric_prefix"):
+            string(name, settings.get(name, ""))
+        if given.get("metrics") is not None:
+            settings["metrics"] = metric_set(given["metrics"])
+        if given.get("gate") is not None:
+            settings["gate"] = joined(given["gate"])
+        elif given.get("raise_on_fail"):
+            msg = "evaluator_config: `raise_on_fail` needs a `gate`, as `tidyfair.check(…, below=0.1)`."
+            raise ArgumentError(msg)
+        policies = {**_POLICIES, **{name: given[name] for name in _POLICIES if name in given}}
+        groups = Groups.read("evaluator_config", *policies.values())
+        options = {name: given[name] for name in accepted if given.get(name) is not None}
+        if settings.get("report", True):
+            need_packages()
+        return cls(**settings, groups=groups, policies=policies, options=options)
+
+
+_SETTING = "setting of evaluator_config"
+_POLICIES: dict[str, Any] = {"min_n": LEAST_ROWS, "min_share": 0.0, "unknown": "apart", "unknown_values": None}
+"""Which groups are compared, with the defaults of a report."""
+
+
+def joined(given: object) -> Gate:
+    """One gate of several, which judges all of their metrics."""
+    several = isinstance(given, list | tuple)
+    gates: list[Gate] = []
+    for gate in cast("Sequence[object]", given) if several else [given]:
+        if not isinstance(gate, Gate):
+            made_by = "check(…) or four_fifths(…), or a list of these"
+            msg = f"evaluator_config: `gate` is made by {made_by}; not {in_short(gate)}."
+            raise ArgumentError(msg)
+        gates.append(gate)
+    if not gates:
+        msg = "evaluator_config: `gate` is an empty list; leave it out."
+        raise ArgumentError(msg)
+    if len({(gate.confidence, gate.options) for gate in gates}) > 1:
+        msg = (
+            "evaluator_config: the gates of an evaluation have one `confidence` and the same options; give them these."
+        )
+        raise ArgumentError(msg)
+    limits = [limit for gate in gates for limit in gate.limits]
+    return replace(gates[0], metrics=metric_set(*(gate.metrics for gate in gates)), limits=tuple(limits))
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Rows with their predictions, and the arguments of a metric that name the columns."""
+
+    frame: Any
+    arguments: dict[str, Any]
+    """`truth`, `estimate` and `probs`."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is logged to a run."""
+
+    metrics: dict[str, float]
+    """Values by legal names; undefined values are in the tables only."""
+    tables: dict[str, pl.DataFrame]
+    report: Report | None
+    verdict: str | None
+    """The worst verdict of the gate."""
+
+
+def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: bool = False) -> Evaluation:
+    """Evaluate predictions: metrics of all rows and by group, disparities, verdicts and the report."""
+    settings = configuration
+    options = {**settings.options, **data.arguments}
+    call = {name: options.pop(name, None) for name in ("truth", "estimate")}
+    source = open_frame(data.frame)
+    kind: Predictions = "numbers"
+    if settings.metrics is None and not numeric:
+        kind = kind_of(source, call["truth"], call["estimate"], options)
+    audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, groups=settings.groups)
+    gate = settings.gate
+    given = {name: value for name, value in options.items() if name in _READING}
+    counting = {name: value for name, value in options.items() if name not in _READING}
+    if "cluster" not in counting:
+        counting["parts"] = given.get("seed", 0)
+    judged = gate.metrics if gate else ()
+    tally = audit.everything(*judged).tally(data.frame, **call, **counting)
+    if tally.cut is not None and tally.cut.several:
+        msg = f"evaluator_config: a run has one set of decisions; give one `{tally.cut.option}`, not a list."
+        raise ArgumentError(msg)
+    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore", **given}
+    results = audit.results.compute(tally, explain=True, **reading)
+    groups = audit.groups.compute_by_group(tally, **reading)
+    tables = {"results": results, "groups": groups}
+    verdict = None
+    if gate is not None:
+        judging = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
+        tables["verdicts"] = gate.compute(tally, **judging)
+        verdicts = set(tables["verdicts"][".verdict"])
+        verdict = next(one for one in (FAIL, UNSURE, PASS) if one in verdicts)
+    page = None
+    if settings.report:
+        # whole numbers may be labels, so that a report has to know that these are none
+        chosen: dict[str, Any] = {"metrics": audit.results} if numeric or settings.metrics else {}
+        if settings.gate is not None:
+            chosen["gate"] = settings.gate
+        page = report(
+            data.frame, **call, by=settings.by, title=settings.title, **chosen, **settings.policies, **options
+        )
+    metrics = {settings.metric_prefix + name: value for name, value in named_values(results, groups).items()}
+    return Evaluation(metrics, tables, page, verdict)
+
+
+_READING = frozenset(
+    {"pos_label", "labels", "estimator", "na_rm", "on_undefined", "interval", "conf_level", "times", "seed"}
+)
+"""The options by which a tally is read; the others say how rows are counted."""
+
+
+def named_values(results: pl.DataFrame, groups: pl.DataFrame) -> dict[str, float]:
+    """The values of results and of groups by names that are legal in MLflow.
+
+    No name is the beginning of another, because stores in files have a folder for each part. A name depends on the
+    names of the metric, the feature and the group only, so that the values of two runs can be compared.
+    """
+    values: dict[str, float] = {}
+    for row in results.rows(named=True):
+        metric = _of_level(row)
+        if row[".by"] is None:
+            _add(values, ["overall", metric], row[".estimate"])
+            continue
+        for column, section in _SECTIONS.items():
+            _add(values, [section, row[".by"], metric], row.get(column))
+    for row in groups.rows(named=True):
+        if row[".by"] is not None:
+            _add(values, ["groups", row[".by"], row[".group"], _of_level(row)], row[".estimate"])
+    return values
+
+
+def _of_level(row: Mapping[str, Any]) -> str:
+    """The name of a metric; of one label, with that label."""
+    level = row.get(".level")
+    return row[".metric"] if level is None or ".group_min" in row else f"{row['.metric']} {level}"
+
+
+def _add(values: dict[str, float], parts: Sequence[str], value: float | None) -> None:
+    """Add a value under its name; undefined values have none."""
+    if value is None:
+        return
+    name = "/".join(map(legal, parts))
+    # texts that are alike, such as the word null and a missing value, are told from each other by their order
+    number, distinct = 2, name
+    while distinct in values:
+        distinct, number = f"{name} {number}", number + 1
+    values[distinct] = value
+
+
+def legal(text: str) -> str:
+    """A part of a name with legal characters only; texts that are changed end in a code, so that they stay distinct.
+
+    >>> legal("18-29"), legal("sex:race"), legal("<18")
+    ('18-29', 'sex.race', '_18 3c6f7aca')
+    """
+    dotted = text.replace(":", ".")
+    if dotted.strip(". ") and len(dotted) <= _LONGEST and not _ILLEGAL.search(dotted):
+        return dotted
+    code = zlib.crc32(text.encode("utf-8", "surrogatepass"))
+    return f"{_ILLEGAL.sub('_', dotted)[:_LONGEST]} {code:08x}".lstrip(". ")
+
+
+def check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse columns that the data have already."""
+    twice = [name for name in names if name in columns]
+    if twice:
+        msg = f"evaluator_config: `sensitive_features` has the columns {listed(twice)}, which the data have too."
+        raise ArgumentError(msg)

@@ -1,0 +1,212 @@
+"""Predictions that MLflow passes on, and results that are logged to its store."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, cast
+
+from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.inference.gates import FAIL, UnfairError
+from tidyfair.integrations.mlflow_evaluation import Predicted, check_columns
+from tidyfair.tallies.files import write
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tidyfair.integrations.mlflow_evaluation import Configuration, Evaluation
+
+__all__: list[str] = []
+
+_BATCH = 1000
+"""The most metrics that a request of MLflow takes."""
+_VERDICT = "tidyfair.verdict"
+"""The tag of a run with the worst verdict of its gate."""
+
+
+def predicted(dataset: Any, model: Any, prediction: str | None, configuration: Configuration) -> Predicted:
+    """The rows of an evaluation dataset with truth and predictions, which are those of the model if there is one."""
+    pd: Any = import_module("pandas")
+
+    features: Any = dataset.features_data
+    if not isinstance(features, pd.DataFrame):
+        features = pd.DataFrame(features, columns=list(dataset.feature_names))
+    columns: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
+    taken = [str(name) for name in features.columns]
+    if dataset.has_targets:
+        truth = _free(dataset.targets_name or "target", taken)
+        columns[truth], arguments["truth"] = dataset.labels_data, truth
+    probs = configuration.options.get("probs")
+    if model is not None:
+        _add_predictions(columns, arguments, model, features, prediction, configuration)
+    elif dataset.has_predictions:
+        name = _free(dataset.predictions_name or "prediction", taken)
+        columns[name] = dataset.predictions_data
+        # a column of scores is no column of labels
+        if probs != name:
+            arguments["estimate"] = name
+    if "estimate" not in arguments and arguments.get("probs", probs) in (None, True):
+        msg = (
+            "The tidyfair evaluator has no predictions: pass `predictions=` with the column of a static dataset, a "
+            'model, or {"probs": "column"} in evaluator_config.'
+        )
+        raise ArgumentError(msg)
+    if arguments.get("estimate") is not None and configuration.options.get("threshold") is not None:
+        # labels are those of the threshold
+        del arguments["estimate"]
+    frame = features.reset_index(drop=True).assign(**{name: list(values) for name, values in columns.items()})
+    return Predicted(_with_features(frame, configuration.sensitive_features), arguments)
+
+
+def _free(name: str, taken: list[str]) -> str:
+    """A name that no column has."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _add_predictions(
+    columns: dict[str, Any],
+    arguments: dict[str, Any],
+    model: Any,
+    features: Any,
+    prediction: str | None,
+    configuration: Configuration,
+) -> None:
+    """Add the predictions of a model: one column, or those of a frame, and its probabilities."""
+    pd: Any = import_module("pandas")
+
+    output = model.predict(features)
+    taken = [str(name) for name in features.columns] + list(columns)
+    if isinstance(output, pd.DataFrame) and (prediction is not None or len(output.columns) > 1):
+        names: dict[Any, str] = {name: _free(str(name), taken) for name in output.columns}
+        for name, own in names.items():
+            columns[own] = output[name]
+        if prediction is not None:
+            if prediction not in names:
+                raise ColumnError.missing(prediction, "predictions", names)
+            arguments["estimate"] = names[prediction]
+        elif configuration.options.get("probs") is None:
+            msg = f"The model returns the columns {listed(names)}; name the one with the labels as `predictions=`."
+            raise ArgumentError(msg)
+        return
+    name = _free(prediction or "prediction", taken)
+    columns[name] = output.iloc[:, 0] if isinstance(output, pd.DataFrame) else output
+    if configuration.options.get("probs") == name:
+        return
+    arguments["estimate"] = name
+    if configuration.options.get("probs") is True:
+        _add_probabilities(columns, arguments, model, features, configuration)
+
+
+def _add_probabilities(
+    columns: dict[str, Any], arguments: dict[str, Any], model: Any, features: Any, configuration: Configuration
+) -> None:
+    """Add the probabilities of a model of scikit-learn or with its methods."""
+    own: Any = model.get_raw_model() if hasattr(model, "get_raw_model") else None
+    if not hasattr(own, "predict_proba"):
+        msg = (
+            'evaluator_config: {"probs": True} reads `predict_proba`, which this model has not; let the model return a '
+            'frame with a column of scores, and name that, as {"probs": "score"}.'
+        )
+        raise ArgumentError(msg)
+    read: Any = getattr(own, "feature_names_in_", None)
+    scores = own.predict_proba(features if read is None else features[list(read)])
+    classes = own.classes_.tolist()
+    event = configuration.options.get("pos_label", classes[-1] if len(classes) == 2 else None)
+    if event is not None and event not in classes:
+        msg = f"`pos_label`: {event!r} is not among the classes of the model, {listed(classes)}."
+        raise ArgumentError(msg)
+    taken = [str(name) for name in features.columns] + list(columns)
+    names: dict[Any, str] = {}
+    for index, label in enumerate(classes):
+        if event in (None, label):
+            names[label] = _free(f"probability {label}", taken)
+            columns[names[label]] = scores[:, index]
+    arguments["probs"] = names if event is None else names[event]
+
+
+def _with_features(frame: Any, more: Any) -> Any:
+    """The rows with sensitive features that the model does not get."""
+    if more is None:
+        return frame
+    pd: Any = import_module("pandas")
+
+    if hasattr(more, "to_pandas"):
+        more = more.to_pandas()
+    if not isinstance(more, pd.DataFrame):
+        more = pd.DataFrame(more)
+    if len(more) != len(frame):
+        msg = f"evaluator_config: `sensitive_features` has {len(more)} rows, and the data have {len(frame)}."
+        raise ColumnError(msg)
+    check_columns([str(name) for name in frame.columns], [str(name) for name in more.columns])
+    return pd.concat([frame, more.reset_index(drop=True)], axis="columns")
+
+
+def log(evaluation: Evaluation, run_id: str, configuration: Configuration) -> Any:
+    """Log an evaluation to a run.
+
+    Returns:
+        MLflow's `EvaluationResult`.
+
+    Raises:
+        UnfairError: If the gate fails and the configuration asks for that; after everything is logged.
+    """
+    mlflow: Any = import_module("mlflow")
+    entities: Any = import_module("mlflow.entities")
+    artifact: Any = import_module("mlflow.models.evaluation.artifacts")
+    client: Any = mlflow.MlflowClient()
+    now = int(time.time() * 1000)
+    logged: list[Any] = [entities.Metric(name, value, now, 0) for name, value in evaluation.metrics.items()]
+    for start in range(0, len(logged), _BATCH):
+        client.log_batch(run_id, metrics=logged[start : start + _BATCH])
+    if evaluation.verdict is not None:
+        client.set_tag(run_id, _VERDICT, evaluation.verdict)
+    artifacts: dict[str, Any] = {}
+    root: str = client.get_run(run_id).info.artifact_uri
+    with TemporaryDirectory() as folder:
+        for name, table in evaluation.tables.items():
+            file = Path(folder) / f"tidyfair_{name}.csv"
+            write(table, file)
+            client.log_artifact(run_id, str(file))
+            plain = as_plain(table)
+            client.log_table(run_id, plain, f"tidyfair_{name}.json")
+            content = json.loads(plain.to_json(orient="split"))
+            artifacts[file.stem] = artifact.JsonEvaluationArtifact(f"{root}/{file.stem}.json", content)
+        if evaluation.report is not None:
+            file = evaluation.report.save(Path(folder) / "tidyfair_report.html")
+            client.log_artifact(run_id, str(file))
+            artifacts[file.stem] = artifact.TextEvaluationArtifact(f"{root}/{file.name}", file.read_text("utf-8"))
+    if configuration.raise_on_fail and evaluation.verdict == FAIL:
+        verdicts = evaluation.tables["verdicts"]
+        failed = verdicts.filter(verdicts[".verdict"] == FAIL)
+        names = [metric if by is None else f"{metric}({by})" for metric, by in failed.select(".metric", ".by").rows()]
+        msg = (
+            f"The gate of the run {run_id} fails: {', '.join(names)}. Its table is the artifact tidyfair_verdicts.csv."
+        )
+        raise UnfairError(msg)
+    return mlflow.models.EvaluationResult(evaluation.metrics, artifacts, run_id)
+
+
+def as_plain(table: pl.DataFrame) -> Any:
+    """A pandas frame of texts and finite numbers, which JSON can hold; lists of names are joined by semicolons."""
+    pd: Any = import_module("pandas")
+
+    columns: dict[str, list[Any]] = {}
+    for column in table:
+        columns[column.name] = [_plain(value) for value in column.to_list()]
+    return pd.DataFrame(columns, dtype=object)
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON."""
+    if isinstance(value, list):
+        return ";".join(map(str, cast("list[object]", value)))
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
