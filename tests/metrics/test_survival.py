@@ -577,3 +577,19 @@ def test_survival_times_and_intervals_have_no_usual_metrics() -> None:
                 f"The usual metrics are of labels, scores and numbers, not of {content}; ask for metrics such as "
                 f"`{metric}`, which a report takes as `metrics=`."
             )
+
+
+def test_values_after_the_last_censored_row_are_null() -> None:
+    rows = people().with_columns(event=(pl.col("time") < pl.col("time").max()) & pl.col("event"))
+    probs, last = PROBS | {99: "s8"}, rows["time"].max()
+    result = call(tf.metric_set(*ALL), rows, probs=probs, on_undefined="ignore", explain=True)
+    late = result.filter((pl.col(".eval_time") == 99) | (pl.col(".metric") == "brier_survival_integrated"))
+    assert late[".estimate"].null_count() == len(late) == 5
+    assert {*late[".status"]} == {"all_censored", "one_class"}
+    early = result.filter(pl.col(".eval_time") < 99)
+    assert_frame_equal(early, call(tf.metric_set(*ALL), rows, explain=True).filter(pl.col(".eval_time") < 99))
+    at_last = call(tf.brier_survival, rows, probs={last: "s8"})
+    assert at_last[".estimate"].null_count() == 0
+    # an event ends the follow-up of nobody else
+    ended = rows.with_columns(event=pl.col("event") | (pl.col("time") == last))
+    assert call(tf.brier_survival, ended, probs={99: "s8"})[".estimate"].null_count() == 0

@@ -60,6 +60,10 @@ class CensoringDistribution:
         # all were censored: half the smallest probability, or that of a single row
         return np.fmax(steps[np.searchsorted(self.times, times, side="left")], min(positive.min() / 2, 1 / self.rows))
 
+    def ends_before(self, time: float) -> bool:
+        """Check whether all were censored, or had the event, before a time, the last of them censored."""
+        return bool(self.times) and self.probabilities[-1] == 0 and time > self.times[-1]
+
     def __repr__(self) -> str:
         last = f", {self.probabilities[-1]:.3g} after {self.times[-1]:g}" if self.times else ""
         return f"<censoring distribution: {len(self.times)} times{last}>"

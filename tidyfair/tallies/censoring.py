@@ -196,6 +196,9 @@ def _estimated_weights(rows: pl.DataFrame, forecast: Forecast, outer: Sequence[s
             cases = own[had_event_by_then.to_numpy()[own]]
             weight[cases] = at_event[cases]
             weight[own[is_later.to_numpy()[own]]] = 1 / distribution.before(np.array([point]))[0]
+            if distribution.ends_before(point):
+                # nobody was followed for so long: what happened to those who were censored is not known
+                weight[own] = np.nan
     columns = of_points | {EVENT_WEIGHT: at_event}
     return {name: pl.Series(weights) for name, weights in columns.items()}
 
