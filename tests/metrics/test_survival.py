@@ -593,3 +593,20 @@ def test_values_after_the_last_censored_row_are_null() -> None:
     # an event ends the follow-up of nobody else
     ended = rows.with_columns(event=pl.col("event") | (pl.col("time") == last))
     assert call(tf.brier_survival, ended, probs={99: "s8"})[".estimate"].null_count() == 0
+
+
+def test_integral_of_a_group_that_is_censored_before_a_time_is_null() -> None:
+    rows = people().with_columns(
+        event=pl.col("event") & (pl.col("group") != "a"),
+        time=pl.when(pl.col("group") == "a").then(pl.min_horizontal("time", 5.0)).otherwise("time"),
+    )
+    integrals = tf.brier_survival_integrated.difference("group")
+    values = integrals.by_group(rows, TRUTH, probs=PROBS, on_undefined="ignore")
+    assert values.select(".group", ".status").rows() == [("a", "all_censored"), ("b", "ok"), ("c", "ok")]
+    of_two = integrals(rows.filter(pl.col("group") != "a"), TRUTH, probs=PROBS)[".estimate"].item()
+    weighted_by_all = values.drop_nulls(".estimate")[".estimate"]
+    result = integrals(rows, TRUTH, probs=PROBS, on_undefined="ignore")[".estimate"].item()
+    assert result == pytest.approx(weighted_by_all.max() - weighted_by_all.min())
+    assert result != of_two
+    outer = call(tf.brier_survival_integrated, rows, group_by="group", on_undefined="ignore")
+    assert outer[".estimate"].null_count() == 1

@@ -49,9 +49,12 @@ def squared_survival_error(time: Expr, survival: Expr, censoring_weight: Expr, e
     return censoring_weight * ((time > eval_time).cast(pl.Float64) - survival) ** 2
 
 
-@statistic
+@statistic(at_last_point=True)
 def uncensored(censoring_weight: Expr) -> Expr:
-    """The censoring weight, 0 where the row is censored before the time."""
+    """The censoring weight, 0 where the row is censored before the time.
+
+    Where all rows are, they also are at every later time, because those with an event keep their weight.
+    """
     return censoring_weight
 
 
@@ -261,7 +264,7 @@ def brier_survival_integrated(squared_survival_error: Number, uncensored: Number
     """Integral of the Brier score over evaluation times by trapezoids, over the last of them (Graf et al., 1999).
 
     As in yardstick it is divided by the last time, not by the distance of the last from the first. It needs two times
-    or more. Null where all rows are censored before the first.
+    or more. Null where all rows are censored before the last.
 
     >>> brier_survival_integrated.formula(squared_survival_error=2, uncensored=9, instances=10)
     0.2

@@ -166,6 +166,8 @@ class Statistic:
     """For squares: how many times the mean a rare row may be."""
     flag: bool = False
     """True if it is 1 or 0, so that its mean is a share of rows."""
+    at_last_point: bool = False
+    """True if over several evaluation times it is that of the last, not the average."""
 
     @property
     def name(self) -> str:
@@ -250,22 +252,24 @@ def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], 
 
 @refuse_unknown_settings
 def statistic(
-    function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0, flag: bool = False
-) -> Any:
+    function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0, flag: bool = False,
+    at_last_point: bool = False,
+) -> Any:  # fmt: skip
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
     The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
     labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. `tail`
     applies to squares: how many times the mean of a group a rare row may be, which intervals of few rows allow for. A
-    `flag` is 1 or 0, so that intervals of its mean are those of a share.
+    `flag` is 1 or 0, so that intervals of its mean are those of a share. With `at_last_point`, averages over evaluation
+    times read it at the last of them.
     """
     if function is None:
-        return partial(statistic, cumulative=cumulative, tail=tail, flag=flag)
+        return partial(statistic, cumulative=cumulative, tail=tail, flag=flag, at_last_point=at_last_point)
     parameters = inspect.signature(function).parameters.values()
     options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     defaults = tuple((option.name, option.default) for option in options)
-    return Statistic(function, cumulative, defaults, tail=tail, flag=flag)
+    return Statistic(function, cumulative, defaults, tail=tail, flag=flag, at_last_point=at_last_point)
 
 
 @dataclass(frozen=True, eq=False)

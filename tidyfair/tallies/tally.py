@@ -270,10 +270,13 @@ class Tally:
         """The tally with the averages of sums over evaluation times, or levels of quantiles."""
         if self.forecast is None:
             return self
+        of_last = tuple(term.column for term in self.needs.terms if term.at_last_point)
         averages: dict[str, pl.Expr] = {}
         for name in self.cells.columns:
             column, point = point_of(name)
-            if point is not None:
+            if point is not None and column.startswith(of_last):
+                averages[column] = pl.col(name)
+            elif point is not None:
                 part = pl.col(name) * self.forecast.coefficients[point]
                 averages[column] = averages[column] + part if column in averages else part
         of_points = [name for name in self.cells.columns if point_of(name)[1] is not None]
