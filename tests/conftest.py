@@ -217,7 +217,7 @@ def spark() -> Any:
     """One session of two workers for all tests."""
     if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
         pytest.skip("Spark needs pyspark and Java")
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - where it is installed
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - where it is installed  # pyright: ignore[reportMissingImports] - only where there is Java
 
     options = {
         "spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false",

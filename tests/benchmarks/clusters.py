@@ -19,7 +19,7 @@ from dask.callbacks import Callback
 from files import FAIR, LEVELS, written
 from measuring import clock, digits, in_turns
 from polars.testing import assert_frame_equal
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports] - only where there is Java
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,6 +4,9 @@
 writes the data and `survival.json.gz` anew. Case weights are whole numbers: a row of weight 3 is asked as three rows.
 """
 
+# pyright: reportMissingImports=false
+# these libraries are not needed by tests
+
 from __future__ import annotations
 
 import gzip
