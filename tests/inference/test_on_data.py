@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair.datasets import lending
@@ -145,3 +146,21 @@ def test_printed_results_show_their_findings(name: str) -> None:
         printed = str(result)
     assert ".by" in printed
     assert all(column in printed for column in findings), printed
+
+
+_of_random_numbers: dict[str, Any] = {
+    "disparity_test": lambda metric: disparity_test(metric, times=200),
+    "pairwise": lambda metric: pairwise(metric, adjust="max_t", times=200),
+    "compare_periods": lambda metric: compare_periods(metric, period="fold", times=200),
+    "probability": lambda metric: probability(metric, below=0.1, pooling="beta_binomial", times=200),
+    "worst_groups": lambda metric: worst_groups(metric, times=200),
+}
+
+
+@pytest.mark.parametrize("name", _of_random_numbers)
+def test_random_numbers_do_not_depend_on_names(name: str) -> None:
+    call: Any = {"estimate": "approved", "pos_label": "yes"} | ({"group_by": "fold"} if "periods" in name else {})
+    test = _of_random_numbers[name]
+    result = test(tf.demographic_parity("race"))(lending(), **call)
+    renamed = test(tf.selection_rate.difference("origin"))(lending().rename({"race": "origin"}), **call)
+    assert_frame_equal(renamed.select(pl.selectors.float()), result.select(pl.selectors.float()))

@@ -174,6 +174,29 @@ def test_range_interval_equals_simultaneous_pairs() -> None:
     assert result[".std_error"].item() is None
 
 
+@pytest.mark.parametrize("interval", ["auto", "analytic"])
+def test_the_same_values_have_the_same_interval_whatever_they_are_called(interval: Any) -> None:
+    def limits(metric: Any, loans: pl.DataFrame) -> list[float]:
+        return ends(metric(loans, estimate="approved", pos_label="yes", interval=interval).head(1))
+
+    race = LOANS["race"].unique(maintain_order=True).to_list()
+    recoded = pl.col("race").cast(pl.String).replace_strict(race, [f"group {9 - index}" for index in range(len(race))])
+    expected = limits(tf.disparate_impact("race"), LOANS)
+    assert limits(tf.demographic_parity_ratio("race"), LOANS) == expected
+    assert limits(tf.selection_rate.ratio("race"), LOANS) == expected
+    assert limits(tf.disparate_impact("ethnicity"), LOANS.rename({"race": "ethnicity"})) == expected
+    assert limits(tf.disparate_impact("race"), LOANS.with_columns(recoded)) == expected
+    several = tf.metric_set(tf.disparate_impact("race"), tf.demographic_parity("race"), tf.demographic_parity("sex"))
+    assert limits(several, LOANS) == expected
+
+
+def test_the_same_distances_to_the_rest_have_the_same_interval_whatever_they_are_called() -> None:
+    one = tf.demographic_parity("race", aggregate=tf.difference(to="rest"))
+    other = tf.selection_rate.difference("ethnicity", to="rest")
+    call: Any = {"estimate": "approved", "pos_label": "yes", "interval": "auto"}
+    assert ends(one(LOANS, **call)) == ends(other(LOANS.rename({"race": "ethnicity"}), **call))
+
+
 def test_equalized_odds_interval_covers_pairs_of_both_rates() -> None:
     both = tf.equalized_odds("race")(LOANS, **CALL, interval="auto")
     one = tf.equal_opportunity("race")(LOANS, **CALL, interval="auto")

@@ -313,7 +313,7 @@ class _PairedRows:
             if quantity is not None and pairs is not None:
                 of_one, of_other = (quantity(pl.col(name).cast(pl.Float64)) for name in ("one", "other"))
                 differences = pairs.select(of_other - of_one).to_series().drop_nulls().to_numpy()
-                random = generator(self.options.seed, f"{row['.metric']} {row[_COMPARISON]}")
+                random = generator(self.options.seed, "flipped signs")
                 row[".p_value"] = _sign_flip_test(differences, self.options.times, random)
                 row.update(_limits_of_mean(differences, self.options.conf_level))
             rows.append(row)

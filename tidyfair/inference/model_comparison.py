@@ -241,7 +241,7 @@ class ModelComparison:
         """The bootstrap interval of the change; rows are drawn again with both predictions."""
         by = metric.by.columns if metric.by else ()
         strata = by if is_stratified(metric) else ()
-        random = generator(options.seed, f"{metric.name} {metric.by and metric.by.text}")
+        random = generator(options.seed, "changes")
         drawn = pairs.redrawn(by, strata=strata, times=options.times, random=random)
         changes = pl.concat(_changes(metric.run, sides, options, pairs.outer) for sides in drawn)
         interval = interval_of(pl.col("value"), pairs.sides[0], options.conf_level)

@@ -276,9 +276,7 @@ class PairwiseTest(AdjustedTest):
             own = (number == index) & ~np.isnan(p_values)
             if not own.any():
                 continue
-            key = comparison.evaluated.group_cells.outer_keys.row(comparison.family.outer)
-            metric = comparison.metric
-            random = generator(self.seed, f"{metric.name} {metric.by.text} {key} {comparison.family.level}")
+            random = generator(self.seed, "distances of pairs")
             pairs = table[_ONE].to_numpy()[own], table[_OTHER].to_numpy()[own]
             largest = LargestDistance(comparison.covariance(), pairs, self.times, random)
             adjusted[own] = largest.adjusted(p_values[own])

@@ -173,7 +173,7 @@ class DisparityTest(OuterGroupTest):
         if not varied:
             options = replace(options, interval="auto")
         times = self._draws_of(metric, of_rows=of_rows)
-        random = generator(self.seed, f"{metric.name} {metric.by.text}")
+        random = generator(self.seed, "shuffled groups")
         if of_rows:
             draws = shuffled_rows(
                 tally, metric.by, self.within, times=times, random=random, varied=varied, of_sums=families.of_sums

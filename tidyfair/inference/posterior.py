@@ -14,7 +14,7 @@ from tidyfair.inference.gates import judged_metrics, limited
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import check_pooling, pooled
-from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts
+from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts, rates_generator
 from tidyfair.intervals.bootstrap import is_of_labels, replicates_of, results_of
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.metric_specs import formulas_of
@@ -134,7 +134,7 @@ class ProbabilityOf(MetricSetOnData):
 
     def _share_within(self, case: Case, outer: int, pooling: Pooling) -> float | None:
         """The share of draws of an outer group on the good side of the limit."""
-        evaluated, random = case.evaluated, case.generator(self.seed, outer)
+        evaluated, random = case.evaluated, rates_generator(self.seed)
         counts = rate_counts(case, outer)
         rows = evaluated.rows.filter(pl.col("outer") == outer)
         part = OuterGroup(case.metric, rows, evaluated, counts, random)

@@ -127,11 +127,10 @@ class Case:
         """The keys of the outer groups; without columns where the data are not grouped."""
         return self.evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
 
-    def generator(self, seed: int, outer: int) -> np.random.Generator:
-        """The random numbers of an outer group."""
-        keys, metric = self.outer_keys, self.metric
-        key = keys.row(outer) if keys.width else ""
-        return generator(seed, f"{metric.name} {metric.by.text} {key}")
+
+def rates_generator(seed: int) -> np.random.Generator:
+    """The random numbers of an outer group: the same for all, so that they do not depend on names."""
+    return generator(seed, "rates")
 
 
 @dataclass(frozen=True, repr=False)
@@ -360,12 +359,11 @@ class OuterGroupTest(RateTest):
         counts = [rate_counts(case, outer) for outer in range(len(evaluated.group_cells.outer_keys))]
         for outer, of_outer in enumerate(counts):
             rows = evaluated.rows.filter(pl.col("outer") == outer)
-            random = case.generator(self.seed, outer)
-            table = self._tested(OuterGroup(metric, rows, evaluated, of_outer, random))
+            table = self._tested(OuterGroup(metric, rows, evaluated, of_outer, rates_generator(self.seed)))
             yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
         if not counts:
             # the columns of a result follow from the call, not from the data
-            empty = OuterGroup(metric, evaluated.rows, evaluated, [], generator(self.seed, ""))
+            empty = OuterGroup(metric, evaluated.rows, evaluated, [], rates_generator(self.seed))
             yield keys.join(self._tested(empty), how="cross").clear()
 
     @abstractmethod

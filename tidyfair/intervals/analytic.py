@@ -268,17 +268,21 @@ def _largest_deviation(
     """
     import numpy as np
 
-    drawn = [family.deviates(times, random, logarithm=logarithm) for family in families]
+    orders = [family.order for family in families]
+    drawn = [
+        family.at(order).deviates(times, random, logarithm=logarithm)
+        for family, order in zip(families, orders, strict=True)
+    ]
     least, most = np.zeros(times, dtype=np.float32), np.full(times, np.inf, dtype=np.float32)
     if all(reference is None for reference in references):
         bounds = [_bounds(away, variance) for away, variance in drawn]
         least, most = (np.fmax.reduce([of_family[side] for of_family in bounds], axis=0) for side in (0, 1))
     rank = int(share * (times - 1))
     near = np.flatnonzero(most >= np.partition(least, rank)[rank])
-    for (away, variance), reference in zip(drawn, references, strict=True):
+    for (away, variance), order, reference in zip(drawn, orders, references, strict=True):
         own, own_variance = away[:, near], variance[:, near]
         largest = np.zeros(len(near), dtype=np.float32)
-        for one in range(len(own)) if reference is None else [reference]:
+        for one in range(len(own)) if reference is None else np.flatnonzero(order == reference).tolist():
             others = slice(one + 1 if reference is None else 0, None)
             if len(own[others]):
                 squared = _squared(own[others], own_variance[others], own[one], own_variance[one])

@@ -143,9 +143,8 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
             if form is None or drawn:
                 ends[index] = filled_result(evaluated, part)
                 continue
-            label = f"{spec.name} {spec.by and spec.by.text} {outer}"
             compared_metrics = _without_metrics(part, results[".metrics_left_out"][index])
-            interval = form(compared_metrics, generator(options.seed, label))
+            interval = form(compared_metrics, generator(options.seed, "distances"))
             intervals[index] = _including(interval, results[".estimate"][index])
     drawn_specs = [spec for number, spec in enumerate(evaluated.specs) if number in methods.drawn]
     schema: Any = {LOW: pl.Float64, HIGH: pl.Float64}

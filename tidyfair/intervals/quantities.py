@@ -78,6 +78,13 @@ class Quantities(ABC):
         return replace(cast("Any", self), **chosen)
 
     @property
+    def order(self) -> Array:
+        """The indices of groups by their values and errors, so that draws do not depend on how groups are called."""
+        import numpy as np
+
+        return np.lexsort((self.widest, self.value))
+
+    @property
     @abstractmethod
     def methods(self) -> list[str]:
         """The names of the methods of `limits`."""

@@ -65,15 +65,17 @@ class WithRest:
         """The largest distances of any group and its others by chance alone, in standard errors."""
         import numpy as np
 
-        away, variance = self.groups.deviates(times, random, logarithm=logarithm)
+        order = self.groups.order
+        ordered = WithRest(self.groups.at(order), self.share[order])
+        away, variance = ordered.groups.deviates(times, random, logarithm=logarithm)
         with np.errstate(divide="ignore", invalid="ignore"):
             if logarithm:
-                value = np.exp(self.groups.logarithms(1.0)[0]).astype(away.dtype)[:, None]
-                middle = self.mean(value)
-                of_rest = np.log(self.mean(value * np.exp(away)) / middle)
-                of_variance = self.variance(variance * value**2) / middle**2
+                value = np.exp(ordered.groups.logarithms(1.0)[0]).astype(away.dtype)[:, None]
+                middle = ordered.mean(value)
+                of_rest = np.log(ordered.mean(value * np.exp(away)) / middle)
+                of_variance = ordered.variance(variance * value**2) / middle**2
             else:
-                of_rest, of_variance = self.mean(away), self.variance(variance)
+                of_rest, of_variance = ordered.mean(away), ordered.variance(variance)
             return np.fmax.reduce(np.abs(away - of_rest) / np.sqrt(variance + of_variance), axis=0)
 
     def to_overall(self, distance: Floats, *, logarithm: bool) -> Floats:
