@@ -122,6 +122,12 @@ class Requirements:
         return frozenset(pairs)
 
     @cached_property
+    def needs_of_intervals(self) -> Needs:
+        """The same, and the statistics that only intervals read."""
+        outcomes = (formula.terms_of_outcomes for _, formula in self.formulas)
+        return replace(self.needs, terms=self.needs.terms.union(*outcomes))
+
+    @cached_property
     def sums_vary(self) -> bool:
         """True if counts do not determine the variance of the sums of formulas."""
         return any(formula.kind != "class" and formula.input == "sums" for _, formula in self.formulas)

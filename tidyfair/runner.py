@@ -189,6 +189,9 @@ class Run:
         roles = required.roles(options)
         required.check_roles(roles, source)
         check_parts(options)
+        blocks = options.parts if required.sums_vary else None
+        has_intervals = blocks is not None or roles.cluster is not None
+        needs = required.needs_of_intervals if has_intervals else required.needs
         return count(
             source,
             _keys(source, specs, roles.cluster, options.design),
@@ -198,8 +201,8 @@ class Run:
             cut=roles.cut,
             weights=roles.weights,
             frequencies=roles.frequencies,
-            needs=replace(required.needs, rows=True) if options.keep_rows else required.needs,
-            blocks=options.parts if required.sums_vary else None,
+            needs=replace(needs, rows=True) if options.keep_rows else needs,
+            blocks=blocks,
             design=options.design,
             metrics=self._names,
             many="transfer" if options.score_bins == "exact" else many,

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from scipy import special, stats
 
 import tidyfair as tf
 from tidyfair.metrics import survival as survival_metrics
@@ -374,6 +375,79 @@ def test_differences_have_intervals_at_each_time() -> None:
     assert (result[".lower"] <= result[".estimate"]).all()
     assert (result[".estimate"] <= result[".upper"]).all()
     assert result[".groups_left_out"].list.len().sum() == 0
+
+
+def rare_events(samples: int, rows: int, rate: float) -> pl.DataFrame:
+    """Samples of people of different hazards, all followed for three years, and their chance to survive the first."""
+    random = np.random.default_rng(3)
+    hazard = -np.log(1 - rate) * random.uniform(0.5, 1.5, samples * rows)
+    time = random.exponential(1 / hazard)
+    return pl.DataFrame({
+        "time": np.minimum(time, 3), "event": time <= 3, "s1": np.exp(-hazard),
+        "sample": np.repeat(np.arange(samples), rows), "person": np.arange(samples * rows),
+    })  # fmt: skip
+
+
+def test_interval_of_a_brier_score_adds_a_row_of_which_half_has_the_event() -> None:
+    rows = rare_events(1, 40, 0.05)
+    result = tf.brier_survival(rows, TRUTH, probs={1: "s1"}, interval="auto").row(0, named=True)
+    survives, chance = rows["time"].to_numpy() > 1, rows["s1"].to_numpy()
+    errors = np.append((survives - chance) ** 2, [(chance**2).mean(), ((1 - chance) ** 2).mean()])
+    counts = np.append(np.ones(len(rows)), [0.5, 0.5])
+    without = (counts @ errors - counts * errors) / (counts.sum() - counts)
+    centre = counts @ errors / counts.sum()
+    change = (centre - without)[:-2]
+    variance = (len(rows) - 1) / len(rows) * ((change - change.mean()) ** 2).sum()
+    error = np.sqrt(variance + ((centre - without)[-2:] ** 2 / 0.5).sum())
+    assert result[".std_error"] == pytest.approx(error)
+    reach = stats.t.ppf(0.975, len(rows) - 1) * error / (centre * (1 - centre))
+    middle = special.logit(centre)
+    expected = special.expit([middle - reach, middle + reach])
+    assert [result[".lower"], result[".upper"]] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["brier_survival", "calibration_in_the_large_survival", "calibration_ratio_survival"])
+def test_intervals_of_rare_events_hold_the_truth(name: str) -> None:
+    samples, everyone = rare_events(200, 20, 0.05), rare_events(1, 100_000, 0.05)
+    truth = {
+        "brier_survival": ((everyone["time"] > 1) - everyone["s1"]).pow(2).mean(),
+        "calibration_in_the_large_survival": 0,
+        "calibration_ratio_survival": 1,
+    }[name]
+    metric = getattr(tf, name)
+    result = metric(samples, TRUTH, probs={1: "s1"}, group_by="sample", cluster="person", interval="auto")
+    # without a row that has not been seen, those of samples without an event do not: three of ten
+    assert ((result[".lower"] <= truth) & (result[".upper"] >= truth)).fill_null(value=False).mean() > 0.85
+    if name == "brier_survival":
+        assert result[".upper"].max() < 1
+
+
+def test_brier_score_without_censoring_has_the_interval_of_that_of_labels() -> None:
+    rows = rare_events(20, 30, 0.05).with_columns(died=(pl.col("time") <= 1).cast(pl.Int8), risk=1 - pl.col("s1"))
+    options: dict[str, Any] = {"group_by": "sample", "cluster": "person", "interval": "auto"}
+    result = tf.brier_survival(rows, TRUTH, probs={1: "s1"}, **options)
+    expected = tf.brier_class(rows, "died", probs="risk", **options)
+    limits = [".lower", ".upper", ".std_error"]
+    assert_frame_equal(result.select(limits), expected.select(limits))
+
+
+def test_brier_scores_above_1_by_their_weights_have_limits_that_hold_them() -> None:
+    rows = people(60).with_columns(group=pl.when(pl.col("time") > 8).then(pl.lit("late")).otherwise(pl.lit("early")))
+    wrong = rows.with_columns(s8=pl.when(pl.col("time") > 8).then(0.0).otherwise(1.0))
+    groups = tf.brier_survival.difference("group").by_group(wrong, TRUTH, probs={8: "s8"}, interval="auto")
+    assert groups[".estimate"].max() > 1
+    assert groups.select((pl.col(".lower") <= pl.col(".estimate")).all()).item()
+    assert groups.select((pl.col(".estimate") <= pl.col(".upper")).all()).item()
+
+
+def test_tallies_of_parts_have_the_intervals_of_a_call() -> None:
+    rows = people(80).with_row_index("person")
+    options: dict[str, Any] = {"probs": PROBS, "cluster": "person"}
+    given = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH))
+    parts = [tf.brier_survival.tally(part, given, **options) for part in (rows[:30], rows[30:])]
+    merged = pickle.loads(pickle.dumps(parts[0] + parts[1]))  # noqa: S301 - our own
+    expected = tf.brier_survival(rows, given, **options, interval="auto")
+    assert_frame_equal(tf.brier_survival.compute(merged, interval="auto"), expected)
 
 
 # Tests, gates and comparisons of models

@@ -29,6 +29,7 @@ from tidyfair.intervals.unseen_rows import (
     is_of_squares,
     unseen_errors,
     unseen_events,
+    unseen_outcomes,
     values_of,
     with_rows_added,
 )
@@ -336,6 +337,8 @@ def _added(
     if table.kind == "class":
         # a row that is added has no quantity that compares it with others
         return None if formula.all_terms else _AddedRows.of(evaluator, formula, index, cluster)
+    if table.kind == "survival":
+        return unseen_outcomes(evaluator, table, formula, index)
     if table.kind == "prob":
         return unseen_events(evaluator, table, formula, index) if counts_all_events(formula) else None
     return unseen_errors(evaluator, table, formula, index) if is_of_squares(formula) else None

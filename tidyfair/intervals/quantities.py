@@ -423,8 +423,9 @@ class Smooth(Quantities):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The ends between which limits lie."""
-        return self.scale.low, self.scale.high
+        """The ends between which limits lie: none on a side on which some value lies beyond."""
+        low, high = self.scale.low, self.scale.high
+        return -math.inf if (self.value < low).any() else low, math.inf if (self.value > high).any() else high
 
     @property
     def finite(self) -> Smooth:
@@ -450,8 +451,8 @@ class Smooth(Quantities):
             lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
             upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
         lower, upper = self._with_infinite(lower, upper)
-        if (self.value >= self.scale.low).all() and (self.value <= self.scale.high).all():
-            lower, upper = np.maximum(lower, self.scale.low), np.minimum(upper, self.scale.high)
+        low, high = self.bounds
+        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
         return np.minimum(lower, self.value), np.maximum(upper, self.value)
 
     def _with_infinite(self, lower: Floats, upper: Floats) -> Limits:

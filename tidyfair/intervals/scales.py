@@ -23,7 +23,7 @@ class Scale:
     @classmethod
     def of(cls, formula: Formula, ends: tuple[float, float]) -> Scale:
         """The scale of the values of a formula."""
-        return SquaredCorrelation(0.0, 1.0) if formula.squared_correlation else cls(*ends)
+        return SquaredCorrelation(0.0, 1.0) if formula.squared_correlation else cls(*(formula.range_of_limits or ends))
 
     def holds(self, values: Floats) -> Booleans:
         """The values strictly inside of the range, as a mask."""

@@ -8,7 +8,7 @@ rare. What is added is a constant, so that large groups do not feel it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,26 @@ def unseen_events(evaluator: Evaluator, table: Table, formula: Formula, index: G
         sums = sums_of(table, terms, _Labelled(cells.tally, cells.labels, label), index, reading)
         parts.append({name: _scaled(values, share) for name, values in sums.items()})
     return Unseen(everything, parts, 1 / len(labels))
+
+
+def unseen_outcomes(evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex) -> Unseen | None:
+    """A row of each group with its mean survival probability, half with the event by the time and half without it.
+
+    None for formulas that do not read who survives, and for tallies that were not counted for intervals.
+    """
+    everything = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
+    outcomes = formula.terms_of_outcomes
+    if not outcomes or not all(term.column in everything for term in outcomes):
+        return None
+    share = _PART_OF_A_ROW * _share_of_a_row(evaluator, table, index)
+    parts: list[dict[str, Array]] = []
+    for has_event in (True, False):
+        part = {"instances": _scaled(everything["instances"], share)}
+        for term in formula.all_terms:
+            of_outcome = replace(term, outcome=has_event) if term.at_points else term
+            part[term.column] = _scaled(everything[of_outcome.column], share)
+        parts.append(part)
+    return Unseen(everything, parts, _PART_OF_A_ROW)
 
 
 def is_of_squares(formula: Formula) -> bool:

@@ -223,6 +223,7 @@ def survival_metric(
     direction: Direction = "maximize",
     range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
     undefined: str = Status.ALL_CENSORED,
+    range_of_limits: tuple[float, float] | None = None,
     over_points: bool = False,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula of sums over rows of survival times into a metric.
@@ -235,9 +236,12 @@ def survival_metric(
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
         undefined: The reason, shown as the status, where it has no value.
+        range_of_limits: The range of its limits, if weights of rows may take a value beyond that of true ones.
         over_points: True if it is of the averages over evaluation times, instead of each of them.
     """
-    settings: dict[str, Any] = {"undefined": undefined, "over_points": over_points}
+    settings: dict[str, Any] = {
+        "undefined": undefined, "range_of_limits": range_of_limits, "over_points": over_points,
+    }  # fmt: skip
 
     def define(function: Callable[..., Any]) -> Metric:
         return defined(function, "survival", direction, range, settings)

@@ -246,7 +246,7 @@ def roc_auc_survival(
     return _areas(*_sides(sides, _ones(weight, time)))[2]
 
 
-@survival_metric(direction="minimize", range=(0, math.inf))
+@survival_metric(direction="minimize", range=(0, math.inf), range_of_limits=(0, 1))
 def brier_survival(squared_survival_error: Number, uncensored: Number, instances: Number) -> Rate:
     """Mean squared distance of survival probabilities from what happened by a time (Graf et al., 1999).
 
@@ -259,7 +259,7 @@ def brier_survival(squared_survival_error: Number, uncensored: Number, instances
     return squared_survival_error, np.where(uncensored == 0, 0.0, instances)
 
 
-@survival_metric(direction="minimize", range=(0, math.inf), over_points=True)
+@survival_metric(direction="minimize", range=(0, math.inf), range_of_limits=(0, 1), over_points=True)
 def brier_survival_integrated(squared_survival_error: Number, uncensored: Number, instances: Number) -> Rate:
     """Integral of the Brier score over evaluation times by trapezoids, over the last of them (Graf et al., 1999).
 
@@ -275,7 +275,7 @@ def brier_survival_integrated(squared_survival_error: Number, uncensored: Number
 # How well survival probabilities fit on average
 
 
-@survival_metric(direction="zero", range=(-math.inf, math.inf))
+@survival_metric(direction="zero", range=(-math.inf, math.inf), range_of_limits=(-1, 1))
 def calibration_in_the_large_survival(
     predicted_event: Number, event_by_time: Number, uncensored: Number, instances: Number
 ) -> Rate:

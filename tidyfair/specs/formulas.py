@@ -168,6 +168,8 @@ class Statistic:
     """True if it is 1 or 0, so that its mean is a share of rows."""
     at_last_point: bool = False
     """True if over several evaluation times it is that of the last, not the average."""
+    outcome: bool | None = None
+    """If it is of rows as if all had the event by the evaluation time (True), or survived it (False)."""
 
     @property
     def name(self) -> str:
@@ -186,6 +188,8 @@ class Statistic:
         if lists := self.lists:
             names = [fingerprint(column.expr) or id(column.source) for column in self.compared_by]
             suffix += f" {name_of(lists.quantity)} of {sorted(self.reads)} in {len(lists.columns)} of {names}"
+        if self.outcome is not None:
+            suffix += " with event" if self.outcome else " without event"
         return f"{self.name}({_text_of(self.options)}){suffix}"
 
     @property
@@ -224,6 +228,8 @@ class Statistic:
     def of(self, **columns: Expr) -> Expr:
         """The quantity over columns given by the names of its parameters."""
         known = inspect.signature(self.function).parameters
+        if self.outcome is not None:
+            columns |= _of_outcome(columns, has_event=self.outcome)
         arguments = {name: column for name, column in columns.items() if name in known}
         with failures_of(f"the statistic {self.name!r}", "It must return a polars expression of its parameters."):
             return self.function(**arguments, **dict[str, Any](self.options))
@@ -233,10 +239,14 @@ class Statistic:
         module = sys.modules.get(self.function.__module__)
         named: object = getattr(module, self.function.__name__, None)
         if isinstance(named, Statistic) and named.function is self.function:
-            return _named_statistic, (self.function.__module__, self.function.__name__, self.options, self.alias)
+            of_module = self.function.__module__, self.function.__name__
+            return _named_statistic, (
+                *of_module,
+                {"options": self.options, "alias": self.alias, "outcome": self.outcome},
+            )
         values = (
             self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.lists, self.tail,
-            self.flag,
+            self.flag, self.at_last_point, self.outcome,
         )  # fmt: skip
         return Statistic, values
 
@@ -245,9 +255,17 @@ class Statistic:
         return replace(self, options=tuple((name, options.get(name, value)) for name, value in self.options))
 
 
-def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], ...], alias: str | None) -> Statistic:
+def _of_outcome(columns: Mapping[str, Expr], *, has_event: bool) -> dict[str, Expr]:
+    """The columns of rows that count fully, and all have the event by the evaluation time or survive it."""
+    # a column even where it is the same number in all rows, so that its sum is that of the rows
+    zero = columns["time"] * 0.0
+    time = zero + (columns["eval_time"] if has_event else math.inf)
+    return {"time": time, "event": time.is_finite(), "event_weight": zero + 1.0, "censoring_weight": zero + 1.0}
+
+
+def _named_statistic(module: str, name: str, settings: dict[str, Any]) -> Statistic:
     """A statistic with its options, looked up by its name in its module."""
-    return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
+    return replace(getattr(importlib.import_module(module), name), **settings)
 
 
 @refuse_unknown_settings
@@ -340,6 +358,8 @@ class Formula:
     """True if it is the square of a correlation, whose interval is that of the correlation."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
+    range_of_limits: tuple[float, float] | None = None
+    """The range of true values, where those of samples may leave it because of the weights of their rows."""
     over_points: bool = False
     """True if it is of the average over evaluation times, or levels of quantiles, instead of each of them."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
@@ -486,6 +506,15 @@ class Formula:
     def reads_points(self) -> bool:
         """True if it reads predictions at evaluation times, or quantiles."""
         return not self.columns_of_rows.isdisjoint(AT_POINTS)
+
+    @cached_property
+    def terms_of_outcomes(self) -> frozenset[Statistic]:
+        """The quantities of survival times that it sums, of rows as if all had the event or survived the time."""
+        terms = self.all_terms
+        if self.kind != "survival" or not any("time" in term.parameters for term in terms):
+            return frozenset()
+        at_points = [term for term in terms if term.at_points]
+        return frozenset(replace(term, outcome=outcome) for term in at_points for outcome in (True, False))
 
     @cached_property
     def at_points(self) -> bool:
