@@ -158,7 +158,8 @@ class Evaluable(ABC):
             design: The design of a complex survey, made by `survey_design` or `replicate_weights`, with its weights;
                 for `interval="auto"` of rates, means, and their differences and ratios.
             parts: A seed, needed for a tally of scores or numbers if intervals are to be computed: rows are assigned to
-                400 random parts. A call with `interval=` does this itself.
+                400 random parts. A call with `interval=` leaves out up to 20,000 rows one by one, and does this itself
+                with more.
             keep_rows: Whether a tally keeps its rows even if counts suffice, for tests that permute them.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1. Where it does not
                 occur among several labels, everything is null (`unseen_event`).

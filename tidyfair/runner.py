@@ -159,7 +159,7 @@ class Run:
         unknown = options.cluster is None and options.parts is None and options.design is None
         if options.interval in {"auto", "bootstrap"} and unknown:
             # intervals need to see how much sums vary from part to part
-            options = replace(options, parts=options.seed)
+            options = options.in_parts(options.seed)
         many = self._many(options)
         with self._naming_metrics():
             return [(self._count(source, options, specs, many), specs) for specs in self._passes(source, options)]
@@ -203,6 +203,7 @@ class Run:
             frequencies=roles.frequencies,
             needs=replace(needs, rows=True) if options.keep_rows else needs,
             blocks=blocks,
+            single_rows=options.has_single_rows,
             design=options.design,
             metrics=self._names,
             many="transfer" if options.score_bins == "exact" else many,

@@ -140,8 +140,9 @@ def test_cluster_bootstrap_error_matches_between_cluster_error() -> None:
 
 
 def test_tally_with_parts_has_intervals() -> None:
-    tally = tf.mae.tally(NUMBERS, "actual", "predicted", parts=0)
-    called = tf.mae(NUMBERS, "actual", "predicted", interval="auto")
+    few = NUMBERS.head(400)
+    tally = tf.mae.tally(few, "actual", "predicted", parts=0)
+    called = tf.mae(few, "actual", "predicted", interval="auto")
     # sums of floats depend on the order of threads in their last bits
     assert_frame_equal(tf.mae.compute(tally, interval="auto"), called, rel_tol=1e-12, abs_tol=0)
     with pytest.raises(tf.ArgumentError, match="count with `parts=0`"):

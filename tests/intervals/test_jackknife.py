@@ -47,13 +47,37 @@ def row(result: pl.DataFrame) -> dict[str, Any]:
 # Errors
 
 
-def test_error_of_a_mean_in_random_parts_is_that_of_the_textbook() -> None:
+def test_error_of_a_mean_is_that_of_the_textbook() -> None:
     data = numbers(1, 4_000)
     errors = (data["y"] - data["p"]).abs().to_numpy()
     result = row(tf.mae(data, "y", "p", interval="auto"))
-    # 400 parts know an error to 1 / sqrt(800) of itself
-    assert result[".std_error"] == pytest.approx(errors.std(ddof=1) / math.sqrt(4_000), rel=3 / math.sqrt(800))
+    assert result[".std_error"] == pytest.approx(errors.std(ddof=1) / math.sqrt(4_000), rel=1e-9)
     assert result[".method"] == "jackknife"
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(4_000, 0), (20_001, None)])
+def test_error_of_a_mean_of_random_parts_is_nearly_that_of_the_textbook(rows: int, parts: int | None) -> None:
+    data = numbers(1, rows)
+    errors = (data["y"] - data["p"]).abs().to_numpy()
+    # a tally that is kept has random parts, and so have very many rows
+    tally = tf.mae.tally(data, "y", "p", parts=parts)
+    result = tf.mae(data, "y", "p", interval="auto") if parts is None else tf.mae.compute(tally, interval="auto")
+    # 400 parts know an error to 1 / sqrt(800) of itself
+    expected = errors.std(ddof=1) / math.sqrt(rows)
+    assert row(result)[".std_error"] == pytest.approx(expected, rel=3 / math.sqrt(800))
+    assert row(result)[".std_error"] != pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("rows", [944, 20_001])
+def test_interval_of_a_mean_does_not_depend_on_what_else_is_asked(rows: int) -> None:
+    data = numbers(2, rows).with_columns(half=pl.int_range(rows) % 2, group=pl.int_range(rows) % 7)
+    expected = row(tf.mae(data, "y", "p", interval="auto"))
+    several = tf.metric_set(tf.mae, tf.rmse, tf.mae.difference("half"), tf.mae.difference("group"))
+    result = row(several(data, "y", "p", interval="auto").head(1))
+    shown = [".lower", ".upper", ".std_error"]
+    assert [result[name] for name in shown] == pytest.approx([expected[name] for name in shown], rel=1e-9)
+    gate = row(tf.check(tf.metric_set(tf.mae, tf.mse), below=9)(data, "y", "p").head(1))
+    assert gate[".std_error"] == pytest.approx(expected[".std_error"], rel=1e-9)
 
 
 def leave_one_out(value: Callable[[np.ndarray, np.ndarray], float], y: np.ndarray, p: np.ndarray) -> float:

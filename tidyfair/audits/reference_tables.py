@@ -142,7 +142,7 @@ class GroupComparison(CalledOnData):
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
         is_known = options.cluster is not None or options.design is not None
-        return options if is_known else replace(options, parts=self.seed)
+        return options if is_known else options.in_parts(self.seed)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The tables of all metrics, with p-values adjusted for their number."""

@@ -119,7 +119,7 @@ class Gate(MetricSetOnData):
     def _counting_options(self, options: Options) -> Options:
         if options.cluster is None and options.parts is None:
             # intervals need to see how much sums vary from part to part
-            return replace(options, parts=options.seed)
+            return options.in_parts(options.seed)
         return options
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:

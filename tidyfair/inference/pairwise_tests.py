@@ -228,7 +228,7 @@ class PairwiseTest(AdjustedTest):
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
-        return replace(options, parts=self.seed) if options.cluster is None else options
+        return options.in_parts(self.seed) if options.cluster is None else options
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The pairs of all metrics, with p-values adjusted for their number and limits that agree with these."""

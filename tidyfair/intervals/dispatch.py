@@ -325,7 +325,7 @@ def _with_reach(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float],
 def _reach_of(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float], options: Options) -> pl.DataFrame:
     """The ends to which empty cells may move the values of some specs, and `ALIKE` for equal replicates."""
     specs = {number: evaluated.specs[number] for number in levels}
-    same = alike(tally, list(specs.values()), options)
+    same = alike(tally.in_few_parts(), list(specs.values()), options)
     parts = list[pl.DataFrame]()
     for z in dict.fromkeys(levels.values()):
         own = [number for number, level in levels.items() if level == z]
@@ -429,7 +429,7 @@ def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int],
     parts = list[pl.DataFrame]()
     # replicates keep the sizes of groups only where these do not matter
     for own in by_design.values():
-        drawn = by_replicates(tally, [evaluated.specs[number] for number in own], options, tidy_groups)
+        drawn = by_replicates(tally.in_few_parts(), [evaluated.specs[number] for number in own], options, tidy_groups)
         drawn = drawn.select(pl.exclude(INTERVAL), pl.col(".std_error").alias("deviation"))
         parts += [_of_values(evaluated, number, drawn) for number in own]
     keys = ["spec", *VALUE]
@@ -672,7 +672,7 @@ def _drawn_beside(
         kind = "exact interval" if options.interval == "exact" else "interval in closed form"
         msg = f'{listed(names)}: there is no {kind}; take `interval="auto"` or "bootstrap".'
         raise ArgumentError(msg)
-    drawn = by_replicates(tally, specs, options, tidy)
+    drawn = by_replicates(tally.in_few_parts(), specs, options, tidy)
     keys = [name for name in drawn.columns if name not in INTERVAL]
     drawn = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
     drawn = _with_values(drawn, table[".estimate"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
 
 from tidyfair.errors import ArgumentError, in_short
@@ -155,6 +155,9 @@ class Options:
     simultaneous: bool = False
     # showing
     explain: bool = False
+    # made from these
+    has_single_rows: bool = False
+    """Whether parts may be single rows, because the tally is not kept."""
 
     def __post_init__(self) -> None:
         for name in ("keep_rows", "na_rm", "explain", "simultaneous"):
@@ -193,6 +196,10 @@ class Options:
         if self.interval not in _OF_DESIGN:
             msg = f'`interval={self.interval!r}` does not support `design`; use `interval="auto"`.'
             raise ArgumentError(msg)
+
+    def in_parts(self, seed: int) -> Options:
+        """The options of a count from which intervals are computed at once: of rows, or of many parts of them."""
+        return replace(self, parts=seed, has_single_rows=True)
 
     @property
     def given(self) -> set[str]:

@@ -41,7 +41,7 @@ from tidyfair.tallies.neighbors import other_labels
 from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
 from tidyfair.tallies.row_counts import Engine, binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, in_memory, whole_frequencies
-from tidyfair.tallies.tally import BLOCK, LABELS, ROW, TRUTH, Key, Scores, Tally, check_total, key_names
+from tidyfair.tallies.tally import BLOCK, BLOCKS, LABELS, ROW, TRUTH, Key, Scores, Tally, check_total, key_names
 from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ _SMALLEST, _LARGEST = 1e-100, 1e100
 _MANY_ROWS, _TOO_MANY_ROWS = 100_000, 10_000_000
 """More distinct rows of another engine are transferred with a warning only, or not at all."""
 _AUTOMATIC_BINS = 2**12
-_BLOCKS = 400
-"""Number of random parts of the rows, enough to estimate a standard error to 4 %."""
+_FEW_ROWS = 20_000
+"""At most so many rows are parts of their own, where the tally is not kept."""
 
 
 def count(
@@ -83,6 +83,7 @@ def count(
     frequencies: Column | None = None,
     needs: Needs = Needs(),  # noqa: B008 - frozen
     blocks: int | None = None,
+    single_rows: bool = False,
     design: Design | None = None,
     forecast: Forecast | None = None,
     metrics: Sequence[str] = (),
@@ -90,7 +91,8 @@ def count(
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score.
 
-    With `blocks`, a seed, rows are assigned to random parts, which are an additional key. With `frequencies` each row
+    With `blocks`, a seed, rows are assigned to random parts, which are an additional key; with `single_rows` each row
+    is a part unless there are very many. With `frequencies` each row
     stands for that many equal rows. With a `design` in which rows are drawn one by one their number is one more key,
     where counts do not show how much sums vary.
 
@@ -102,7 +104,7 @@ def count(
         pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared,
         design=design, forecast=forecast,
     )  # fmt: skip
-    order = _Order(empty, frequencies, blocks, tuple(metrics), many)
+    order = _Order(empty, frequencies, blocks, single_rows, tuple(metrics), many)
     if source.is_elsewhere:
         return _elsewhere(source, order)
     source = source if source.kind == "polars" else source.here(order.every)
@@ -119,6 +121,7 @@ class _Order:
     """The tally to be made, without cells."""
     frequencies: Column | None
     blocks: int | None
+    single_rows: bool
     metrics: tuple[str, ...]
     """The names of the metrics, for messages."""
     many: Literal["bin", "warn", "transfer"]
@@ -252,7 +255,7 @@ def _here(source: Source, order: _Order) -> Tally:
     known = _known_labels(frame, order, engine)
     if order.blocks is not None:
         with blaming_expressions(wanted):
-            frame = _in_blocks(frame.collect(engine=engine), f"k{len(tally.keys)}", order.blocks).lazy()
+            frame = _in_blocks(frame.collect(engine=engine), order).lazy()
         tally = replace(tally, keys=(*tally.keys, Key(Column(BLOCK), "cluster")))
     if order.numbers_rows:
         frame = frame.with_row_index(f"k{len(tally.keys)}")
@@ -540,13 +543,20 @@ def _with_moments(
     return grouped(frame, by, [*sums, *about_means, truth.first(), estimate.first()], known, rows)
 
 
-def _in_blocks(rows: pl.DataFrame, name: str, seed: int) -> pl.DataFrame:
-    """Assign rows to random blocks, whatever their order: equal rows may be swapped."""
+def _in_blocks(rows: pl.DataFrame, order: _Order) -> pl.DataFrame:
+    """Assign rows to random blocks, whatever their order: equal rows may be swapped.
+
+    They are in the order of their numbers first, so that the other metrics and groups of a call hardly matter.
+    """
     import numpy as np
 
-    rows = rows.sort(pl.all(), nulls_last=True)
-    blocks = np.random.default_rng(seed).permutation(len(rows)) % _BLOCKS
-    return rows.with_columns(pl.Series(name, blocks.astype(np.int16)))
+    keys = key_names(order.tally.keys)
+    numbers = [name for name in rows.columns if name not in {*keys, *LABELS, WEIGHT, FREQUENCY}]
+    others = [name for name in rows.columns if name not in {*keys, *numbers}]
+    rows = rows.sort([*numbers, *others, *keys], nulls_last=True)
+    count = _FEW_ROWS if order.single_rows and len(rows) <= _FEW_ROWS else BLOCKS
+    blocks = np.random.default_rng(order.blocks).permutation(len(rows)) % count
+    return rows.with_columns(pl.Series(f"k{len(keys)}", blocks.astype(np.int16)))
 
 
 def _compared(

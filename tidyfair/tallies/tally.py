@@ -37,6 +37,8 @@ __all__ = ["Tally"]
 
 HIDDEN = "hidden"
 """Sum of the suppressed cells of a group, so that nothing is computed from the remaining cells."""
+BLOCKS = 400
+"""Number of random parts of the rows, enough to estimate a standard error to 4 %."""
 BLOCK = "\0block"
 """Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
@@ -177,6 +179,11 @@ class Tally:
     def outer_names(self) -> list[str]:
         """The names in `cells` of the keys of the outer grouping."""
         return self.names(self.outer_columns)
+
+    def in_few_parts(self) -> Tally:
+        """The tally with random parts put together, unless these are few; replicates draw parts."""
+        part = self.names([key.column for key in self.clusters if key.column.name == BLOCK])
+        return replace(self, cells=self.cells.with_columns(pl.col(part) % BLOCKS)) if part else self
 
     def on_sides(self) -> Tally:
         """The tally with the side of a row as an additional outer key."""
