@@ -67,6 +67,20 @@ def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: floa
         assert row[".p_value"] == pytest.approx(expected)
 
 
+def excludes_equality(result: pl.DataFrame) -> list[bool]:
+    """Whether the intervals of pairs exclude equality, which may be an end that does not belong to them."""
+    excluded: list[bool] = []
+    for row in result.to_dicts():
+        equality = 0 if row[".scale"] == "difference" else 1
+        is_open = row[".method"].endswith(f", open at {equality}")
+        # where an end is open, it is the nearer one, and an end that is a number beside equality is none
+        nearer = row[".lower"] if row[".disparity"] > equality else row[".upper"]
+        assert not is_open or nearer == equality
+        assert nearer == equality or abs(nearer - equality) > 1e-12
+        excluded.append(is_open or row[".lower"] > equality or row[".upper"] < equality)
+    return excluded
+
+
 @pytest.mark.parametrize("adjust", ["holm", "max_t", "bh", "by", "none"])
 @pytest.mark.parametrize("test", ["fisher", "chi_squared", "g"])
 @pytest.mark.parametrize("family", ["all", "metric"])
@@ -82,11 +96,25 @@ def test_pairwise_limits_exclude_0_where_adjusted_p_values_reject_it(adjust: Any
         test_of = tf.pairwise(tf.demographic_parity("g"), adjust=adjust, test=test, family=family, conf_level=level)
         result = test_of(data, estimate="e", group_by="table", frequency_weights="people")
         rejected = result[".p_adjusted"] < 1 - level
-        excluded = (result[".lower"] > 0) | (result[".upper"] < 0)
-        assert excluded.to_list() == rejected.to_list()
+        assert excludes_equality(result) == rejected.to_list()
         assert 0 < rejected.sum() < len(result)
         assert result.select((pl.col(".lower") <= pl.col(".disparity")).all()).item()
         assert result.select((pl.col(".upper") >= pl.col(".disparity")).all()).item()
+
+
+def test_pair_that_is_told_apart_by_steps_alone_has_limits_that_are_open_at_equality() -> None:
+    # once another pair of three groups differs, the p-value of 14 / 50 and 24 / 50 alone decides, which is below 0.05
+    data = decisions((2, 14, 24), (50, 50, 50))
+    result = tf.pairwise(tf.demographic_parity("g"), mid_p=True)(data, estimate="e")
+    row = result.row(2, named=True)
+    assert row[".p_adjusted"] < 0.05
+    low, high = confint_proportions_2indep(14, 50, 24, 50, method="newcomb", alpha=0.05 / 3)
+    assert high > 0
+    assert row[".lower"] == pytest.approx(low)
+    assert (row[".upper"], row[".method"]) == (0.0, "newcombe, open at 0")
+    assert result[".method"].to_list() == ["newcombe", "newcombe", "newcombe, open at 0"]
+    ratios = tf.pairwise(tf.selection_rate.ratio("g"), mid_p=True)(data, estimate="e").row(2, named=True)
+    assert (ratios[".upper"], ratios[".method"]) == (1.0, "miettinen_nurminen, open at 1")
 
 
 def test_pairwise_limits_of_bh_have_the_level_of_the_rejected_share() -> None:
@@ -465,15 +493,17 @@ def test_ratios_of_rates_have_the_limits_of_miettinen_and_nurminen(pairs_of: pl.
         expected = stats.fisher_exact([[one, rows - one], [other, other_rows - other]])[1]
         assert row[".p_value"] == pytest.approx(expected)
         is_rejected = row[".p_adjusted"] < 1 - level
-        assert ((row[".lower"] > 1) or (row[".upper"] < 1)) == is_rejected
+        assert excludes_equality(
+            result.filter((pl.col(".group") == row[".group"]) & (pl.col(".other") == row[".other"]))
+        ) == [is_rejected]
         if 0 in (one, other):
             continue
         ratio = (one / rows) / (other / other_rows)
         assert row[".disparity"] == pytest.approx(ratio)
         z = statistics.NormalDist().inv_cdf(1 - error / 2)
         for name, is_beside in (
-            (".lower", row[".lower"] in {1, np.nextafter(1, 2)}),
-            (".upper", row[".upper"] in {1, np.nextafter(1, 0)}),
+            (".lower", row[".lower"] == 1),
+            (".upper", row[".upper"] == 1),
         ):
             # limits that are moved to equality agree with the p-value of Fisher's test
             if not is_beside:
@@ -591,10 +621,8 @@ def test_limits_of_means_and_areas_exclude_equality_where_adjusted_p_values_reje
         of_scores(people, "t", probs="p", pos_label=1, group_by="fold"), of_numbers(people, "t", "x", group_by="fold")
     ]  # fmt: skip
     for result in results:
-        equality = (pl.col(".scale") == "ratio").cast(pl.Float64)
-        excluded = result.select((pl.col(".lower") > equality) | (pl.col(".upper") < equality)).to_series()
         rejected = result[".p_adjusted"] < 0.05
-        assert excluded.to_list() == rejected.to_list()
+        assert excludes_equality(result) == rejected.to_list()
         assert 0 < rejected.sum() < len(result)
         assert result.select(pl.col(".disparity").is_between(".lower", ".upper").all()).item()
 

@@ -173,6 +173,18 @@ def test_tables_of_comparisons_with_a_reference_show_the_interval_of_the_dispari
     assert f"{lower['.disparity']:.3f} ({lower['.lower']:.3f} to {lower['.upper']:.3f})" in shown
 
 
+def test_ends_that_are_not_included_are_shown_with_a_sign() -> None:
+    decisions = pl.concat(
+        pl.DataFrame({"e": [1] * hits + [0] * (50 - hits), "g": group})
+        for group, hits in {"a": 2, "b": 14, "c": 24}.items()
+    )
+    pairs = tf.pairwise(tf.demographic_parity("g"), mid_p=True)(decisions, estimate="e")
+    assert pairs[".method"][2] == "newcombe, open at 0"
+    expected = f"-0.200 ({pairs['.lower'][2]:.3f} to < 0.000)"
+    assert one_below_the_other(pairs)[".disparity"].to_list()[2] == expected
+    assert expected.replace("-", "\N{MINUS SIGN}").replace(" (", "  (") in tf.autoplot(pairs).to_json()
+
+
 def test_tables_of_tests_show_what_their_interval_is_about() -> None:
     call: Any = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
     loans = lending(2_000)

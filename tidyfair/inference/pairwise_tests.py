@@ -57,7 +57,7 @@ from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_columns import key_columns, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -312,8 +312,8 @@ class PairwiseTest(AdjustedTest):
     def _with_limits(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
         """The table with limits that exclude equality where the adjusted p-value rejects it, and only there.
 
-        Of a disparity that is rejected, the side is known (Strassburger and Bretz, 2008), so that limits on the other
-        side, which may be those of a test that is less strict, end right beside equality.
+        Of a disparity that is rejected, the side is known (Strassburger and Bretz, 2008). A limit that lies on the
+        other side, because it is that of a test that rejects less, ends at equality, which it does not include.
         """
         import numpy as np
 
@@ -328,15 +328,16 @@ class PairwiseTest(AdjustedTest):
                 lower[at], upper[at] = comparison.limits(one[at], other[at], z)
         disparity = table[".disparity"].to_numpy()
         is_rejected = table[".p_adjusted"].to_numpy() < 1 - self.conf_level
-        nearest = np.nextafter(equality, disparity)
-        lower = np.where(is_rejected & (disparity > equality), np.maximum(lower, nearest), lower)
-        upper = np.where(is_rejected & (disparity < equality), np.minimum(upper, nearest), upper)
-        lower = np.where(is_rejected, lower, np.minimum(lower, equality))
-        upper = np.where(is_rejected, upper, np.maximum(upper, equality))
+        lower_is_open = is_rejected & (disparity > equality) & (lower <= equality)
+        upper_is_open = is_rejected & (disparity < equality) & (upper >= equality)
+        lower = np.where(lower_is_open, equality, np.where(is_rejected, lower, np.minimum(lower, equality)))
+        upper = np.where(upper_is_open, equality, np.where(is_rejected, upper, np.maximum(upper, equality)))
         limits = (pl.Series(".lower", lower, nan_to_null=True), pl.Series(".upper", upper, nan_to_null=True))
         table = table.with_columns(limits)
-        is_known = pl.col(".lower").is_not_null()
-        table = table.with_columns(pl.when(is_known).then(".method").alias(".method"))
+        open_at = [opened(method, EQUALITY[scale]) for method, scale in table.select(".method", ".scale").iter_rows()]
+        is_open = pl.Series(lower_is_open | upper_is_open)
+        method = pl.when(is_open).then(pl.Series(open_at, dtype=pl.String)).otherwise(".method")
+        table = table.with_columns(pl.when(pl.col(".lower").is_not_null()).then(method).alias(".method"))
         shown = [name for name in _PAIRS if not name.startswith("\0")]
         shown.insert(shown.index(".test") + 1, ".adjustment")
         return table.select(*key_columns(table), ".metric", ".by", *shown)
@@ -561,8 +562,9 @@ def pairwise(
         all pairs together, without steps: by Bonferroni's inequality for `"holm"`, by the quantile of the largest
         distance for `"max_t"`; with `"bh"` and `"by"` so that of the pairs that are told apart the share outside of
         their limits is expected to be small (Benjamini and Yekutieli, 2005); with `"none"` each alone. They agree with
-        `.p_adjusted`: where it is below 1 - `conf_level` they exclude equality, if need be by ending at the smallest
-        number beside it, and else they include it.
+        `.p_adjusted`: where it is below 1 - `conf_level` they exclude equality, and else they include it. A pair may be
+        told apart though its limits by themselves would include equality: they then end at equality, which is excluded,
+        and `.method` says `open at 0` (of ratios `open at 1`).
 
     Raises:
         ArgumentError: For metrics of several values, those that compare groups already, ratios of values below 0, and

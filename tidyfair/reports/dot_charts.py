@@ -123,13 +123,17 @@ def _values_of(table: pl.DataFrame) -> list[str]:
     value = "change" if "change" in table.columns else "estimate"
     if not {"lower", "upper"} <= set(table.columns):
         return [charts.number_text(number) for number in table[value]]
+    # ends that are not included
+    is_open = [
+        pl.col(name) if name in table.columns else pl.lit(value=False).alias(name) for name in ("above", "below")
+    ]
     texts: list[str] = []
-    for number, low, high in table.select(value, "lower", "upper").rows():
+    for number, low, high, above, below in table.select(value, "lower", "upper", *is_open).rows():
         text = charts.number_text(number)
         if number is not None and not (low is None and high is None):
             low_text = "\N{HORIZONTAL ELLIPSIS}" if low is None else charts.number_text(low)
             high_text = "\N{HORIZONTAL ELLIPSIS}" if high is None else charts.number_text(high)
-            text += f"  ({low_text} to {high_text})"
+            text += f"  ({'> ' * above}{low_text} to {'< ' * below}{high_text})"
         texts.append(text)
     return texts
 

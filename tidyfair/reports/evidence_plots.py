@@ -21,6 +21,7 @@ from tidyfair.reports.plot_input import (
     with_scales,
 )
 from tidyfair.reports.tables import as_p_value
+from tidyfair.specs.result_columns import open_ends
 
 __all__: list[str] = []
 
@@ -122,6 +123,8 @@ def pairs_plot(plot: PlotInput) -> Picture:
         pl.col(".disparity").alias("estimate"),
         *plain(frame, ".lower", ".upper"),
     )
+    above, below = open_ends(frame)
+    table = table.with_columns(pl.Series("above", above), pl.Series("below", below))
     equal = frame.select(panel.alias("panel"), is_difference.alias("is difference")).unique().rows()
     spans = {name: _NO_DIFFERENCE if is_zero else Span(0, None, 1) for name, is_zero in equal}
     kind = {"ratio": "Ratios of", "odds_ratio": "Odds ratios of"}.get(scales[0], "Differences in")

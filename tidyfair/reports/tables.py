@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
@@ -9,7 +10,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.specs.arguments import string, whole
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_columns import key_columns, open_ends
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
@@ -227,8 +228,15 @@ def with_interval(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
     texts = rounded(frame[value])
     if not {".lower", ".upper"} <= set(frame.columns):
         return texts
-    lower, upper = rounded(frame[".lower"]), rounded(frame[".upper"])
+    above, below = open_ends(frame)
+    lower = map(_open, rounded(frame[".lower"]), above, itertools.repeat(">"))
+    upper = map(_open, rounded(frame[".upper"]), below, itertools.repeat("<"))
     return pl.Series(value, map(_between, texts, lower, upper), dtype=pl.String)
+
+
+def _open(text: str | None, is_open: bool, sign: str) -> str | None:  # noqa: FBT001 - one of a column
+    """The end of an interval, with a sign if it is not included."""
+    return f"{sign} {text}" if is_open else text
 
 
 def _between(text: str | None, low: str | None, high: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -58,3 +59,20 @@ def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
 def key_columns(results: pl.DataFrame) -> list[str]:
     """The columns of outer groups in results, which come before all others."""
     return list(takewhile(lambda name: name not in RESERVED, results.columns))
+
+
+_OPEN = ", open at "
+
+
+def opened(method: str, end: float) -> str:
+    """The name of the method of an interval that does not include one of its ends."""
+    return f"{method}{_OPEN}{end:g}"
+
+
+def open_ends(results: pl.DataFrame) -> tuple[list[bool], list[bool]]:
+    """The lower and the upper ends that are not included in their intervals, as masks of the rows of results."""
+    if ".method" not in results.columns:
+        return [False] * len(results), [False] * len(results)
+    ends = [float((method or "").partition(_OPEN)[2] or "nan") for method in results[".method"]]
+    lower, upper = (results[name].to_list() for name in (".lower", ".upper"))
+    return list(map(operator.eq, lower, ends)), list(map(operator.eq, upper, ends))
