@@ -176,7 +176,7 @@ def test_range_interval_equals_simultaneous_pairs() -> None:
 
 @pytest.mark.parametrize("interval", ["auto", "analytic"])
 def test_the_same_values_have_the_same_interval_whatever_they_are_called(interval: Any) -> None:
-    def limits(metric: Any, loans: pl.DataFrame) -> list[float]:
+    def limits(metric: Any, loans: pl.DataFrame) -> tuple[float, float]:
         return ends(metric(loans, estimate="approved", pos_label="yes", interval=interval).head(1))
 
     race = LOANS["race"].unique(maintain_order=True).to_list()

@@ -435,7 +435,7 @@ def test_brier_scores_above_1_by_their_weights_have_limits_that_hold_them() -> N
     rows = people(60).with_columns(group=pl.when(pl.col("time") > 8).then(pl.lit("late")).otherwise(pl.lit("early")))
     wrong = rows.with_columns(s8=pl.when(pl.col("time") > 8).then(0.0).otherwise(1.0))
     groups = tf.brier_survival.difference("group").by_group(wrong, TRUTH, probs={8: "s8"}, interval="auto")
-    assert groups[".estimate"].max() > 1
+    assert (groups[".estimate"] > 1).any()
     assert groups.select((pl.col(".lower") <= pl.col(".estimate")).all()).item()
     assert groups.select((pl.col(".estimate") <= pl.col(".upper")).all()).item()
 
