@@ -215,7 +215,9 @@ def _agreement(
         msg = f'{caller} needs the column of items, such as "item", or several; `item` is empty or has duplicates.'
         raise ArgumentError(msg)
     term = Statistic(
-        of_label, alias="agreeing", lists=Lists(caller.removesuffix("()"), columns, quantity, undivided=True)
+        of_label,
+        alias="agreeing",
+        lists=Lists(caller.removesuffix("()"), columns, quantity, undivided=True, role="item"),
     )
     settings = {"over_levels": True, "undefined": Status.CONSTANT}
     ends = (-math.inf, 1) if quantity is shares_of_unequal_numbers else (-1, 1)

@@ -148,9 +148,9 @@ class _Order:
         if tally.forecast is not None:
             wanted |= tally.forecast.wanted
         wanted |= _numbered("v", ROLE, self.replicates)
-        in_lists = {column for term in self.tally.needs.compared if term.lists for column in term.compared_by}
+        roles = {column: term.role_of(column) for term in needs.compared for column in term.compared_by}
         for index, column in enumerate(self.features):
-            wanted[f"f{index}"] = ("lists" if column in in_lists else "features", column)
+            wanted[f"f{index}"] = (roles[column], column)
         return wanted
 
     @cached_property

@@ -146,7 +146,9 @@ def quantity_in_lists(
     )
     if lists.undivided and in_lists.weighted:
         _check_weights(sorted_rows[WEIGHT].cast(pl.Float64).to_numpy(), in_lists, names_of(lists.columns))
-    value[order] = lists.quantity(in_lists, **dict(term.options))
+    # numbers that are infinite, or too large to be squared, are refused when they are summed
+    with np.errstate(all="ignore"):
+        value[order] = lists.quantity(in_lists, **dict(term.options))
     return pl.Series(value, nan_to_null=True)
 
 
