@@ -403,7 +403,7 @@ def test_exponential_gains_of_large_relevance_are_compared_within_lists() -> Non
 def test_infinite_and_huge_relevance_raise_without_a_warning_of_numpy(largest: float) -> None:
     data = pl.DataFrame({"query": [1, 1], "score": [2, 1], "relevance": [largest, largest]})
     for metric in (tf.ndcg("query"), tf.attention_gap("query"), tf.exposure_per_relevance("query")):
-        with pytest.raises(tf.ColumnError, match="'relevance' holds (infinite values|numbers as large as 1e\\+308)"):
+        with pytest.raises(tf.ColumnError, match=r"'relevance' holds (infinite values|numbers as large as 1e\+308)"):
             metric(data, "relevance", "score")
 
 
