@@ -77,7 +77,8 @@ class Configuration:
         for name in ("title", "metric_prefix"):
             string(name, settings.get(name, ""))
         if given.get("metrics") is not None:
-            settings["metrics"] = metric_set(given["metrics"])
+            metrics: Any = given["metrics"]
+            settings["metrics"] = metric_set(*metrics) if isinstance(metrics, list | tuple) else metric_set(metrics)
         if given.get("gate") is not None:
             settings["gate"] = joined(given["gate"])
         elif given.get("raise_on_fail"):

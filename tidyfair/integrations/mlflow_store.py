@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
 from tidyfair.inference.gates import FAIL, UnfairError
 from tidyfair.integrations.mlflow_evaluation import Predicted, check_columns
+from tidyfair.specs.arguments import is_list
 from tidyfair.tallies.files import write
 
 if TYPE_CHECKING:
@@ -42,6 +44,12 @@ def predicted(dataset: Any, model: Any, prediction: str | None, configuration: C
         truth = _free(dataset.targets_name or "target", taken)
         columns[truth], arguments["truth"] = dataset.labels_data, truth
     probs = configuration.options.get("probs")
+    if probs is True and model is None:
+        msg = (
+            'evaluator_config: {"probs": True} reads `predict_proba` of a model, and there is none; name the column of '
+            'scores, as {"probs": "score"}.'
+        )
+        raise ArgumentError(msg)
     if model is not None:
         _add_predictions(columns, arguments, model, features, prediction, configuration)
     elif dataset.has_predictions:
@@ -59,8 +67,22 @@ def predicted(dataset: Any, model: Any, prediction: str | None, configuration: C
     if arguments.get("estimate") is not None and configuration.options.get("threshold") is not None:
         # labels are those of the threshold
         del arguments["estimate"]
-    frame = features.reset_index(drop=True).assign(**{name: list(values) for name, values in columns.items()})
+    frame = features.reset_index(drop=True)
+    for name, values in columns.items():
+        frame[name] = _one_for_each_row(name, values, len(frame))
     return Predicted(_with_features(frame, configuration.sensitive_features), arguments)
+
+
+def _one_for_each_row(name: str, values: Any, rows: int) -> list[Any]:
+    """The values of a column, as many as there are rows."""
+    if not is_list(values) or isinstance(values, Mapping):
+        msg = f"{name!r} is {in_short(values)}; truth and predictions are an array or a pandas frame."
+        raise ColumnError(msg)
+    column = list(values)
+    if len(column) != rows:
+        msg = f"{name!r} has {len(column)} values, and the data have {rows} rows."
+        raise ColumnError(msg)
+    return column
 
 
 def _free(name: str, taken: list[str]) -> str:
@@ -82,6 +104,8 @@ def _add_predictions(
     pd: Any = import_module("pandas")
 
     output = model.predict(features)
+    if is_frame(output) and not isinstance(output, pd.DataFrame):
+        output = output.to_pandas()
     taken = [str(name) for name in features.columns] + list(columns)
     if isinstance(output, pd.DataFrame) and (prediction is not None or len(output.columns) > 1):
         names: dict[Any, str] = {name: _free(str(name), taken) for name in output.columns}
@@ -140,7 +164,11 @@ def _with_features(frame: Any, more: Any) -> Any:
     if hasattr(more, "to_pandas"):
         more = more.to_pandas()
     if not isinstance(more, pd.DataFrame):
-        more = pd.DataFrame(more)
+        try:
+            more = pd.DataFrame(more)
+        except (TypeError, ValueError) as error:
+            msg = f"evaluator_config: `sensitive_features` is a frame, or a mapping from names to columns: {error}."
+            raise ArgumentError(msg) from error
     if len(more) != len(frame):
         msg = f"evaluator_config: `sensitive_features` has {len(more)} rows, and the data have {len(frame)}."
         raise ColumnError(msg)
