@@ -228,3 +228,9 @@ def test_run_in_a_store_has_metrics_tables_report_and_verdict(tmp_path: Path) ->
             evaluators="tidyfair",
             evaluator_config={**settings, "report": False, "raise_on_fail": True},
         )
+
+
+def test_truth_and_predictions_of_one_name_are_two_columns() -> None:
+    rows = dataset()
+    rows.predictions_name = rows.targets_name
+    assert evaluated(rows, by="sex", min_n=0).metrics == evaluated(dataset(), by="sex", min_n=0).metrics

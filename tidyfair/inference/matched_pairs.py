@@ -161,27 +161,12 @@ class _PairedRows:
     @classmethod
     def of(cls, comparison: PairedGroups, source: Source, options: Options) -> _PairedRows:
         """Read the columns, and refuse pairs with several rows of a group."""
-        prediction = options.estimate if options.probs is None else options.probs
-        role = "estimate" if options.probs is None else "probs"
-        if options.estimate is not None and options.probs is not None:
-            msg = f"{_SUBJECT} compares labels or scores; give either `estimate` or `probs`."
-            raise ArgumentError(msg)
-        if prediction is None:
-            msg = f"{_SUBJECT} needs the column of predictions: `estimate=`, or `probs=` for metrics of scores."
-            raise ColumnError(msg)
-        wanted = {
-            _PAIR: ("pair", comparison.pair),
-            _GROUP: ("by", comparison.by),
-            _ESTIMATE: (role, Column.of(prediction, role)),
-        }
-        for role, column in (("truth", options.truth), ("cluster", options.cluster)):
-            if column is not None:
-                wanted[_OF_PAIRS[role]] = (role, Column.of(column, role))
-        wanted |= {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
         for column in (comparison.by, comparison.pair):
             if column in source.outer:
                 msg = f"{_SUBJECT}: the data are grouped by {column.name!r}; group by another column."
                 raise ColumnError(msg)
+        wanted = {_PAIR: ("pair", comparison.pair), _GROUP: ("by", comparison.by), **_columns_of_call(options)}
+        wanted |= {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
         here = source if source.kind == "polars" else source.here(wanted)
         rows = here.read(wanted)
         if missing := rows[_PAIR].null_count():
@@ -422,6 +407,23 @@ class _PairedRows:
         return evaluated.labels.values[evaluated.labels.event]
 
 
+def _columns_of_call(options: Options) -> dict[str, tuple[str, Column]]:
+    """The columns of predictions, of the truth and of clusters, with their arguments, by their names in the rows."""
+    if options.estimate is not None and options.probs is not None:
+        msg = f"{_SUBJECT} compares labels or scores; give either `estimate` or `probs`."
+        raise ArgumentError(msg)
+    role, prediction = ("estimate", options.estimate) if options.probs is None else ("probs", options.probs)
+    if prediction is None:
+        msg = f"{_SUBJECT} needs the column of predictions: `estimate=`, or `probs=` for metrics of scores."
+        raise ColumnError(msg)
+    columns = {_ESTIMATE: (role, Column.of(prediction, role))}
+    if options.truth is not None:
+        columns[_TRUTH] = ("truth", Column.of(options.truth, "truth"))
+    if options.cluster is not None:
+        columns[_CLUSTER] = ("cluster", Column.of(options.cluster, "cluster"))
+    return columns
+
+
 def _paired_share(metric: Metric | GroupwiseMetric) -> Share:
     """The cells of a rate of rows that do not depend on the prediction."""
     share = share_of(metric.definition) if isinstance(metric, Metric) else None
@@ -543,21 +545,27 @@ def paired_groups(
     ('Anna', 'Omar', 0.6666666666666667)
     """
     compared = metric_set(*metrics)
-    for metric in compared:
+    _check_metrics(compared)
+    one_of("adjust", adjust, ADJUSTMENTS)
+    return PairedGroups(
+        compared, Column.of(by, "by"), Column.of(pair, "pair"), to, adjust, flag("mid_p", mid_p)
+    )  # fmt: skip
+
+
+def _check_metrics(metrics: MetricSet) -> None:
+    """Refuse metrics that compare groups or rows, that read several columns, or that read different ones."""
+    for metric in metrics:
         if isinstance(metric, GroupwiseMetric) or metric.definition.compares:
             msg = f"{_SUBJECT} compares groups itself; give a metric such as selection_rate instead of {metric.name}."
             raise ArgumentError(msg)
         if metric.kind in SEVERAL_COLUMNS:
             msg = f"{_SUBJECT} compares labels, scores or numbers, and {metric.name} reads {CONTENT[metric.kind]}."
             raise ArgumentError(msg)
-    if len({metric.kind for metric in compared}) > 1:
+    if len({metric.kind for metric in metrics}) > 1:
         msg = f"{_SUBJECT} compares labels or scores; call it for each."
         raise ArgumentError(msg)
-    for name, formula in (named for spec in compared.specs for named in spec.formulas):
-        if any(term.compares_rows for term in formula.all_terms):
-            msg = f"{_SUBJECT} cannot compare {name}, in which rows depend on each other."
-            raise ArgumentError(msg)
-    one_of("adjust", adjust, ADJUSTMENTS)
-    return PairedGroups(
-        compared, Column.of(by, "by"), Column.of(pair, "pair"), to, adjust, flag("mid_p", mid_p)
-    )  # fmt: skip
+    for spec in metrics.specs:
+        for name, formula in spec.formulas:
+            if any(term.compares_rows for term in formula.all_terms):
+                msg = f"{_SUBJECT} cannot compare {name}, in which rows depend on each other."
+                raise ArgumentError(msg)
