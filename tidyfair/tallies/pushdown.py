@@ -37,6 +37,7 @@ from tidyfair.tallies.source import (
     WEIGHT,
     collected,
     is_score,
+    is_sqlite,
     is_value,
     whole_frequencies,
     with_one_zero,
@@ -241,7 +242,9 @@ def distinct_rows(
     while often in roots:
         often += "_"
     named = _numbered(roots)
-    frame = _with_floats(source.named(named), named, wanted)
+    frame = source.named(named)
+    _refuse_fractions(frame, frame.collect_schema(), named)
+    frame = _with_floats(frame, named, wanted)
     # one row more than there may be shows that there are more, without a query of its own
     shown = None if most is None else most + 1
     rows = _aggregated(frame, list(named), [(often, "len", None)], shown)
@@ -308,8 +311,33 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
             may_be_nan.append(name)
     if casts:
         frame = frame.with_columns(*casts)
+    _refuse_fractions(frame, schema, {name: column.name for name, (_, column) in wanted.items()})
     frame = _without_nan(frame, may_be_nan)
     return frame, frame.collect_schema()
+
+
+def _refuse_fractions(frame: Any, schema: Any, names: Mapping[str, str]) -> None:
+    """Refuse columns of whole numbers with fractions in them, which SQLite takes and Ibis cuts off.
+
+    Args:
+        frame: The columns under internal names.
+        schema: Their dtypes in the user's table.
+        names: The user's names of columns.
+    """
+    import narwhals.stable.v2 as nw
+
+    whole = [name for name in names if schema[name].is_integer()]
+    if not whole or not is_sqlite(frame):
+        return
+    numbers = {name: nw.col(name).cast(nw.Float64) for name in whole}
+    fractions = [(number != number.round(0)).any().alias(name) for name, number in numbers.items()]
+    for name, has_fractions in collected(frame.select(*fractions)).row(0, named=True).items():
+        if has_fractions:
+            msg = (
+                f"The column {names[name]!r} is one of whole numbers, but SQLite has fractions in it; cast it to REAL "
+                "in the query, or round it."
+            )
+            raise ColumnError(msg)
 
 
 def _one_or_zero(condition: Any) -> Any:
