@@ -299,6 +299,24 @@ def test_faults_of_csv_files_are_told_with_their_line(
     assert not re.search("schema|infer|polars|ragged", err)
 
 
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("NA", "'a' is text because of 'NA'. If that means missing, leave it empty.\n"),
+        ("yes,1\nno", "Write the labels of both in the same way."),
+    ],
+)
+def test_advice_on_kinds_of_labels_is_about_the_file(
+    label: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("a,b\n1,1\n0,0\n" + f"{label},1\n")
+    code, out, err = called(capsys, "audit", str(file), "--truth", "a", "--estimate", "b", "--by", "b")
+    assert (code, out) == (2, "")
+    assert expected in err
+    assert "pl." not in err
+
+
 def test_long_fields_of_csv_files_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "data.csv"
     limit = csv.field_size_limit()
