@@ -527,7 +527,8 @@ def paired_groups(
         metrics: Metrics of labels, of scores, or of numbers (`mean_prediction` for the mean score).
         by: The column of groups.
         pair: The column whose values are the same in the rows that belong together.
-        to: The group with which all others are compared; by default all are compared with each other.
+        to: The group with which all others are compared, by its value or its text in results (the null group by
+            `(None,)`); by default all are compared with each other.
         adjust: The adjustment of p-values for the number of comparisons of a metric: `"holm"`, `"bh"`, `"by"` or
             `"none"`.
         mid_p: Use mid-p-values in McNemar's test, as `compare_models` does; `False` gives the exact test.

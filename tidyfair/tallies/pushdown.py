@@ -390,18 +390,11 @@ def _weighed(
 def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most: int | None = None) -> pl.DataFrame:
     """Reduce quantities of rows by keys in one query: the quantities as columns, then plain aggregates of these.
 
-    At most `most` of the cells are transferred. Aggregates have plain names in the query, as some databases demand.
+    At most `most` of the cells are transferred.
     """
     import narwhals.stable.v2 as nw
 
-    columns: dict[str, Any] = {}
-    aggregates: list[Any] = []
-    for index, (_, reduction, value) in enumerate(wanted):
-        if value is None:
-            aggregates.append(nw.len().alias(f"a{index}"))
-        else:
-            columns[f"q{index}"] = value
-            aggregates.append(getattr(nw.col(f"q{index}"), reduction)().alias(f"a{index}"))
+    columns, aggregates = _aggregates(wanted)
     nans = _nans(frame, wanted) if frame.implementation.is_dask() else {}
     for name, is_nan in nans.items():
         columns[_ODD + name] = is_nan
@@ -423,6 +416,21 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most:
         total = pl.when(pl.col(_ODD + name) > 0).then(math.nan).otherwise(pl.col(name))
         cells = cells.with_columns(total.alias(name)).drop(_ODD + name)
     return cells
+
+
+def _aggregates(wanted: Sequence[Quantity]) -> tuple[dict[str, Any], list[Any]]:
+    """The quantities as columns `q0`, `q1`, … and their aggregates `a0`, `a1`, …: some databases demand plain names."""
+    import narwhals.stable.v2 as nw
+
+    columns: dict[str, Any] = {}
+    aggregates: list[Any] = []
+    for index, (_, reduction, value) in enumerate(wanted):
+        if value is None:
+            aggregates.append(nw.len().alias(f"a{index}"))
+        else:
+            columns[f"q{index}"] = value
+            aggregates.append(getattr(nw.col(f"q{index}"), reduction)().alias(f"a{index}"))
+    return columns, aggregates
 
 
 def _nans(frame: Any, wanted: Sequence[Quantity]) -> dict[str, Any]:
