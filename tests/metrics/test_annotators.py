@@ -136,7 +136,7 @@ def test_bad_input_of_agreement(rows: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match="same number of labels for each item, two or more, but items have 3, 4"):
         tf.fleiss_kap("item")(fewer, estimate="label")
     alone = rows.sort("item", "annotator")[3:]
-    with pytest.raises(tf.ColumnError, match="but items have 1, 4; leave out items with fewer labels than others"):
+    with pytest.raises(tf.ColumnError, match="but items have 1, 4; leave out items with fewer, by `data"):
         tf.fleiss_kap("item")(alone, estimate="label")
     with pytest.raises(tf.ColumnError, match="1 of 60 items has a single label, which agrees with no other"):
         tf.krippendorff_alpha("item")(alone, estimate="label")

@@ -87,14 +87,15 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
     if not by:
         msg = 'evaluator_config: name the sensitive features, as {"by": "sex"} or {"by": ["sex", "race"]}.'
         raise ArgumentError(msg)
-    settings = {**given, "by": by if isinstance(by, list) else [by]}
+    settings: dict[str, Any] = {**given, "by": cast("list[Any]", by) if isinstance(by, list) else [by]}
     for name in ("raise_on_fail", "report"):
         flag(name, given.get(name, True))
     for name in ("title", "metric_prefix"):
         string(name, given.get(name, ""))
     metrics: Any = given.get("metrics")
     if metrics is not None:
-        settings["metrics"] = metric_set(*metrics) if isinstance(metrics, list | tuple) else metric_set(metrics)
+        several = cast("list[Any]", metrics) if isinstance(metrics, list | tuple) else [metrics]
+        settings["metrics"] = metric_set(*several)
     if given.get("gate") is not None:
         settings["gate"] = joined(given["gate"])
     elif given.get("raise_on_fail"):

@@ -100,7 +100,7 @@ def _add_prediction(columns: _Columns, name: str, values: Any, options: Mapping[
 def _one_for_each_row(name: str, values: Any, rows: int) -> list[Any]:
     """The values of a column, as many as there are rows."""
     if not is_list(values) or isinstance(values, Mapping):
-        msg = f"{name!r} is {in_short(values)}; truth and predictions are an array or a pandas frame."
+        msg = f"{name!r} is {in_short(cast('object', values))}; truth and predictions are an array or a pandas frame."
         raise ColumnError(msg)
     column = list(values)
     if len(column) != rows:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["fleiss_kap", "krippendorff_alpha", "majority_label", "soft_label"]
 
 
+_WITHOUT_SINGLE = '`data.filter(pl.col("label").count().over("item") > 1)`'
+"""A way to leave out items with a single label."""
+
+
 # Columns made of the labels of several annotators
 
 
@@ -126,18 +130,12 @@ def agreeing_shares(lists: ListedRows) -> np.ndarray[Any, Any]:
     return (count[group] - 1) / (lists.to_rows(lists.sizes) - 1)
 
 
-def _leave_out(what: str) -> str:
-    """The way to leave out items with too few labels."""
-    example = '`data.filter(pl.col("label").count().over("item") > 1)`'
-    return f"leave out items with {what}, for example by {example}"
-
-
 def shares_of_equal_numbers(lists: ListedRows) -> np.ndarray[Any, Any]:
     """The shares of items that all have the same number of labels, two or more."""
     for group in np.unique(lists.group):
         sizes = np.unique(lists.sizes[lists.group == group])
         if len(sizes) > 1 or sizes[0] < 2:
-            way_out = "take krippendorff_alpha" if sizes[0] > 1 else _leave_out("fewer labels than others")
+            way_out = "take krippendorff_alpha" if sizes[0] > 1 else f"leave out items with fewer, by {_WITHOUT_SINGLE}"
             msg = (
                 f"fleiss_kap() needs the same number of labels for each item, two or more, but items have "
                 f"{listed(sizes.tolist())}; {way_out}."
@@ -155,7 +153,7 @@ def shares_of_unequal_numbers(lists: ListedRows) -> np.ndarray[Any, Any]:
         alone = int((lists.sizes < 2).sum())
         msg = (
             f"krippendorff_alpha(): {alone} of {len(lists.sizes)} items {'has' if alone == 1 else 'have'} a single "
-            f"label, which agrees with no other; {_leave_out('a single label')}."
+            f"label, which agrees with no other; leave these out, by {_WITHOUT_SINGLE}."
         )
         raise ColumnError(msg)
     return agreeing_shares(lists)
