@@ -31,7 +31,7 @@ def with_runs(data: pl.DataFrame, runs: int) -> pl.DataFrame:
     return data.with_columns(run=np.repeat(np.arange(runs), len(data) // runs))
 
 
-def of_runs(metrics: Any, data: pl.DataFrame, *columns: str, **options: Any) -> pl.DataFrame:
+def of_runs(metrics: Any, data: pl.DataFrame, *columns: Any, **options: Any) -> pl.DataFrame:
     """The results of all runs with their intervals, from one call."""
     usual = {"interval": "auto", "conf_level": LEVEL, "times": TIMES, "on_undefined": "ignore"}
     return metrics(data, *columns, group_by="run", **usual | options)

@@ -32,6 +32,7 @@ _OF_CLASSES = (
     tdf.positive_likelihood_ratio, tdf.diagnostic_odds_ratio,
 )  # fmt: skip
 _OF_NUMBERS = (tdf.rmse, tdf.mae, tdf.rsq, tdf.ccc)
+_OF_SURVIVAL = (tdf.brier_survival, tdf.calibration_in_the_large_survival, tdf.calibration_ratio_survival)
 _OF_SCORES = (tdf.brier_class, tdf.mn_log_loss, tdf.calibration_in_the_large, tdf.calibration_ratio)
 
 
@@ -96,6 +97,30 @@ def of_scores(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+def of_survival(runs: int, random: np.random.Generator) -> Table:
+    """Calibrated probabilities to survive a year of three, with a part of people censored within each year."""
+    table = Table("Values of survival", "metric | events in a year | censored in a year | rows", INTERVAL)
+    metrics = tdf.metric_set(*_OF_SURVIVAL)
+    for share, censored, rows in itertools.product((0.02, 0.05, 0.2), (0.0, 0.3), (20, 50, 150)):
+        risks = -np.log(1 - share) * np.linspace(0.5, 1.5, 1_001)
+        truths = dict(zip((metric.name for metric in _OF_SURVIVAL), (0.0, 0.0, 1.0), strict=True))
+        truths["brier_survival"] = float((np.exp(-risks) * (1 - np.exp(-risks))).mean())
+        parts = list[pl.DataFrame]()
+        for part in in_parts(runs, rows):
+            hazard = random.choice(risks, part * rows)
+            event = random.exponential(1 / hazard)
+            leaves = (
+                random.exponential(size=part * rows) / -np.log(1 - censored) if censored else np.full(len(event), 3)
+            )
+            end = np.minimum(leaves, 3)
+            people = pl.DataFrame({"time": np.minimum(event, end), "event": event <= end, "survival": np.exp(-hazard)})
+            data = with_runs(people.with_row_index("person"), part)
+            probs = {1: "survival"}
+            parts.append(of_runs(metrics, data, tdf.survival("time", "event"), probs=probs, cluster="person"))
+        add_metrics(table, f"{share:g} | {censored:g} | {rows}", pl.concat(parts), truths, runs)
+    return table.close()
+
+
 def of_areas(runs: int, random: np.random.Generator) -> Table:
     table = Table("Areas of one group", "metric | area | with the event | without", INTERVAL)
     for area in (0.75, 0.9, 0.97, 0.99, 1):
@@ -143,6 +168,6 @@ def of_ranked(runs: int, random: np.random.Generator) -> Table:
 
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
-    "rates": of_rates, "classes": of_classes, "numbers": of_numbers, "scores": of_scores, "single_areas": of_areas,
-    "fits": of_fits, "ranked": of_ranked,
+    "rates": of_rates, "classes": of_classes, "numbers": of_numbers, "scores": of_scores, "survival": of_survival,
+    "single_areas": of_areas, "fits": of_fits, "ranked": of_ranked,
 }  # fmt: skip
