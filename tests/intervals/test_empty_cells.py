@@ -258,6 +258,19 @@ def test_constant_errors_have_no_interval(metric: tf.Metric) -> None:
         assert verdict == "not enough evidence"
 
 
+@pytest.mark.parametrize("metric", [tf.mae, tf.rmse, tf.mse, tf.huber_loss], ids=lambda item: item.name)
+def test_perfect_predictions_have_no_interval_and_no_numpy_warnings(metric: tf.Metric) -> None:
+    random = np.random.default_rng(14)
+    truth = random.normal(size=60)
+    perfect = pl.DataFrame({"y": truth[:20], "p": truth[:20], "g": "a", "c": [1, 2, 3, 4] * 5})
+    varied = pl.DataFrame({"y": truth[20:], "p": random.normal(size=40), "g": "b", "c": [1, 2, 3, 4] * 10})
+    options: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
+    for cluster in (None, "c"):
+        assert no_interval(metric(perfect, "y", "p", cluster=cluster, **options)) == [True]
+        rows = pl.concat([perfect, varied])
+        assert no_interval(gap_of(metric).by_group(rows, "y", "p", cluster=cluster, **options)) == [True, False]
+
+
 def test_constant_scores_have_no_interval() -> None:
     metric, random = tf.average_precision, np.random.default_rng(12)
     perfect = pl.DataFrame({"t": [1, 0] * 6, "s": [1.0, 0.0] * 6, "g": "a"})
