@@ -38,8 +38,8 @@ __all__: list[str] = []
 
 INTERNAL = frozenset({
     "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
-    "of_at_least", "of_distances", "of_kind", "others", "otherwise", "own_direction", "range_of", "reading", "readings",
-    "run", "several", "specs", "subtracted", "tweaked", "with_readings",
+    "least_rows", "meaning_with", "of_at_least", "of_distances", "of_kind", "others", "otherwise", "own_direction",
+    "range_of", "reading", "readings", "run", "several", "specs", "subtracted", "tweaked", "with_readings",
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of
+from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of, in_short
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
 from tidyfair.evaluation.values import OfRows
+from tidyfair.specs.arguments import is_list
 from tidyfair.specs.formulas import WEIGHTS
 from tidyfair.tallies.moments import REST
 
@@ -253,9 +254,29 @@ def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
     import numpy as np
 
     convert = _sample if formula.against else np.array
+    _check_lists(formula, arrays)
     in_order = [arrays[name] for name in formula.row_parameters] if formula.row_parameters else [*arrays.values()]
     value, _ = _call(formula, list(map(convert, in_order)), None)
     return None if math.isnan(value) else value
+
+
+def _check_lists(formula: Formula, arrays: Mapping[str, Any]) -> None:
+    """Refuse lists of which one is missing, or is not a list."""
+    if formula.row_parameters:
+        missing = [name for name in formula.row_parameters if name not in arrays]
+    else:
+        # functions of other libraries have names of their own for truth and score
+        parameters = inspect.signature(formula.function).parameters.values()
+        by_position = [item for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
+        needed = [item.name for item in by_position if item.default is item.empty and item.name not in WEIGHTS]
+        missing = needed[len(arrays) :]
+    if missing:
+        msg = f"{formula.name} needs the list {missing[0]!r}."
+        raise ArgumentError(msg)
+    for name, values in arrays.items():
+        if not is_list(values):
+            msg = f"{formula.name}: {name!r} is a list of numbers, not {in_short(values)}."
+            raise ArgumentError(msg)
 
 
 def _sample(values: Any) -> Sample:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, failures_of, listed, nearest
+from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed, nearest
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
 from tidyfair.specs.signatures import refuse_unknown_settings
@@ -266,6 +266,9 @@ def statistic(
     """
     if function is None:
         return partial(statistic, cumulative=cumulative, tail=tail, flag=flag, at_last_point=at_last_point)
+    if not callable(function):
+        msg = f"statistic() takes a function of `truth` and `score` or `estimate`, not {in_short(function)}."
+        raise ArgumentError(msg)
     parameters = inspect.signature(function).parameters.values()
     options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     defaults = tuple((option.name, option.default) for option in options)
