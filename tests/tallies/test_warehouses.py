@@ -273,7 +273,7 @@ def transfers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-AREAS = tf.metric_set(tf.roc_auc, tf.auc_parity("sex"))
+AREAS = tf.metric_set(tf.roc_auc, tf.auc_parity("sex"), tf.abroca("sex"), tf.kolmogorov_smirnov("sex"))
 CONTINUOUS = LOANS.with_columns(score=pl.col("score") + pl.int_range(pl.len()) * 1e-9)
 
 
@@ -315,7 +315,11 @@ def test_scores_are_exact_where_they_are_few_or_asked_to_be(name: str, transfers
 TRANSFERRED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "medians": (tf.median_absolute_error, NUMBERS, "'weight', 'score' for median_absolute_error"),
     "logits": (tf.roc_auc, {**SCORES, "probs": "logit"}, "'repaid', 'logit' for roc_auc"),
-    "other curves": (tf.kolmogorov_smirnov("sex"), SCORES, "'sex', 'repaid', 'score' for kolmogorov_smirnov"),
+    "other curves": (
+        tf.wasserstein_distance("sex"),
+        SCORES,
+        "'sex', 'repaid', 'score' for wasserstein_distance",
+    ),
     "intervals of ranks": (tf.roc_auc, {**SCORES, "interval": "auto"}, "'repaid', 'score' for roc_auc"),
     "intervals": (tf.mae, {**NUMBERS, "interval": "auto", "times": 20}, "'weight', 'score' for intervals of mae"),
 }

@@ -395,7 +395,7 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
     counted = ~rows.excluded[rows.group_cell]
     if rows.weight is not None:
         counted &= rows.weight > 0
-    sizes = np.bincount(rows.group_cell, minlength=count)
+    sizes = np.bincount(rows.group_cell, minlength=count) if rows.sizes is None else rows.sizes
     outer_sizes = np.bincount(rows.outer_of_group_cell, sizes, outers)
     least = np.maximum(formula.min_n, formula.min_share * outer_sizes[rows.outer_of_group_cell])
     large_enough = ~rows.excluded & (sizes >= least)

@@ -79,6 +79,8 @@ class Rows:
     """The group cells that are left out of comparisons, as a mask."""
     clusters: pl.DataFrame | None = None
     """The keys of the cluster of each row, where rows have clusters."""
+    sizes: Array | None = None
+    """The number of rows of each group cell, where rows were counted in bins of their scores."""
 
     @cached_property
     def cluster(self) -> Array | None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import ConstantAverage
     from tidyfair.specs.aggregates import Direction
-    from tidyfair.specs.formulas import Expr, ExprRate, Influence, Number, Rate
+    from tidyfair.specs.formulas import Expr, Influence, Number, Rate
 
 __all__ = [
     "class_metric",
@@ -111,7 +111,7 @@ def prob_metric(
     truth: bool = True,
     constant_average: ConstantAverage = False,
     counts: Counts = "instances",
-    error_of_bins: Callable[..., ExprRate] | None = None,
+    error_of_bins: Callable[..., Any] | None = None,
     deviations: tuple[Callable[..., Expr], ...] = (),
     influence: Callable[..., Influence] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
@@ -133,8 +133,8 @@ def prob_metric(
         constant_average: True if the average over labels is constant, as for probabilities that add up to 1; `"micro"`
             if only the pooled one is.
         counts: The rows that `min_n` and `min_share` count.
-        error_of_bins: A formula of `hits` and `false_alarms` for the largest error of the metric when scores are
-            binned; without it the metric does not support `score_bins=`.
+        error_of_bins: A formula of `hits` and `false_alarms`, or of two samples, for the largest error of the metric
+            when scores are binned; without it the metric does not support `score_bins=`.
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
         influence: A function of a sample and the clusters of its rows that gives the sampling variation of the value.
     """

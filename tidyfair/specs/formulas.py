@@ -331,8 +331,8 @@ class Formula:
     """The fewest rows of a group that others are compared with."""
     min_share: float = 0.0
     """The smallest share of the rows of such a group."""
-    error_of_bins: Callable[..., ExprRate] | None = None
-    """For formulas over distinct scores: the largest error if scores are counted in bins."""
+    error_of_bins: Callable[..., Any] | None = None
+    """For formulas over distinct scores, or of two samples: the largest error if scores are counted in bins."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """For formulas over distinct scores: the variance, and the effective numbers with and without the event."""
     influence: Callable[..., Influence] | None = None
@@ -526,6 +526,8 @@ class Formula:
         if self.error_of_bins is None:
             msg = f"{self.name} needs the scores themselves: count again without `score_bins`."
             raise ArgumentError(msg)
+        if self.against is not None:
+            return replace(self, function=self.error_of_bins, options=())
         return Formula(self.error_of_bins, self.kind, self.input, undefined_levels=self.undefined_levels)
 
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
