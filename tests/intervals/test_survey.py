@@ -607,7 +607,7 @@ def test_intervals_that_know_no_design_are_refused() -> None:
             tf.selection_rate(PEOPLE, interval=interval, **call)
         with pytest.raises(tf.ArgumentError, match="does not support `design`"):
             tf.selection_rate.compute(tally, interval=interval)  # pyright: ignore[reportArgumentType] - refused
-    mean = tf.new_prob_metric(lambda truth, score, weights: np.average(score, weights=weights), "weighted mean")
+    mean = tf.new_prob_metric(lambda one, two, weights: np.average(one + two, weights=weights), "weighted mean")
     with pytest.raises(tf.ArgumentError, match="no interval of weighted mean for a survey design"):
         mean(PEOPLE, "truth", probs="score", design=REPEATED, interval="auto")
     with pytest.raises(tf.ArgumentError, match="no interval of pr_auc for a survey design"):

@@ -170,6 +170,9 @@ def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
         return estimator in ONE_LABEL and tally.rows is not None
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
+    if formula.reads_neighbors:
+        # a row or cluster that is left out would still be among the neighbours of others
+        return False
     counts_are_enough = formula.kind == "class" and not formula.all_terms
     return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
 

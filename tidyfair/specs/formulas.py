@@ -445,6 +445,11 @@ class Formula:
         """The quantities it needs the sum of, including those of its parts."""
         return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
 
+    @property
+    def reads_neighbors(self) -> bool:
+        """True if it compares rows with the nearest others, so that a row counts in the values of several."""
+        return any(term.neighborhood is not None for term in self.all_terms)
+
     @cached_property
     def beyond(self) -> tuple[str, ...]:
         """The prefixes of the statistics that it needs of other groups."""
