@@ -320,6 +320,11 @@ TRANSFERRED: dict[str, tuple[Any, dict[str, Any], str]] = {
         SCORES,
         "'sex', 'repaid', 'score' for wasserstein_distance",
     ),
+    "survival times": (
+        tf.brier_survival.difference("sex"),
+        {"truth": tf.survival("weight", "paid"), "probs": {1.0: "score"}},
+        "'sex', 'weight', 'paid', 'score' for brier_survival_difference",
+    ),
     "intervals of ranks": (tf.roc_auc, {**SCORES, "interval": "auto"}, "'repaid', 'score' for roc_auc"),
     "intervals": (tf.mae, {**NUMBERS, "interval": "auto", "times": 20}, "'weight', 'score' for intervals of mae"),
 }
@@ -329,7 +334,7 @@ TRANSFERRED: dict[str, tuple[Any, dict[str, Any], str]] = {
 @pytest.mark.usefixtures("transfers")
 def test_many_rows_are_transferred_with_a_warning(name: str) -> None:
     metric, call, what = TRANSFERRED[name]
-    people = CONTINUOUS.with_columns(logit=pl.col("score") * 9 - 4)
+    people = CONTINUOUS.with_columns(logit=pl.col("score") * 9 - 4, paid=pl.col("repaid") == "yes")
     message = rf"Ibis on duckdb transfers 600 distinct rows of the columns {what}\. .*`data\.to_polars\(\)`"
     with pytest.warns(tf.EngineWarning, match=message):
         result = metric(ELSEWHERE["ibis"](people), **call)
