@@ -316,9 +316,9 @@ TRANSFERRED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "medians": (tf.median_absolute_error, NUMBERS, "'weight', 'score' for median_absolute_error"),
     "logits": (tf.roc_auc, {**SCORES, "probs": "logit"}, "'repaid', 'logit' for roc_auc"),
     "other curves": (
-        tf.wasserstein_distance("sex"),
+        tf.abroca_debiased("sex"),
         SCORES,
-        "'sex', 'repaid', 'score' for wasserstein_distance",
+        "'sex', 'repaid', 'score' for abroca_debiased",
     ),
     "survival times": (
         tf.brier_survival.difference("sex"),

@@ -42,7 +42,10 @@ class Sample:
     truth: Array
     """The rows with the event, as a mask."""
     score: Array
+    """The scores, or the middle of their bins."""
     weight: Array | None
+    width: float | None = None
+    """The width of the bins, where scores were counted in bins."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -368,6 +371,7 @@ class _Samples:
     event: Array
     score: Array
     weight: Array | None
+    width: float | None
 
     @classmethod
     def of(cls, formula: Formula, rows: Rows, level: Level) -> _Samples:
@@ -376,12 +380,14 @@ class _Samples:
 
         score = rows.score(level.score)
         event = np.zeros(len(score), dtype=bool) if formula.ignores_truth else rows.event(level.label)
-        return cls(event, score, rows.weight)
+        if rows.bins is None:
+            return cls(event, score, rows.weight, None)
+        return cls(event, (score + 0.5) / rows.bins, rows.weight, 1 / rows.bins)
 
     def __getitem__(self, chosen: Array) -> Sample:
         """The sample of some rows."""
         weight = None if self.weight is None else self.weight[chosen]
-        return Sample(self.event[chosen], self.score[chosen], weight)
+        return Sample(self.event[chosen], self.score[chosen], weight, self.width)
 
 
 def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]:

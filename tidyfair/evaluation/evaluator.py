@@ -150,8 +150,8 @@ class Evaluator:
             all_labels = labels.values if labels.event is None else None
             return class_values(cells, formulas, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
         rows = rows_of(self.tally, labels, self.group_cells, by, table.reads)
-        if self.tally.binned:
-            rows = replace(rows, sizes=self._rows_of_groups(by, table.reads))
+        if self.tally.scores is not None and self.tally.binned:
+            rows = replace(rows, sizes=self._rows_of_groups(by, table.reads), bins=self.tally.scores.bins)
         levels = [Level(0, "")]
         if table.kind == "prob":
             levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]

@@ -81,6 +81,8 @@ class Rows:
     """The keys of the cluster of each row, where rows have clusters."""
     sizes: Array | None = None
     """The number of rows of each group cell, where rows were counted in bins of their scores."""
+    bins: int | None = None
+    """The number of these bins, of equal width between 0 and 1."""
 
     @cached_property
     def cluster(self) -> Array | None:

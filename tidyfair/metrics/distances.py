@@ -119,7 +119,15 @@ def score_distance_debiased(one: Sample, other: Sample) -> float:
     return _of(score_distance, one, other) - _of(score_distance_if_equal, one, other)
 
 
-@prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest", truth=False)
+def _transport_within_bins(one: Sample, other: Sample) -> float:
+    """The largest error in bins: the scores of both samples lie up to half a width from the middle of their bins."""
+    return sum((sample.width or 0.0) / 2 for sample in (one, other))
+
+
+@prob_metric(
+    direction="minimize", probabilities=False, range=(0, math.inf), against="rest", truth=False,
+    error_of_bins=_transport_within_bins,
+)  # fmt: skip
 def score_transport(one: Sample, other: Sample) -> float:
     """Wasserstein distance: mean shift of scores that makes their distribution that of the rest (Vaserstein, 1969).
 
