@@ -407,5 +407,6 @@ def test_consistency_has_no_interval_because_neighbors_are_shared(options: dict[
     people = pl.DataFrame(
         {"x": random.normal(size=90), "estimate": random.random(90) < 0.2, "town": np.repeat(np.arange(30), 3)}
     )
+    call: dict[str, Any] = {"interval": "auto", **options}
     with pytest.raises(tf.ArgumentError, match="compares each row with its neighbours, so that rows and clusters"):
-        tf.consistency(["x"])(people, estimate="estimate", **{"interval": "auto", **options})
+        tf.consistency(["x"])(people, estimate="estimate", **call)
