@@ -34,7 +34,8 @@ def explaining(function: Function, *, returns_callable: bool, of_calls: tuple[st
         returns_callable: Whether it returns an object that takes the data, unless it takes them itself.
         of_calls: The keywords of calls on data.
     """
-    call = _Parameters.of(function, returns_callable=returns_callable, of_calls=of_calls)
+    # one that is explained already has the parameters of what it wraps
+    call = _Parameters.of(inspect.unwrap(function), returns_callable=returns_callable, of_calls=of_calls)
 
     @wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
