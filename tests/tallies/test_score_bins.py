@@ -278,3 +278,12 @@ def test_no_rows_of_a_lazy_frame_have_no_bins() -> None:
     assert tally.rows is not None
     assert tally.rows.is_empty()
     assert tally.cells.is_empty()
+
+
+def test_functions_of_labels_beside_bins_are_exact() -> None:
+    share = tf.new_class_metric(lambda truth, estimate: float((truth == estimate).mean()), "share of equal labels")
+    data = lending(500)
+    call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "probs": "score", "pos_label": "yes"}
+    result = tf.metric_set(tf.roc_auc, share)(data, **call, score_bins=8)
+    exact = tf.accuracy(data, "repaid", "approved", pos_label="yes")[".estimate"].item()
+    assert result.select(".estimate", ".error_bound").row(1) == (pytest.approx(exact), 0.0)

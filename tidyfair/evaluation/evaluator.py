@@ -188,7 +188,7 @@ _POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}
 def _auxiliary_formulas(formula: Formula, *, binned: bool, with_variances: bool) -> dict[str, Formula]:
     """The formulas of the error bound and the variance of another formula, by the column of their values."""
     formulas: dict[str, Formula] = {}
-    if binned and formula.input != "sums":
+    if binned and formula.kind == "prob" and formula.input != "sums":
         formulas[ERROR] = formula.error_bound
     if with_variances:
         formulas |= formula.spreads
