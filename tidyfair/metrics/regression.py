@@ -453,7 +453,7 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
         return low + (high - low) * part
 
     plain = truth.quantile(0.75, "linear") - truth.quantile(0.25, "linear")
-    spread = pl.when(weighted.any()).then(quartile(0.75) - quartile(0.25)).otherwise(plain)
+    spread = pl.when((weighted != 0).any()).then(quartile(0.75) - quartile(0.25)).otherwise(plain)
     return spread / (((truth - estimate) ** 2 * weight).sum() / weight.sum()).sqrt()
 
 
