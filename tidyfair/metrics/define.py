@@ -379,7 +379,7 @@ def _is_of_rows(value: object) -> bool:
     if not isinstance(value, pl.Expr) or value.meta.has_multiple_outputs():
         return False
     columns = set(columns_of(value))
-    return columns <= {"truth", "score", "estimate"} and gives_a_value_per_row(value, unknown=False)
+    return columns <= {"truth", "score", "estimate"} and gives_a_value_per_row(value, unknown=True)
 
 
 def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
