@@ -919,7 +919,8 @@ def test_own_statistics_are_summed_over_rows(
     of_row, by_hand = OF_A_ROW[name]
     metric = tf.new_prob_metric(lambda own, instances: (own, instances), "own", statistics={"own": of_row})
     data = engine(loans)
-    for weights in ({}, {"case_weights": "weight"}):
+    calls: list[dict[str, Any]] = [{}, {"case_weights": "weight"}]
+    for weights in calls:
         result = as_polars(metric(data, "truth", probs="score", group_by="sex", **weights))
         for sex, value in result.select("sex", ".estimate").rows():
             rows = loans.filter(sex=sex)
