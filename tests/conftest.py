@@ -226,10 +226,20 @@ def _ibis(frame: pl.DataFrame) -> Any:
     return ibis.duckdb.from_connection(connection).table("people")
 
 
-def _dask(frame: pl.DataFrame) -> Any:
+def skip_without_pandas_3() -> None:
+    """Skip a test of Dask where its frames are refused."""
     if int(pd.__version__.partition(".")[0]) < 3:
         pytest.skip("Dask frames need pandas 3")
-    return dask.dataframe.from_pandas(_pandas_pyarrow(frame), npartitions=2)
+
+
+def partitioned(frame: pd.DataFrame, npartitions: int = 2) -> Any:
+    """A frame of pandas as one of Dask."""
+    skip_without_pandas_3()
+    return dask.dataframe.from_pandas(frame, npartitions=npartitions)
+
+
+def _dask(frame: pl.DataFrame) -> Any:
+    return partitioned(_pandas_pyarrow(frame))
 
 
 @functools.cache
