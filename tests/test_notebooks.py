@@ -8,11 +8,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from conftest import is_numpy_2_5
 from nbclient import NotebookClient
 
-NUMPY_2_5 = {"29.5 to 42.2": "29.6 to 42.2"}
-"""What the outputs are from numpy 2.5 on, which draws a few of the numbers of a seed anew."""
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
@@ -25,14 +22,6 @@ def shown(notebook: Any) -> list[list[str]]:
     ]
 
 
-def as_drawn_here(text: str) -> str:
-    """An output that is committed as the installed numpy gives it."""
-    if is_numpy_2_5():
-        for before, after in NUMPY_2_5.items():
-            text = text.replace(before, after)
-    return text
-
-
 @pytest.mark.filterwarnings("default")  # of the machinery of notebooks
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_outputs_are_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +30,7 @@ def test_notebook_outputs_are_up_to_date(path: Path, monkeypatch: pytest.MonkeyP
     notebook: Any = nbformat.read(path, as_version=4)
     again = copy.deepcopy(notebook)
     NotebookClient(again, timeout=300).execute()
-    assert shown(again) == [[as_drawn_here(text) for text in outputs] for outputs in shown(notebook)]
+    assert shown(again) == shown(notebook)
 
 
 def test_notebooks_exist() -> None:
