@@ -26,6 +26,8 @@ RESERVED = frozenset({
     ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
     ".additive", ".estimate_reference", ".reference", ".scale", ".disparity",
+    ".flip_rate", ".statistic", ".df", ".relative_rate", ".marginal_effect", ".marginal_effect_lower",
+    ".marginal_effect_upper", ".marginal_effect_within", ".below_four_fifths",
     ".ratio", ".ratio_lower", ".ratio_upper", ".odds_ratio", ".odds_ratio_lower", ".odds_ratio_upper",
     ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
     # how sure they are
@@ -33,13 +35,14 @@ RESERVED = frozenset({
     ".disparity_lower", ".disparity_upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value",
     ".expected",
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
-    ".p_equal_odds",
+    ".p_equal_odds", ".p_fisher", ".p_mid_p",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
-    ".test", ".deviations", ".flip_flop", ".spread",
+    ".test", ".deviations", ".flip_flop", ".spread", ".flips", ".within_one",
     # how many rows they are of
     ".n", ".n_other", ".n_events", ".n_expected", ".denominator", ".effective_n", ".rows", ".groups", ".strata",
     ".share", ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n", ".shortfall",
     ".numerator", ".numerator_reference", ".denominator_reference", ".unknown",
+    ".pairs", ".unmatched", ".shortfall_pooled",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
     ".groups_left_out", ".note",
