@@ -884,6 +884,13 @@ def test_notebooks_show_limits_settings_and_calls() -> None:
     assert {audit.tables[0].name, 'audit("nyc_ll144", data, …)'} <= set(cells_of(audit))
 
 
+def test_columns_in_notebooks_have_space_between_them() -> None:
+    # marimo adds none
+    cells = re.findall(r"<t[hd]\b[^>]*>", html_of(tf.metric_set(tf.sens, tf.accuracy)))
+    assert cells
+    assert all("padding: 0.25em 0.75em" in cell for cell in cells)
+
+
 def test_notebooks_get_no_script_and_no_style_sheet() -> None:
     for made in (tf.sens, tf.metric_set(tf.sens), tf.check(tf.sens, above=0.5), tf.NAMED_AUDITS["nyc_ll144"]):
         assert not re.search("<(script|style|link)|color|class=", html_of(made))

@@ -194,7 +194,8 @@ GROUPS = {
     "decimals": ["1.10", "1.25", "null"],
     "zeros": ["0.0", "1.5"],
     "missing numbers": ["1.5", "null"],
-    "floats": ["0.1", "1e+22", "1e-7"],
+    # polars writes 1e+22 from 2.0 on, and 1e22 before
+    "floats": sorted(["0.1", "1e-7", *pl.Series([1e22]).cast(pl.String)]),
     "texts of what is missing": ['"null"', "NULL", "null"],
     "empty texts": ["", " a", "nan"],
 }

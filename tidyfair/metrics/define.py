@@ -28,7 +28,7 @@ from tidyfair.specs.formulas import (
     statistic,
     unprefixed,
 )
-from tidyfair.specs.polars_versions import gives_a_value_per_row
+from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
 def _check_reads(definition: Formula) -> None:
     """Refuse a formula over rows that reads other columns than its parameters, or that does not aggregate them."""
     value, _ = definition.express(given=definition.needs)
-    unknown = set(value.meta.root_names()) - set(definition.needs)
+    unknown = set(columns_of(value)) - set(definition.needs)
     if unknown or value.meta.has_multiple_outputs():
         msg = f"{definition.name}: a formula may only read its parameters, {listed(definition.needs)}, not {value}."
         raise ArgumentError(msg)
@@ -378,8 +378,8 @@ def _is_of_rows(value: object) -> bool:
     """True for an expression with one value for each row, made of truth, score or estimate."""
     if not isinstance(value, pl.Expr) or value.meta.has_multiple_outputs():
         return False
-    columns = set(value.meta.root_names())
-    return columns <= {"truth", "score", "estimate"} and gives_a_value_per_row(value, unknown=False)
+    columns = set(columns_of(value))
+    return columns <= {"truth", "score", "estimate"} and gives_a_value_per_row(value, unknown=True)
 
 
 def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statistic]:

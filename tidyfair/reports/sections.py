@@ -271,7 +271,7 @@ class GroupValues:
 
     def _finding(self, by: By, values: pl.DataFrame, leading: str) -> str:
         """The groups that are worse than all rows, or how many groups there are."""
-        known = values.filter(pl.col(".status") != Status.UNKNOWN)
+        known = values.filter(pl.col(".status") != Status.UNKNOWN.value)
         number = known[".group"].n_unique()
         hidden = known.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
         count = f"{number} groups" if number != 1 else "One group"
@@ -341,7 +341,7 @@ class GroupValues:
         heads = {metric: (short_title(metric), metric) for metric in values[".metric"].unique()}
         has_hidden = bool((values[".n"] < self.min_n).any())
         remarks = [too_few(self.min_n)] if has_hidden else []
-        if has_hidden or (values[".status"] == Status.UNKNOWN).any() or has_dropped_rows(overall, values):
+        if has_hidden or (values[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, values):
             remarks.append(ALL_ROWS)
         return Table(table, tuple(notes), " ".join(remarks), heads=heads)
 
