@@ -55,7 +55,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "monitor by period": lambda: tf.inference.monitor(tf.demographic_parity("race"), below=0.1, period="fold")(
         LOANS, **DECIDED, group_by=["sex", "fold"]
     ),
-    "tests": lambda: tf.inference.disparity_test(APART, times=50)(LOANS, **DECIDED),
+    "tests": lambda: tf.inference.disparity_test(APART, times=200)(LOANS, **DECIDED),
     "groups": lambda: tf.metric_set(tf.accuracy, tf.sens, RATES("race")).by_group(LOANS, **LABELS, interval="exact"),
     "crossed groups": lambda: tf.demographic_parity("sex", "race").by_group(LOANS, **LABELS),
     "folds": lambda: FAIR(LOANS, **LABELS, group_by="fold"),
