@@ -51,13 +51,16 @@ _STYLE = """
 .tidyfair-audit h1 { font-size: 1.5em; line-height: 1.25; margin: 0 0 1em; }
 .tidyfair-audit h2 { font-size: 1.15em; margin: 2em 0 .5em; }
 .tidyfair-audit .table { overflow-x: auto; }
-.tidyfair-audit table { border-collapse: collapse; font-size: .875em; margin: 0; }
-.tidyfair-audit :is(th, td) { padding: .3em .75em; text-align: left; vertical-align: top; border: 0; }
-.tidyfair-audit th { font-weight: 600; vertical-align: bottom; border-bottom: 2px solid; min-width: 3.5em; }
+.tidyfair-audit .hint { display: none; font-size: .8125em; opacity: .75; margin: .5em 0; }
+.tidyfair-audit table { border-collapse: collapse; font-size: .8125em; margin: 0; }
+.tidyfair-audit :is(th, td) { padding: .3em .55em; text-align: left; vertical-align: top; border: 0; }
+.tidyfair-audit th { font-weight: 600; vertical-align: bottom; border-bottom: 2px solid; min-width: 3em; }
+.tidyfair-audit :is(th, td):first-child { padding-left: 0; }
 .tidyfair-audit td { border-bottom: 1px solid rgb(128 128 128 / .35); }
 .tidyfair-audit .number { text-align: right; font-variant-numeric: tabular-nums; }
 .tidyfair-audit td.number { white-space: nowrap; }
 .tidyfair-audit ul { padding-left: 1.25em; max-width: 48em; }
+@media screen and (max-width: 70em) { .tidyfair-audit .hint { display: block; } }
 @media print {
   .tidyfair-audit { font-size: 9pt; }
   .tidyfair-audit .table { overflow: visible; }
