@@ -91,18 +91,17 @@ class FiledAudit:
     _made: tuple[AuditTable, ...] = ()
     _conf_level: float = 0.95
 
-    def published(self, name: str | None = None) -> pl.DataFrame:
-        """A table as it is published, rounded: the first, or that of a name."""
+    def published(self, name: str | None = None) -> Any:
+        """A table as it is published, rounded, as a frame of the caller's kind: the first, or that of a name."""
         tables = self.published_tables()
-        if name is None:
-            return next(iter(tables.values())).values
+        name = next(iter(tables)) if name is None else name
         if name not in tables:
             kind = "table of the audit"
             raise ArgumentError.unknown(kind, name, tables)
-        return tables[name].values
+        return open_frame(self.tables[name]).restore(tables[name].values)
 
     def published_tables(self) -> dict[str, PublishedTable]:
-        """All tables as they are published, by name."""
+        """All tables as they are published, by name, with their values in polars."""
         return {table.name: table.published(self._frames[table.name]) for table in self._made}
 
     @property
@@ -120,11 +119,15 @@ class FiledAudit:
         )
 
     def _counts(self) -> list[str]:
-        """The rows of unknown groups, and the groups that are not compared."""
-        unknown = self._frames[_UNKNOWN].group_by(".by", maintain_order=True).agg(pl.col(".unknown", ".n").sum())
+        """The rows of unknown groups, of the features of the tables, and the groups that are not compared."""
+        features = {by for table in self._made for by in self._frames[table.name][".by"].to_list()}
+        unknown = self._frames[_UNKNOWN].filter(pl.col(".by").is_in(features))
+        unknown = unknown.group_by(".by", maintain_order=True).agg(pl.col(".unknown", ".n").sum())
         sentences: list[str] = []
-        for by, rows, every in unknown.select(".by", ".unknown", ".n").rows():
-            sentences.append(f"Of {every:,} rows, {rows:,} are unknown by {by}.")
+        for by, rows, every in unknown.filter(pl.col(".unknown") > 0).select(".by", ".unknown", ".n").rows():
+            sentences.append(f"Of {every:,} rows, {rows:,} are of unknown {by.replace(':', ' or ')}.")
+        if not sentences:
+            sentences.append("No row is of an unknown group.")
         small: dict[str, None] = {}
         for table in self._made:
             frame = self._frames[table.name]
