@@ -882,3 +882,12 @@ def test_groups_of_one_row_give_not_enough_evidence() -> None:
     for limit in (0.1, 0.001):
         result = tf.check(tf.mae.difference("g"), below=limit)(rows, "y", "p", times=200, on_undefined="ignore")
         assert result.select(".lower", ".upper", ".verdict").row(0) == (None, None, UNSURE)
+
+
+def test_gate_results_end_with_limits_and_verdict_which_printed_frames_show() -> None:
+    people = pl.DataFrame({"y": [1, 0] * 50, "p": [1, 0, 0, 0] * 25, "g": ["a"] * 50 + ["b"] * 50})
+    gate = tf.check(tf.metric_set(tf.demographic_parity("g"), tf.equalized_odds("g")), below=0.2)
+    result = gate(people, "y", "p")
+    assert result.columns[:4] == [".metric", ".by", ".estimator", ".estimate"]
+    assert result.columns[-4:] == [".lower", ".upper", ".limit", ".verdict"]
+    assert gate.compute(gate.metrics.tally(people, "y", "p", parts=0)).columns == result.columns
