@@ -368,7 +368,9 @@ def test_model_chart_draws_change_and_interval() -> None:
     assert [row["estimate"] for row in changes] == result[".change"].to_list()
     assert {row["model"] for row in rows if "model" in row} == {"today", "challenger"}
     assert {"today", "challenger"} <= set(texts_in(chart))
-    assert {"Model 1", "Model 2"} <= set(texts_in(tf.autoplot(result)))
+    assert {"approved", "other"} <= set(texts_in(tf.autoplot(result)))
+    unnamed = result.drop(".model_one", ".model_other")
+    assert {"Model 1", "Model 2"} <= set(texts_in(tf.autoplot(unnamed)))
     one, other, change, low, high = result.select(".one", ".other", ".change", ".lower", ".upper").row(0)
     minus = str.maketrans("-", "\N{MINUS SIGN}")
     written = [

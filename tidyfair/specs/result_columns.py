@@ -21,6 +21,7 @@ RESERVED = frozenset({
     ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
     ".eval_time", ".quantile_level",
     ".period", ".before", ".look", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
+    ".model_one", ".model_other",
     # values
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".quantile", ".difference", ".change", ".probability",
     ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
