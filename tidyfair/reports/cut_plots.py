@@ -90,8 +90,8 @@ def _over_cuts(
     notes: list[str] = []
     without = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True)
     if len(without):
-        why = "not at each of them" if cut in POINTS else "of scores, so the same for each"
-        notes.append(f"{why}: {', '.join(without)}")
+        verb = "does" if len(without) == 1 else "do"
+        notes.append(f"not drawn: {', '.join(without)}, which {verb} not depend on the {words}")
     if "lower" in table.columns:
         notes.append(_note_on_bands(table))
     if dashed:
