@@ -169,7 +169,7 @@ def test_generated_folders_hold_no_other_pages(written: dict[str, str]) -> None:
     there = [
         str(path.relative_to(PAGES)) for folder in ("coming-from", "metrics") for path in (PAGES / folder).iterdir()
     ]
-    assert sorted(written) == sorted(there) == WRITTEN
+    assert sorted(written) == sorted([*there, "reference/columns.md"]) == WRITTEN
 
 
 def test_every_metric_factory_and_curve_is_on_exactly_one_page() -> None:

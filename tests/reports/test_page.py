@@ -551,6 +551,19 @@ def test_offline_browser_opens_the_page(width: int, tmp_path: Path, audit_page: 
     assert not read.all("script")
 
 
+def test_facts_name_the_event_of_labels_that_need_no_pos_label() -> None:
+    people = pl.DataFrame(
+        {"y": [1, 0] * 30, "p": [1, 0, 0] * 20, "s": [0.8, 0.3, 0.4] * 20, "g": ["a"] * 30 + ["b"] * 30}
+    )
+    assert "- **Event**: 1\n" in tf.report(people, "y", "p", by="g").markdown()
+    assert "- **Event**: True\n" in tf.report(people.cast({"p": pl.Boolean}), estimate="p", by="g").markdown()
+    assert "- **Event**: 0\n" in tf.report(people, "y", "p", by="g", pos_label=0).markdown()
+    of_three = people.with_columns(y=pl.col("y") + (pl.int_range(60) % 5 == 0), p=pl.col("p").cast(pl.Int64))
+    labels = {"y": pl.String, "p": pl.String}
+    assert "**Event**" not in tf.report(of_three.cast(labels), "y", "p", by="g").markdown()
+    assert "**Event**" not in tf.report(people, "s", pl.col("s").sqrt().alias("root"), by="g").markdown()
+
+
 SCROLLED = """<script>
 const wide = [...document.querySelectorAll(".table")].filter(box => box.scrollWidth > box.clientWidth + 1);
 document.body.dataset.scrolled = wide.map(box => box.id || box.ariaLabel).join(", ");
