@@ -23,8 +23,6 @@ import pyarrow as pa
 import pytest
 import warehouses
 
-from tidyfair.specs.options import DEFAULTS
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -138,7 +136,8 @@ def check_every(cases: Mapping[str, Any], check: Callable[[Any], None]) -> None:
 def few_draws() -> Iterator[None]:
     """A tenth of the usual replicates of intervals, for modules that read no digits of them but beside each other."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(cast("dict[str, Any]", DEFAULTS), "times", 1_000)
+        patch.setattr("tidyfair.specs.options.REPLICATES", 1_000)
+        patch.setattr("tidyfair.specs.options.REPLICATES_OF_ROWS", 100)
         patch.setattr("tidyfair.cli.compare._DRAWS", 200)
         yield
 

@@ -174,7 +174,7 @@ class Evaluable(ABC):
                 `"analytic"` and `"exact"` (Clopper and Pearson, of rates) are in closed form, `"bootstrap"` and
                 `"bayes"` by replicates.
             conf_level: Confidence level (0.95).
-            times: Number of replicates (10,000).
+            times: Number of replicates (10,000 of counts and sums, 1,000 of rows).
             seed: Random seed of the replicates; the same seed gives the same result.
             explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric` (which of
                 several metrics it is the worst of), `.metrics_left_out` and `.groups_left_out`; and with `interval=`

@@ -124,7 +124,7 @@ def test_a_single_group_has_no_rest(metric: tf.Metric) -> None:
 
 
 def test_replicates_for_the_rest_are_those_of_each_group() -> None:
-    people, call = lending(500), {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+    people, call = lending(250), {"truth": "repaid", "probs": "score", "pos_label": "yes"}
     of_rest = table(tf.pr_auc, data=people, call=call, by="race", to="rest", times=400)
     for race in ("White", "Hispanic"):
         sides = people.with_columns(

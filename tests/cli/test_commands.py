@@ -370,6 +370,7 @@ def test_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn")
 def test_audit_and_report_write_pages(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     html, card = tmp_path / "audit.html", tmp_path / "card.md"
     assert main(["audit", file, *ARGUMENTS, "--html", str(html), "--markdown", str(card)]) == 0
@@ -574,6 +575,7 @@ def test_threshold_outside_the_scores_gives_a_note(tmp_path: Path, capsys: pytes
     ends = f"the scores 'score' range from {scores.min():.3g} to {scores.max():.3g}"
     for threshold, who in {"80": "nobody", "0": "everybody", "0.5": ""}.items():
         call = ["audit", file, *ARGUMENTS[:2], *ARGUMENTS[4:], "--probs", "score", "--threshold", threshold]
+        call += ["--interval", "none"]
         for places in ([], ["--markdown", str(tmp_path / "card.md")]):
             _, _, err = called(capsys, *call, *places)
             assert (f"note: {who} is selected at --threshold {threshold}: {ends}." in err) == bool(who)

@@ -135,6 +135,7 @@ def test_several_columns_of_scores_are_those_of_labels(tmp_path: Path, capsys: p
     })  # fmt: skip
     output = tmp_path / "result.parquet"
     call = ["audit", written(data, tmp_path), "--truth", "y", "--estimate", "p", "--by", "g", "--output", str(output)]
+    call += ["--interval", "none"]
     unordered = called(capsys, *call, "--probs", "sa", "--probs", "sb", "--probs", "sc")
     assert unordered[0] == 2
     assert "write `--probs LABEL=COLUMN` for each label" in unordered[2]

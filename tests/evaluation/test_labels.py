@@ -133,8 +133,7 @@ def test_pos_label_in_another_case_raises(slip: str) -> None:
             sens(["yes", "yes"], estimate, pos_label=slip)
 
 
-@pytest.mark.parametrize("marker", [-1, -100.0])
-@pytest.mark.parametrize("pos_label", [None, 1])
+@pytest.mark.parametrize(("marker", "pos_label"), [(-100.0, None), (-1, 1)])
 def test_negative_marker_in_truth_raises_with_ignore_index(
     marker: float, pos_label: int | None, engine: Callable[[pl.DataFrame], Any]
 ) -> None:

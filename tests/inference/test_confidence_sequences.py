@@ -182,6 +182,7 @@ def _streams(kind: str, streams: int, looks: int) -> tuple[Any, Any, Any]:
     return total, np.broadcast_to(rows, total.shape), np.broadcast_to(truth, total.shape)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["a rate", "a rate that drifts", "uneven batches"])
 def test_limits_are_hardly_ever_wrong_in_1000_looks(kind: str) -> None:
     total, rows, truth = _streams(kind, 1_000, 1_000)
@@ -194,6 +195,7 @@ def test_limits_are_hardly_ever_wrong_in_1000_looks(kind: str) -> None:
     assert (abs(total / rows - truth) > 1.96 * error)[:, 10:].any(axis=1).mean() > 0.3
 
 
+@pytest.mark.simulation
 def test_differences_and_ratios_are_hardly_ever_wrong_in_1000_looks() -> None:
     random, rates, batch = np.random.default_rng(4), np.array([0.3, 0.2]), np.array([30, 12])
     rows = np.broadcast_to(batch * np.arange(1, 1_001)[:, None], (1_000, 1_000, 2)).astype(float)

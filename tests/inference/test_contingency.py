@@ -108,6 +108,7 @@ def test_strata_without_hits_do_not_count() -> None:
     assert math.isnan(equal_odds(hits, hits, other, others))
 
 
+@pytest.mark.simulation
 def test_error_rate_of_equal_odds() -> None:
     random, rejected = np.random.default_rng(6), 0
     rows, others = np.full(5, 60.0), np.full(5, 80.0)

@@ -501,6 +501,7 @@ def test_error_rate_at_the_limit_of_a_difference(name: str) -> None:
         assert (verdicts == FAIL).any()
 
 
+@pytest.mark.simulation
 def test_error_rate_at_the_limit_of_a_ratio() -> None:
     count = 300
     data = worlds({"a": 0.5, "b": 0.4}, 300, count, seed=2)

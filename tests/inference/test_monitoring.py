@@ -319,6 +319,7 @@ def test_what_cannot_be_compared_has_no_limits() -> None:
     assert by_day(DATA.clear(), **BY_DAY).schema == by_day(DATA, **BY_DAY).schema
 
 
+@pytest.mark.simulation
 def test_verdicts_are_hardly_ever_wrong_in_300_looks() -> None:
     # two groups that are as far apart as the limit; both verdicts would be wrong
     random, streams, looks, batch = np.random.default_rng(5), 60, 300, 40

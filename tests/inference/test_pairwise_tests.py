@@ -114,8 +114,7 @@ def test_pairwise_limits_hold_for_all_pairs_at_once(adjust: Any) -> None:
         result = test(data, **call, group_by="run")
     else:
         # a family is that of a call
-        runs = 300
-        parts = (part for part in data.partition_by("run")[:runs])
+        parts = data.partition_by("run")
         result = pl.concat(test(part.drop("run"), **call).with_columns(run=part["run"][0]) for part in parts)
     true = dict(zip("abcd", rates.tolist(), strict=True))
     difference = pl.col(".group").replace_strict(true) - pl.col(".other").replace_strict(true)
@@ -283,7 +282,7 @@ NOT_ALL_EQUAL = [
 @pytest.mark.simulation
 @pytest.mark.parametrize(("sizes", "rates"), NOT_ALL_EQUAL, ids=str)
 def test_max_t_familywise_error_rate(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
-    runs, random = 400, np.random.default_rng(5)
+    runs, random = 200, np.random.default_rng(5)
     group = np.tile(np.repeat(np.arange(len(sizes)), sizes), runs)
     data = pl.DataFrame(
         {
@@ -306,7 +305,7 @@ def test_max_t_familywise_error_rate(sizes: tuple[int, ...], rates: tuple[float,
     ids=str,
 )
 def test_familywise_error_rate_with_mid_p_values(sizes: tuple[int, ...], rates: tuple[float, ...], adjust: Any) -> None:
-    runs, random = 300, np.random.default_rng(6)
+    runs, random = 150, np.random.default_rng(6)
     hits = random.binomial(sizes, rates, (runs, len(sizes)))
     data = pl.DataFrame(
         {
@@ -612,6 +611,7 @@ def test_max_t_of_means_and_clusters_is_at_most_holms() -> None:
         assert (made["max_t"][".lower"] >= made["holm"][".lower"]).all()
 
 
+@pytest.mark.simulation
 def test_max_t_of_means_rejects_equal_groups_rarely() -> None:
     runs, sizes = 150, (12, 30, 60)
     random = np.random.default_rng(9)

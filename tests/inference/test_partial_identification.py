@@ -173,6 +173,7 @@ def test_bounds_are_the_optima_of_linear_programs_and_hold_jointly(seed: int) ->
         assert table[name][g] == pytest.approx(ends[g, one_end] - ends[1, other_end])
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", RATES)
 def test_true_rates_lie_within_bounds_where_probabilities_are_right(name: str) -> None:
     metric, _, _ = RATES[name]
@@ -335,6 +336,7 @@ def test_values_with_few_rows_are_warned_of_and_have_wide_limits() -> None:
 # Limits
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("is_tie", [False, True])
 def test_limits_hold_the_bounds_of_the_population(is_tie: bool) -> None:  # noqa: FBT001 - a parameter of the test
     random = np.random.default_rng(7)

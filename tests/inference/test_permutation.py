@@ -458,6 +458,7 @@ def test_error_rate_of_equal_groups() -> None:
     assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.simulation
 def test_error_rate_with_different_base_rates() -> None:
     # balanced accuracy is the same, base rates and sizes are not: what is shuffled is not alike
     runs, metric = 200, gap(tf.bal_accuracy)("group")

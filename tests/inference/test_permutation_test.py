@@ -574,6 +574,7 @@ def test_same_seed_gives_same_p_value() -> None:
     assert not another[".expected"].equals(expected[".expected"])
 
 
+@pytest.mark.simulation
 def test_error_rate_of_equal_groups_within_strata() -> None:
     random = np.random.default_rng(12)
     worlds, rows = 120, 60

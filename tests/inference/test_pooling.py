@@ -69,6 +69,7 @@ def rmse(estimates: list[Any], truths: list[Any]) -> float:
     return float(np.sqrt(np.mean((np.array(estimates) - np.array(truths)) ** 2)))
 
 
+@pytest.mark.simulation
 def test_fitted_mean_is_nearer_the_truth_than_the_overall_rate() -> None:
     # a large group that is unlike the others does not draw them to itself
     random, rows = np.random.default_rng(1), np.append(np.full(20, 25), 2000).astype(float)
@@ -121,6 +122,7 @@ def crossed_rates(random: np.random.Generator, interaction: float, main: float =
     return expit(-0.4 + effects + random.normal(0, interaction, len(CELLS)))
 
 
+@pytest.mark.simulation
 def test_additive_rates_equal_integration_over_the_prior() -> None:
     cells = np.array(list(np.ndindex(2, 3)))
     hits, rows = np.array([1, 4, 2, 5, 6, 3.0]), np.array([6, 6, 5, 7, 8, 3.0])
@@ -148,6 +150,7 @@ def test_additive_rates_equal_integration_over_the_prior() -> None:
         assert (lower[index], upper[index]) == pytest.approx(tuple(ends), abs=0.035)
 
 
+@pytest.mark.simulation
 def test_additive_rates_of_small_crossed_groups_are_nearest_the_truth() -> None:
     random, rows = np.random.default_rng(7), np.full(len(CELLS), 5.0)
     truths, raw, beta_binomial, additive, covered = (list[Any]() for _ in range(5))

@@ -33,10 +33,17 @@ def rows_of(counts: Counts) -> pl.DataFrame:
 
 def verdicts(metric: tf.GroupwiseMetric, tables: list[Counts], **limit: float) -> list[str]:
     """The verdict on each table, judged alone."""
-    data = pl.concat([rows_of(table).with_columns(table=index) for index, table in enumerate(tables)])
-    results = metric(
-        data, "y", "p", group_by="table", interval="auto", conf_level=0.9, explain=True, on_undefined="ignore"
+    cells: list[tuple[int, str, int | None, int, int]] = []
+    for index, table in enumerate(tables):
+        for group, counts in table.items():
+            cells += [(index, group, *CELLS[cell], n) for cell, n in counts.items() if n]
+    data = pl.DataFrame(
+        cells, schema={"table": pl.Int64, "g": pl.String, "y": pl.Int64, "p": pl.Int64, "n": pl.Int64}, orient="row"
     )
+    results = metric(
+        data, "y", "p", group_by="table", frequency_weights="n", interval="auto", conf_level=0.9, explain=True,
+        on_undefined="ignore",
+    )  # fmt: skip
     return tf.check(results, **limit)[".verdict"].to_list()
 
 

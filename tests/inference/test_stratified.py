@@ -104,6 +104,7 @@ def test_groups_without_counted_rows_have_no_comparison() -> None:
     assert result.columns == PARITY(data, estimate="p").columns
 
 
+@pytest.mark.simulation
 def test_error_rate_of_equal_groups() -> None:
     random, rejected, varied, runs = np.random.default_rng(4), 0, 0, 1500
     base, rows, others = np.array([0.1, 0.3, 0.5, 0.8]), np.array([60, 30, 80, 50]), np.array([200, 100, 90, 300])

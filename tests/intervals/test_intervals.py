@@ -273,7 +273,7 @@ def test_upper_end_of_range_of_three_groups_is_between_that_of_two_and_of_all_pa
     ],
 )
 def test_gates_of_ranges_at_the_limit_are_seldom_wrong(shares: list[float], rows: int | list[int]) -> None:
-    runs, random = 400, np.random.default_rng(21)
+    runs, random = 200, np.random.default_rng(21)
     people = selections(random.binomial(rows, shares, (runs, len(shares))), rows)
     options: dict[str, Any] = OF_COUNTS | {"times": 100, "conf_level": 0.9, "explain": True}
     result = tf.demographic_parity("g")(people, **options)
@@ -715,6 +715,7 @@ def some_people(rates: Sequence[float], rows: Sequence[int], random: np.random.G
     )
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("rows", [[160] * 6, [10, 20, 100, 300, 300, 300]], ids=["even", "rare"])
 def test_custom_distance_intervals_of_equal_groups_cover_equality(rows: list[int]) -> None:
     random, out = np.random.default_rng(1), dict.fromkeys(["own", "difference", "own ratio", "ratio"], 0)
@@ -729,6 +730,7 @@ def test_custom_distance_intervals_of_equal_groups_cover_equality(rows: list[int
     assert (out["own"], out["own ratio"]) <= (out["difference"], out["ratio"])
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("rates", [[0.3, 0.3, 0.3, 0.5, 0.5, 0.5], [0.2, 0.3, 0.5, 0.6]], ids=["tied", "apart"])
 def test_spread_intervals_cover_the_truth(rates: list[float]) -> None:
     random, rows = np.random.default_rng(2), [200] * len(rates)

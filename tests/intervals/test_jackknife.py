@@ -211,6 +211,7 @@ def test_ranges_of_numbers_are_not_cut_at_one() -> None:
 CELLS = [(True, True), (True, False), (False, True), (False, False)]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("metric", [tf.f_meas, tf.bal_accuracy, tf.mcc, tf.kap], ids=lambda item: item.name)
 @pytest.mark.parametrize("rows", [6, 15, 40])
 def test_intervals_of_few_labels_hold_the_truth(metric: tf.Metric, rows: int) -> None:

@@ -93,12 +93,13 @@ def ask(record: dict[str, Any]) -> Question:
         ("FN", False): tf.miss_rate, ("FN", True): tf.generalized_false_negative_rate,
     }  # fmt: skip
     attributes = params.get("protected_attribute_names") or listed(params.get("prot_attr"))
-    named = (params.get("metric_fun") or params.get("func") or "").removeprefix("sklearn.metrics.")
+    named = params.get("metric_fun") or params.get("func")
+    metric = getattr(tf, named.removeprefix("sklearn.metrics.").removesuffix("_score"), None) if named else None
     given: dict[str, Any] = {
         "sides": sides, "attributes": attributes, "alpha": params.get("alpha"),
         "concentration": params.get("concentration"), "n_neighbors": params.get("n_neighbors"),
         "features": params.get("features") or params.get("X"), "rate": rates.get((params.get("fairness_def"), scored)),
-        "metric": getattr(tf, named.removesuffix("_score"), None), "by": [sides] if sides else attributes,
+        "metric": metric, "by": [sides] if sides else attributes,
         "groups": groups_of(params, record["data"]) if function == "one_vs_rest" else None,
     }  # fmt: skip
     row = page.ROWS[kind][function]
@@ -110,19 +111,28 @@ def ask(record: dict[str, Any]) -> Question:
     return Question(call, metric, side)
 
 
-QUESTIONS = {record["id"]: ask(record) for record in RECORDS}
-TOGETHER: dict[Call, list[Any]] = {}
-for question in QUESTIONS.values():
-    if isinstance(question.metric, (tf.Metric, tf.GroupwiseMetric, tf.MetricSet)):
-        asked = TOGETHER.setdefault(question.call, [])
-        members = list(question.metric) if isinstance(question.metric, tf.MetricSet) else [question.metric]
-        asked += [member for member in members if member not in asked]
+@cache
+def questions() -> dict[str, Question]:
+    """All records in our words, by their number."""
+    return {record["id"]: ask(record) for record in RECORDS}
+
+
+@cache
+def together() -> dict[Call, list[Any]]:
+    """The metrics that are asked of the same call."""
+    metrics: dict[Call, list[Any]] = {}
+    for question in questions().values():
+        if isinstance(question.metric, (tf.Metric, tf.GroupwiseMetric, tf.MetricSet)):
+            asked = metrics.setdefault(question.call, [])
+            members = list(question.metric) if isinstance(question.metric, tf.MetricSet) else [question.metric]
+            asked += [member for member in members if member not in asked]
+    return metrics
 
 
 @cache
 def answers(call: Call) -> pl.DataFrame:
     """The numbers of all metrics that are asked of one call, in one pass; `.metric` is the place of each."""
-    metrics = [replace(member, name=str(index)) for index, member in enumerate(TOGETHER[call])]
+    metrics = [replace(member, name=str(index)) for index, member in enumerate(together()[call])]
     return tf.metric_set(*metrics)(
         data(call.data), call.truth, call.estimate, probs="score", case_weights=call.weights, group_by=call.sides,
         on_undefined="ignore", explain=True,
@@ -130,7 +140,7 @@ def answers(call: Call) -> pl.DataFrame:
 
 
 def value(call: Call, metric: Any, *, side: bool | None = None) -> float | None:
-    rows = answers(call).filter(pl.col(".metric") == str(TOGETHER[call].index(metric)))
+    rows = answers(call).filter(pl.col(".metric") == str(together()[call].index(metric)))
     if side is not None:
         rows = rows.filter(side="privileged" if side else "unprivileged")
     return rows[".estimate"].item()
@@ -138,7 +148,7 @@ def value(call: Call, metric: Any, *, side: bool | None = None) -> float | None:
 
 def ours(record: dict[str, Any]) -> Any:
     """Our answer in the shape of AIF360's."""
-    question, theirs = QUESTIONS[record["id"]], record["value"]
+    question, theirs = questions()[record["id"]], record["value"]
     call, metric = question.call, question.metric
     if isinstance(metric, tf.inference.LinearSubgroup):
         scored: Any = {"probs": "score"} if metric.metric.kind == "prob" else {"estimate": call.estimate}
@@ -185,7 +195,7 @@ def same(one: Any, other: Any) -> bool:
 
 def by_side(record: dict[str, Any], *metrics: tf.Metric) -> dict[str, list[tuple[float | None, int]]]:
     """The values of both sides, and the rows they are about, as unprivileged, privileged, neither."""
-    call = QUESTIONS[record["id"]].call
+    call = questions()[record["id"]].call
     sides, keys = sides_of(record["params"]), record["params"].get("protected_attribute_names")
     by = [sides] if sides and "all_groups" not in record["function"] else keys or listed(record["params"]["prot_attr"])
     together = tf.new_groupwise_metric(tf.metric_set(*metrics), "together", tf.difference())(*by)
@@ -293,8 +303,8 @@ def test_deviations_match_the_table() -> None:
 def test_infinite_values_have_status_infinite() -> None:
     endless = [item for item in RECORDS if deviation(item) is None and theirs_of(item) in (math.inf, -math.inf)]
     for record in endless:
-        question = QUESTIONS[record["id"]]
-        row = answers(question.call).filter(pl.col(".metric") == str(TOGETHER[question.call].index(question.metric)))
+        question = questions()[record["id"]]
+        row = answers(question.call).filter(pl.col(".metric") == str(together()[question.call].index(question.metric)))
         assert row[".status"].to_list() == ["infinite"], record["id"]
     assert Counter(record["function"].partition(".")[2] for record in endless) == {
         "generalized_entropy_index": 20,

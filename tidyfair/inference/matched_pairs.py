@@ -314,7 +314,7 @@ class _PairedRows:
                 of_one, of_other = (quantity(pl.col(name).cast(pl.Float64)) for name in ("one", "other"))
                 differences = pairs.select(of_other - of_one).to_series().drop_nulls().to_numpy()
                 random = generator(self.options.seed, f"{row['.metric']} {row[_COMPARISON]}")
-                row[".p_value"] = _sign_flip_test(differences, self.options.times, random)
+                row[".p_value"] = _sign_flip_test(differences, self.options.replicates, random)
                 row.update(_limits_of_mean(differences, self.options.conf_level))
             rows.append(row)
         return pl.DataFrame(rows, schema=table.schema)

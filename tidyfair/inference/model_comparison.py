@@ -245,7 +245,8 @@ class ModelComparison:
         by = metric.by.columns if metric.by else ()
         strata = by if is_stratified(metric) else ()
         random = generator(options.seed, f"{metric.name} {metric.by and metric.by.text}")
-        drawn = pairs.redrawn(by, strata=strata, times=options.times, random=random)
+        times = options.replicates_of_rows if isinstance(pairs, _Rows) else options.replicates
+        drawn = pairs.redrawn(by, strata=strata, times=times, random=random)
         changes = pl.concat(_changes(metric.run, sides, options, pairs.outer) for sides in drawn)
         interval = interval_of(pl.col("value"), pairs.sides[0], options.conf_level)
         return changes.drop_nulls("value").group_by(*pairs.outer, ".metric", ".by").agg(interval)

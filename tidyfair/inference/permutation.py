@@ -198,12 +198,10 @@ def shuffled_rows(
     evaluated_at_once = _MOST_EVALUATED // max(1, groups * parts)
     step = max(1, min(counted_at_once, evaluated_at_once))
     for first in in_progress(range(0, total, step), "shuffling"):
-        frames: list[pl.DataFrame] = []
-        for draw in range(first, min(first + step, total)):
-            # the last draw is the observed data
-            is_shuffled = draw < times
-            frames.append(rows.drawn(draw, random if is_shuffled else None))
-        drawn = recounted(tally, pl.concat(frames), _with_draws(rows.keys))
+        draws = min(step, total - first)
+        # the last draw is the observed data
+        shuffled = min(draws, times - first)
+        drawn = recounted(tally, rows.drawn(first, draws, shuffled, random), _with_draws(rows.keys))
         yield _with_parts_left_out(drawn, parts) if parts and of_sums else drawn
 
 
@@ -271,17 +269,22 @@ class _ShuffledRows:
 
         return np.argsort(self.stratum, kind="stable")
 
-    def drawn(self, draw: int, random: np.random.Generator | None) -> pl.DataFrame:
-        """The rows with the groups of units shuffled within strata; as observed without random numbers."""
+    def drawn(self, first: int, draws: int, shuffled: int, random: np.random.Generator) -> pl.DataFrame:
+        """The rows of draws, one draw after the other; the numbers of draws begin with `first`.
+
+        The groups of units are shuffled within strata; in draws after the first `shuffled` they are as observed.
+        """
         import numpy as np
 
-        group = self.group
-        if random is not None:
-            shuffled = np.lexsort((random.random(len(self.stratum)), self.stratum))
-            group = np.empty_like(self.group)
-            group[self._by_stratum] = self.group[shuffled]
-        of_rows = self.groups[group[self.unit]].get_columns()
-        return _numbered(self.rows.hstack(of_rows).rename(self.names), len(self.keys), draw, self.variant)
+        group = np.tile(self.group, (draws, 1))
+        numbers = random.random((shuffled, len(self.stratum)))
+        order = np.lexsort((numbers, np.broadcast_to(self.stratum, numbers.shape)), axis=-1)
+        group[:shuffled, self._by_stratum] = self.group[order]
+        size = len(self.rows)
+        of_rows = self.groups[group[:, self.unit].ravel()].get_columns()
+        rows = self.rows[np.tile(np.arange(size), draws)].hstack(of_rows).rename(self.names)
+        draw = np.repeat(np.arange(first, first + draws), size)
+        return _numbered(rows, len(self.keys), draw, np.tile(self.variant, draws))
 
 
 def _with_parts_left_out(tally: Tally, count: int) -> Tally:
@@ -360,12 +363,13 @@ def _check_clusters(
         raise ArgumentError(msg)
 
 
-def _numbered(frame: pl.DataFrame, keys: int, draw: Any, variant: Array) -> pl.DataFrame:
+def _numbered(frame: pl.DataFrame, keys: int, draw: Array, variant: Array) -> pl.DataFrame:
     """The frame with the numbers of draws and variants as the keys after the others."""
     import numpy as np
 
-    draws = np.broadcast_to(draw, len(frame)).astype(np.int32)
-    return frame.with_columns(pl.Series(f"k{keys}", draws), pl.Series(f"k{keys + 1}", variant.astype(np.int32)))
+    return frame.with_columns(
+        pl.Series(f"k{keys}", draw.astype(np.int32)), pl.Series(f"k{keys + 1}", variant.astype(np.int32))
+    )
 
 
 def _with_draws(keys: tuple[Key, ...]) -> tuple[Key, ...]:

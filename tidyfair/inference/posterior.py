@@ -113,7 +113,7 @@ class ProbabilityOf(MetricSetOnData):
         within = self._within(value)
         draws = replicates_of(tally.on_sides(), evaluated.specs, options, results_of)
         parts: list[pl.DataFrame] = []
-        for _, replicates, keys in draws:
+        for _, _, replicates, keys in draws:
             parts.append(replicates.group_by(keys).agg(within.mean().alias(".probability")))
         shares = pl.concat(parts, how="diagonal_relaxed")
         keys = shares.drop(".probability").columns

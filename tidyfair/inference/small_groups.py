@@ -16,7 +16,7 @@ from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.intervals.quantities import Shares
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import DEFAULTS, CallOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
@@ -131,7 +131,7 @@ def shrunken_rates(
     given: dict[str, Any] = dict(options)
     of_draws = {name: given.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
     rates = _ShrunkenRates(
-        members, (), how_often(of_draws["times"]), whole("seed", of_draws["seed"], 0), "none", "all",
+        members, (), how_often(of_draws["times"] or REPLICATES), whole("seed", of_draws["seed"], 0), "none", "all",
         conf_level=proper_share("conf_level", of_draws["conf_level"]), pooling=pooling,
     )  # fmt: skip
     return rates(data, truth, estimate, **given)

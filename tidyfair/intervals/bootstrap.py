@@ -48,20 +48,23 @@ def by_replicates(
     _check_drawn(tally, specs, options)
     summary = interval_of(pl.col(".estimate"), tally, options.conf_level)
     tables: list[pl.DataFrame] = []
-    for method, values, keys in replicates_of(tally, specs, options, tidy):
+    messages: list[str] = []
+    for method, times, values, keys in replicates_of(tally, specs, options, tidy):
         complete = values.filter(pl.col(_KNOWN) == pl.col(_KNOWN).max().over(keys))
-        lost = options.times - pl.len().cast(pl.Int64)
+        lost = times - pl.len().cast(pl.Int64)
         columns = [*summary, pl.lit(method).alias(".method"), lost.alias(LOST)]
-        tables.append(complete.group_by(keys).agg(columns))
+        table = complete.group_by(keys).agg(columns)
+        messages += _messages_of_lost(table, times)
+        tables.append(table)
+    if messages and options.on_undefined == "warn":
+        warn("; ".join(messages) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
     intervals = _once(tables)
-    if options.on_undefined == "warn":
-        _warn_of_lost(intervals, options.times)
     return _without_false_ends(intervals, specs) if options.interval in {"auto", "bayes"} else intervals
 
 
 def alike(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> pl.DataFrame:
     """A table with `ALIKE` for each group: whether a few replicates of it have the same value."""
-    few = replace(options, times=min(options.times, _FEW_DRAWS))
+    few = replace(options, times=min(options.times or _FEW_DRAWS, _FEW_DRAWS))
 
     def ends(evaluated: Evaluated) -> pl.DataFrame:
         """The least and the most of some replicates, which take much less memory than all values."""
@@ -75,7 +78,8 @@ def alike(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> pl.Dat
     # infinity minus itself is not a number
     same = (least == most) | (most - least <= ROUNDED * pl.max_horizontal(least.abs(), most.abs()))
     tables = [
-        extremes.group_by(keys).agg(same.alias(ALIKE)) for _, extremes, keys in replicates_of(tally, specs, few, ends)
+        extremes.group_by(keys).agg(same.alias(ALIKE))
+        for _, _, extremes, keys in replicates_of(tally, specs, few, ends)
     ]
     return _once(tables)
 
@@ -112,8 +116,8 @@ def warn_of_few_clusters(tally: Tally) -> None:
 
 def replicates_of(
     tally: Tally, specs: Sequence[MetricSpec], options: Options, tidy: Callable[[Evaluated], pl.DataFrame]
-) -> Iterator[tuple[str, pl.DataFrame, list[str]]]:
-    """The methods of drawing, the tidy tables of replicates, and their key columns.
+) -> Iterator[tuple[str, int, pl.DataFrame, list[str]]]:
+    """The methods of drawing, the numbers of replicates, their tidy tables, and the key columns of these.
 
     Specs with the same groups share their replicates.
     """
@@ -131,7 +135,8 @@ def replicates_of(
         columns = by.columns if by else ()
         # a prior of one group says nothing about another
         fixed = columns if stratified or interval == "bayes" else ()
-        sized: Any = {"times": options.times, "random": random}
+        times = options.replicates_of_rows if of_rows else options.replicates
+        sized: Any = {"times": times, "random": random}
         if of_rows:
             drawn = redrawn_rows(tally, columns, strata=fixed, **sized)
         elif clustered:
@@ -145,7 +150,7 @@ def replicates_of(
             for evaluated in evaluate_specs(tally_drawn, own, quiet)
         ]
         table = pl.concat(parts, how="diagonal_relaxed")
-        yield method, table, group_keys(tally, table)
+        yield method, times, table, group_keys(tally, table)
 
 
 def quietly(options: Options) -> Options:
@@ -202,17 +207,15 @@ def _counted(evaluated: Evaluated, table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.Series(_KNOWN, np.where(has_rows, counts, np.nan), nan_to_null=True))
 
 
-def _warn_of_lost(intervals: pl.DataFrame, times: int) -> None:
-    """Warn of intervals from replicates of which many have no value for some group."""
+def _messages_of_lost(intervals: pl.DataFrame, times: int) -> list[str]:
+    """Messages about intervals from replicates of which many have no value for some group."""
     with_many_lost = intervals.filter(pl.col(LOST) > _MANY_LOST * times).sort(LOST, descending=True)
-    messages = [
+    return [
         f"{name}{f' by {by}' if by else ''}: in {lost} of {times} replicates a group has no value, and the interval is "
         "of the others"
         for name, by, lost in with_many_lost.unique([".metric", ".by"], keep="first", maintain_order=True)
         .select(".metric", ".by", LOST).rows()
     ]  # fmt: skip
-    if messages:
-        warn("; ".join(messages) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
 
 
 def _without_false_ends(intervals: pl.DataFrame, specs: Sequence[MetricSpec]) -> pl.DataFrame:

@@ -111,6 +111,8 @@ def _at_level_of(options: Options, groups: int) -> Options:
     """The options at the level at which replicates have limits that hold for all of some groups at once."""
     level = options.conf_level ** (1 / groups)
     least = math.ceil(_LEAST_BEYOND * 2 / (1 - level))
+    if options.times is None:
+        return replace(options, conf_level=level, simultaneous=False, times=max(least, options.replicates_of_rows))
     if groups > 1 and options.times < least:
         msg = (
             f"`times={options.times}` replicates do not show the ends of simultaneous intervals of {groups} groups, "
@@ -445,7 +447,7 @@ def _of_pairs(evaluated: Evaluated, spec: MetricSpec, options: Options) -> _Form
         aggregate = spec.aggregate
         if aggregate is None or not of_groups:
             return None
-        return compared(of_groups, references, aggregate, options.conf_level, times=options.times, random=random)
+        return compared(of_groups, references, aggregate, options.conf_level, times=options.replicates, random=random)
 
     return interval
 
@@ -547,7 +549,7 @@ def _closed_form(
         of_groups, references = _families(evaluated, spec, part, kinds)
         if not of_groups:
             return None
-        return compared(of_groups, references, aggregate, level, times=options.times, random=random)
+        return compared(of_groups, references, aggregate, level, times=options.replicates, random=random)
 
     return interval
 
@@ -595,7 +597,7 @@ def _beside_rest(
             for _, of_family in part.group_by("name", LEVEL, maintain_order=True)
         ]
         families = [WithRest.of(family, weight) for family, weight in zip(of_groups, weights, strict=True)]
-        return compared_with_rest(families, aggregate, options.conf_level, times=options.times, random=random)
+        return compared_with_rest(families, aggregate, options.conf_level, times=options.replicates, random=random)
 
     return interval
 

@@ -78,7 +78,7 @@ class ReadOptions(TypedDict, total=False):
     on_undefined: OnUndefined
     interval: Interval | None
     conf_level: float
-    times: int
+    times: int | None
     seed: int
 
 
@@ -123,6 +123,10 @@ OptionsOf: TypeAlias = (
 )  # fmt: skip
 
 
+REPLICATES, REPLICATES_OF_ROWS = 10_000, 1_000
+"""The usual numbers of replicates: of counts and sums, and of rows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of a call except its data: checked once, then passed from step to step."""
@@ -150,7 +154,7 @@ class Options:
     on_undefined: OnUndefined = "warn"
     interval: Interval | None = None
     conf_level: float = 0.95
-    times: int = 10_000
+    times: int | None = None
     seed: int = 0
     simultaneous: bool = False
     # showing
@@ -172,7 +176,8 @@ class Options:
             msg = '`simultaneous` needs intervals: add `interval="auto"`.'
             raise ArgumentError(msg)
         proper_share("conf_level", self.conf_level)
-        object.__setattr__(self, "times", how_often(self.times))
+        if self.times is not None:
+            object.__setattr__(self, "times", how_often(self.times))
         object.__setattr__(self, "seed", whole("seed", self.seed, 0))
         if isinstance(self.group_by, Iterator):
             # it is read more than once
@@ -193,6 +198,16 @@ class Options:
         if self.interval not in _OF_DESIGN:
             msg = f'`interval={self.interval!r}` does not support `design`; use `interval="auto"`.'
             raise ArgumentError(msg)
+
+    @property
+    def replicates(self) -> int:
+        """The number of replicates of counts and sums."""
+        return self.times or REPLICATES
+
+    @property
+    def replicates_of_rows(self) -> int:
+        """The number of replicates of rows, each of which is sorted and read anew."""
+        return self.times or REPLICATES_OF_ROWS
 
     @property
     def given(self) -> set[str]:
