@@ -41,9 +41,10 @@ are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="ov
   call.
 - **Intervals**, `n_boot=` and `ci_quantiles=[0.025, 0.975]`, are `interval="auto", conf_level=0.95`: closed forms or the
   jackknife where there are any, and for disparities too. `interval="bootstrap", times=1000` draws rows again.
-- **Functions of scikit-learn** are no metrics here: `accuracy_score` is `tdf.accuracy`, and
-  [names in other libraries](../metrics/names.md) has the others. For a function of your own, see
-  [add your own metric](../how-to/own-metric.md).
+- **Functions of scikit-learn** have names here: `accuracy_score` is `tdf.accuracy`, and
+  [names in other libraries](../metrics/names.md) lists the others. Any other function of two arrays becomes a metric
+  with `tdf.new_class_metric`, `tdf.new_prob_metric` or `tdf.new_numeric_metric`
+  ([how](../how-to/own-metric.md#from-any-function-of-two-arrays)).
 - **Mitigation** (`ThresholdOptimizer`, `ExponentiatedGradient` …) is not part of tidyfair: keep fairlearn for it, and
   measure its predictions here. [A threshold for each group](../how-to/thresholds.md) is applied, but not chosen."""
 

@@ -264,6 +264,18 @@ def test_labels_of_groups_count_the_rows_that_the_metric_is_a_share_of() -> None
     assert labels_of_groups(tf.accuracy, tf.selection_rate) == ({"a (4)", "b (2)"}, "rows in parentheses")
 
 
+def test_labels_of_comparisons_count_rows_only_where_all_of_them_count() -> None:
+    def labels(metric: Any, **options: Any) -> set[str]:
+        compared = tf.compare_groups(metric, by="sex", to="male")(LOANS, **DECIDED, **options)
+        return {row["what"] for row in drawn(tf.autoplot(compared))}
+
+    rows = dict(LOANS.group_by("sex").len().rows())
+    events = dict(LOANS.filter(repaid="yes").group_by("sex").len().rows())
+    assert labels(tf.selection_rate) == {f"{sex} ({count})" for sex, count in rows.items()}
+    assert labels(tf.sens, explain=True) == {f"{sex} ({count})" for sex, count in events.items()}
+    assert labels(tf.sens) == {"female", "male"}
+
+
 def test_labels_shared_by_metrics_of_different_rows_have_no_count() -> None:
     labels, subtitle = labels_of_groups(tf.accuracy, tf.sens)
     assert labels == {"a", "b"}

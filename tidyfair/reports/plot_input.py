@@ -199,8 +199,7 @@ def with_counts(frame: pl.DataFrame, label: pl.Expr) -> tuple[pl.Series, str]:
     how many, and where rows have weights, labels are without numbers.
     """
     labels = frame.select(label.alias("what"))["what"]
-    # a standardized difference has no metric, and is of all rows
-    name = ".denominator" if ".denominator" in frame.columns else ".n" if ".metric" not in frame.columns else None
+    name = _column_of_counts(frame)
     if name is None or not (frame[name].cast(pl.Float64).drop_nulls() % 1 == 0).all():
         return labels, ""
     counts = frame.select("panel", labels, frame[name].cast(pl.Int64).alias("count"))
@@ -210,6 +209,18 @@ def with_counts(frame: pl.DataFrame, label: pl.Expr) -> tuple[pl.Series, str]:
     texts = counts.select(pl.format("{} ({})", "what", "count").fill_null(pl.col("what"))).to_series()
     is_of_all = ".n" in frame.columns and (frame[name] == frame[".n"]).all()
     return texts, "rows in parentheses" if is_of_all else "rows that count in parentheses"
+
+
+def _column_of_counts(frame: pl.DataFrame) -> str | None:
+    """The column of the rows that values are shares of; None where there is none."""
+    if ".denominator" in frame.columns:
+        return ".denominator"
+    if not {".metric", ".reference"} <= set(frame.columns):
+        return ".n"
+    # a comparison with a reference has all rows of a group in `.n`, of which few may count for its metric
+    metrics = map(metric_named, frame[".metric"].unique())
+    is_of_all = all(metric is not None and metric.definition.reads == {"estimate"} for metric in metrics)
+    return ".n" if is_of_all else None
 
 
 def scales_of_metrics(frame: pl.DataFrame) -> dict[str, str]:
