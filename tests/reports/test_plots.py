@@ -287,6 +287,8 @@ def test_panels_of_a_metric_have_the_same_axis() -> None:
     assert len(domains(tf.autoplot(apart.by_group(LOANS, **LABELS)))) == 2
     assert len(domains(specification("comparison"))) == 1
     assert len(domains(specification("quantiles"))) == 1
+    over_cuts = tf.threshold_curve(tf.metric_set(tf.sens.difference("sex"), tf.sens.difference("race")), [0.3, 0.7])
+    assert len(domains(tf.autoplot(over_cuts.by_group(LOANS, **SCORES)), "y")) == 1
 
 
 def test_undefined_values_show_the_reason() -> None:
