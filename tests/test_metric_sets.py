@@ -514,10 +514,16 @@ def test_by_group_always_has_a_level_column() -> None:
 # Every function that returns a tidy frame, of data and outer keys
 
 LENT = lending().head(1_000)
+ROW = pl.int_range(pl.len())
+DATA = LENT.with_columns(
+    part=ROW % 2, other=pl.col("approved").reverse(), pair=ROW // 4 * 2 + ROW % 2, side=ROW % 4 // 2
+)
 TRUTH: Any = {"truth": "repaid", "pos_label": "yes"}
 LABELS: Any = {**TRUTH, "estimate": "approved"}
 SCORES: Any = {**TRUTH, "probs": "score"}
 GAP = tf.equal_opportunity("sex")
+PREDICTED: Any = {"estimate": "approved", "pos_label": "yes"}
+PAIRED = tf.inference.paired_groups(tf.selection_rate, by="side", pair="pair")
 TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "call": lambda data, keys: tf.equalized_odds("sex")(
         data, **LABELS, group_by=keys, interval="auto", explain=True, times=20
@@ -542,6 +548,26 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "audit of unknown groups": lambda data, keys: tf.audit(
         "nyc_ll144", data, estimate="approved", pos_label="yes", by="sex", group_by=keys
     ).tables["unknown"],
+    "audit of employment": lambda data, keys: tf.audit(
+        "eeoc_uniform_guidelines", data, "repaid", "approved", pos_label="yes", by="sex", group_by=keys
+    ).tables["adverse_impact"],
+    "audit of lending": lambda data, keys: tf.audit(
+        "lending_adverse_impact", data, estimate="approved", pos_label="yes", by="sex", to="male", group_by=keys
+    ).tables["adverse_impact"],
+    "audit of lending within segments": lambda data, keys: tf.audit(
+        "lending_adverse_impact",
+        data,
+        estimate="approved",
+        pos_label="yes",
+        by="sex",
+        to="male",
+        within="race",
+        group_by=keys,
+    ).tables["segments"],
+    "paired_groups": lambda data, keys: PAIRED(data.filter(pl.int_range(pl.len()) < 80), **PREDICTED, group_by=keys),
+    "cochrans_q": lambda data, keys: PAIRED.cochrans_q(
+        data.filter(pl.int_range(pl.len()) < 80), **PREDICTED, group_by=keys
+    ),
     "standardized_differences": lambda data, keys: tf.standardized_differences(
         data, "score", by="sex", to="male", group_by=keys
     ),
@@ -603,7 +629,7 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
 @pytest.mark.filterwarnings("ignore::tidyfair.ProxyWarning")
 @pytest.mark.parametrize("name", TABLES)
 def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
-    data = LENT.with_columns(part=pl.int_range(pl.len()) % 2, other=pl.col("approved").reverse())
+    data = DATA
     table = TABLES[name]
     own = set(table(data, ["part"]).columns) - set(data.columns)
     assert {column for column in own if column.startswith(".")} <= RESERVED
@@ -614,7 +640,7 @@ def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::tidyfair.ProxyWarning")
 def test_every_reserved_name_is_used() -> None:
-    data = LENT.with_columns(part=pl.int_range(pl.len()) % 2, other=pl.col("approved").reverse())
+    data = DATA
     columns = {column for table in TABLES.values() for column in table(data, ["part"]).columns}
     assert columns >= RESERVED
 

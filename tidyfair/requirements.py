@@ -39,11 +39,13 @@ _EXACT = "exact"
 """In place of a number of bins: the scores themselves, from any engine."""
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
-_CONTENT = {
+CONTENT = {
     "class": "labels", "prob": "labels and scores", "numeric": "numbers", "survival": "survival times",
     "interval": "intervals",
 }  # fmt: skip
 """What metrics of each kind read."""
+SEVERAL_COLUMNS = frozenset({"survival", "interval"})
+"""The kinds of metrics whose truth or predictions are no single column."""
 _OF_LABELS = ("pos_label", "labels", "estimator")
 """The options for labels."""
 _OF_MOMENTS = ("truth_mean", "truth_var", "estimate_", "covar")
@@ -166,7 +168,7 @@ class Requirements:
         for name, formula in self.formulas:
             for rule in RULES:
                 if not formula.of_labels and getattr(options, rule) is not None:
-                    content = _CONTENT[formula.kind]
+                    content = CONTENT[formula.kind]
                     msg = f"`{rule}` turns scores into labels, but {name} reads {content}; leave it out."
                     raise ArgumentError(msg)
 
@@ -184,7 +186,7 @@ class Requirements:
             forecast = Forecast.of_survival(truth, options.probs)
             return replace(options, truth=truth.column_of_time.source, probs=None), forecast
         if isinstance(truth, Survival):
-            msg = f"{name} reads {_CONTENT[formula.kind]}, not survival times: give a column as `truth=`."
+            msg = f"{name} reads {CONTENT[formula.kind]}, not survival times: give a column as `truth=`."
             raise ColumnError(msg)
         if formula.kind == "interval":
             if estimate is None:
@@ -313,7 +315,7 @@ class Requirements:
         if tally.needs.numbers:
             for name in _OF_LABELS:
                 if getattr(options, name):
-                    content = _CONTENT[self.formulas[0][1].kind]
+                    content = CONTENT[self.formulas[0][1].kind]
                     msg = f"`{name}` applies to labels, but {self.specs[0].name} reads {content}; leave it out."
                     raise ArgumentError(msg)
         self._check_given(tally.given)

@@ -513,3 +513,20 @@ def test_values_for_unknown_groups_fit_some_feature() -> None:
         table(tf.selection_rate, data=people, call=call, by="race", unknown_values=[9])
     both = table(tf.selection_rate, data=people, call=call, by=["code", "race"], unknown_values=[2, "B"])
     assert both.filter(pl.col(".status") == "unknown")[".group"].to_list() == ["2", "B", "null"]
+
+
+@pytest.mark.parametrize("compare", [tf.standardized_differences, tf.quantile_ratios])
+def test_numbers_that_cannot_be_squared_are_refused(compare: Any) -> None:
+    # their deviation would be infinite, and the difference 0
+    people = pl.DataFrame({"pay": [1e300, 2e300, 3e300, 5e300], "group": ["a", "a", "b", "b"]})
+    with pytest.raises(tf.ColumnError, match="`values`: the column 'pay' holds numbers as large as 5e"):
+        compare(people, "pay", by="group", to="a")
+    with pytest.raises(tf.ColumnError, match="`values`: the column 'pay' holds infinite values"):
+        compare(people.with_columns(pay=float("inf")), "pay", by="group", to="a")
+
+
+def test_features_without_a_reference_are_named() -> None:
+    people = pl.DataFrame({"pay": [1.0, 2, 3, 4], "group": ["a", "a", "b", "b"]})
+    for to in (None, {"sex": "male"}):
+        with pytest.raises(tf.ArgumentError, match=r"`to` has no reference for 'group'; write `to=\{'group': …\}`"):
+            tf.standardized_differences(people, "pay", by="group", to=to)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import re
 from datetime import date
@@ -274,6 +276,16 @@ def test_list_of_named_audits_is_written(tmp_path: Path, capsys: pytest.CaptureF
         ("a,b\n1,x\n".encode("utf-16"), "{file} is encoded as UTF-16: save it as UTF-8"),
         (b'a,b\n1,"x\n', "line 2 of {file} opens a quotation mark that is never closed"),
         (b"a,a\n1,x\n", "{file} has two columns called 'a': rename one of them"),
+        (b"a,b,,\n1,x,,\n", "{file} has two columns without a name: name them, or remove separators from the ends"),
+        (b'a,b\n1,"x"y\n', "line 2 of {file} has text after the quotation mark that closes a field: write two marks"),
+        (b"a,b\r1,x\r2,y\r", "line 1 of {file} ends in a carriage return alone: save the file with line feeds"),
+        ("a,b\n1,x\n".encode("utf-16-le"), "{file} is encoded as UTF-16: save it as UTF-8"),
+        (gzip.compress(b"a,b\n1,x\n"), "{file} is compressed: let its name end in .csv.gz"),
+        (b"sep=;\na;b\n1;x\n", "{file} starts with a line for Excel, which names the separator: remove that line"),
+        (
+            b'a,b\n1,"' + b"x" * 200_000 + b'"\n1,x,3\n',
+            "line 3 of {file} has 3 fields, and its header has 2",
+        ),
     ],
 )
 def test_faults_of_csv_files_are_told_with_their_line(
@@ -285,6 +297,34 @@ def test_faults_of_csv_files_are_told_with_their_line(
     assert (code, out) == (2, "")
     assert expected.format(file=repr(str(file))) in err
     assert not re.search("schema|infer|polars|ragged", err)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("NA", "'a' is text because of 'NA'. If that means missing, leave it empty.\n"),
+        ("yes,1\nno", "Write the labels of both in the same way."),
+    ],
+)
+def test_advice_on_kinds_of_labels_is_about_the_file(
+    label: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("a,b\n1,1\n0,0\n" + f"{label},1\n")
+    code, out, err = called(capsys, "audit", str(file), "--truth", "a", "--estimate", "b", "--by", "b")
+    assert (code, out) == (2, "")
+    assert expected in err
+    assert "pl." not in err
+
+
+def test_long_fields_of_csv_files_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "data.csv"
+    limit = csv.field_size_limit()
+    pl.DataFrame({"note": "x, y" * 50_000, "a": ["f", "m"] * 30, "b": [1, 0, 0, 1] * 15}).write_csv(file)
+    code, out, _ = called(capsys, "audit", str(file), "--estimate", "b", "--by", "a", "--interval", "none")
+    assert code == 0
+    assert "60 rows" in out
+    assert csv.field_size_limit() == limit
 
 
 @pytest.mark.parametrize(("separator", "written"), [(";", ";"), ("tab", "\t"), ("|", "|")])

@@ -241,3 +241,13 @@ def test_one_vs_rest_keeps_precision_beside_large_weights() -> None:
     assert expected[0] == pytest.approx(0.4 / 0.6)
     mean = tf.spec(data, "t", "e", case_weights="w", estimator="macro")[".estimate"].item()
     assert mean == pytest.approx(sum(expected) / 3, rel=1e-12)
+
+
+def test_a_word_among_numbers_may_mean_missing() -> None:
+    data = pl.DataFrame({"truth": ["0", "1", "NA"], "predicted": [0, 1, 1]})
+    with pytest.raises(tf.LabelError) as caught:
+        tf.accuracy(data, "truth", "predicted")
+    advice = "pl.col('truth').replace('NA', None).cast(pl.Int64)"
+    assert f"'truth' is text because of 'NA'. If that means missing, read it as null: `{advice}`." in str(caught.value)
+    known = data.with_columns(pl.col("truth").replace("NA", None).cast(pl.Int64))
+    assert tf.accuracy(known, "truth", "predicted")[".estimate"].item() == 1

@@ -262,3 +262,54 @@ def test_metrics_that_pairs_have_not() -> None:
         paired_groups(tf.accuracy, tf.roc_auc, by="name", pair="pair")
     with pytest.raises(tf.ArgumentError, match="cannot compare ndcg, in which rows depend on each other"):
         paired_groups(tf.ndcg("query"), by="name", pair="pair")
+
+
+@pytest.mark.parametrize(("groups", "to"), [([0.0, 1.0], 1), ([False, True], True), (["a", None], "null")])
+def test_reference_is_named_by_its_value_or_its_text(groups: list[Any], to: object) -> None:
+    data = pl.DataFrame({"pair": [1, 1, 2, 2], "name": groups * 2, "yes": [1, 0, 1, 1]})
+    result = paired_groups(tf.selection_rate, by="name", pair="pair", to=to)(data, estimate="yes")
+    every = paired_groups(tf.selection_rate, by="name", pair="pair")(data, estimate="yes")
+    assert result.select(".other", ".disparity").rows() == every.select(".other", ".disparity").rows()
+    assert result[".disparity"].to_list() == [0.5]
+
+
+def test_missing_group_and_a_group_called_null_have_different_names() -> None:
+    data = pl.DataFrame({"pair": [1, 1, 2, 2], "name": ["null", None] * 2, "yes": [1, 0, 1, 1]})
+    result = paired_groups(tf.selection_rate, by="name", pair="pair", to="null")(data, estimate="yes")
+    assert result.select(".group", ".other", ".disparity").row(0) == ("null", '"null"', -0.5)
+
+
+def test_messages_on_predictions_name_the_users_columns(answers: pl.DataFrame) -> None:
+    labels = answers.with_columns(answer=pl.when("yes").then(pl.lit("yes")).otherwise(pl.lit("no")))
+    with pytest.raises(tf.LabelError, match="Which label of 'answer' is the event"):
+        paired_groups(tf.selection_rate, by="name", pair="prompt")(labels, estimate="answer")
+    with pytest.raises(tf.ColumnError, match="the column 'score' holds fractional numbers"):
+        paired_groups(tf.selection_rate, by="name", pair="prompt")(answers, estimate="score")
+    texts = answers.with_columns(target=pl.lit("a"))
+    with pytest.raises(tf.ColumnError, match="`truth`: the column 'target' is String"):
+        paired_groups(tf.mae, by="name", pair="prompt")(texts, "target", "score")
+
+
+def test_truth_and_prediction_may_be_one_column(answers: pl.DataFrame) -> None:
+    same = answers.with_columns(yes=pl.col("truth"))
+    result = paired_groups(tf.accuracy, by="name", pair="prompt")(same, "yes", "yes")
+    assert result[".estimate"].to_list() == [1.0] * 3
+
+
+def test_difference_that_is_undefined_has_no_test() -> None:
+    data = pl.DataFrame({"pair": [1, 1, 2, 2], "name": ["a", "b"] * 2, "yes": [1, None, 1, 0]})
+    with pytest.warns(tf.SelectionWarning, match="1 of 2 lack one of two groups"):
+        result = paired_groups(tf.selection_rate, by="name", pair="pair")(data, estimate="yes", na_rm=False)
+    assert result.select(".disparity", ".p_value", ".p_adjusted").row(0) == (None, None, None)
+
+
+@pytest.mark.parametrize("metric", [tf.concordance_survival, tf.interval_coverage])
+def test_predictions_of_several_columns_are_refused(metric: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match=f"compares labels, scores or numbers, and {metric.name} reads"):
+        paired_groups(metric, by="name", pair="pair")
+
+
+def test_pairs_are_a_table_in_notebooks() -> None:
+    shown = paired_groups(tf.selection_rate, by="<b>", pair="prompt")._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert "by &lt;b&gt; in each prompt" in shown
+    assert "selection_rate" in shown

@@ -36,7 +36,10 @@ def verdicts(metric: tf.GroupwiseMetric, tables: list[Counts], **limit: float) -
     cells: list[tuple[int, str, int | None, int, int]] = []
     for index, table in enumerate(tables):
         for group, counts in table.items():
-            cells += [(index, group, *CELLS[cell], n) for cell, n in counts.items() if n]
+            for cell, n in counts.items():
+                truth, estimate = CELLS[cell]
+                if n:
+                    cells.append((index, group, truth, estimate, n))
     data = pl.DataFrame(
         cells, schema={"table": pl.Int64, "g": pl.String, "y": pl.Int64, "p": pl.Int64, "n": pl.Int64}, orient="row"
     )

@@ -149,6 +149,9 @@ def test_tables_hold_what_json_can_hold() -> None:
         ({"by": "sex", "report": "yes"}, "`report`"),
         ({"by": "sex", "probs": "score", "threshold": [0.4, 0.6]}, "a run has one set of decisions"),
         ({"by": "sex", "sensitive_features": {"x": [1]}}, "`sensitive_features` has 1 rows, and the data have 2000"),
+        ({"by": "sex", "sensitive_features": 3}, "`sensitive_features` is a frame, or a mapping from names to columns"),
+        ({"by": "sex", "sensitive_features": {"x": [1], "y": [1, 2]}}, "is a frame, .*same length"),
+        ({"by": "sex", "probs": True}, "reads `predict_proba` of a model, and there is none"),
         ({"by": "sex", "sensitive_features": PEOPLE[["sex"]]}, "`sensitive_features` has the columns 'sex'"),
     ],
 )
@@ -163,6 +166,30 @@ def test_missing_predictions_raise() -> None:
     model = SimpleNamespace(predict=lambda frame: frame["score"] > 0.5)
     with pytest.raises(tf.ArgumentError, match="`predict_proba`, which this model has not"):
         evaluated(dataset(prediction=None), model=model, by="sex", probs=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (["yes"], "'prediction' has 1 values, and the data have 2000 rows"),
+        (None, "'prediction' is None; truth and predictions are an array or a pandas frame"),
+        ({"yes": 0.5}, "'prediction' is {'yes': 0.5}; truth and predictions are an array"),
+    ],
+)
+def test_predictions_that_do_not_fit_the_rows_raise(output: object, message: str) -> None:
+    with pytest.raises(tf.ColumnError, match=message):
+        evaluated(dataset(prediction=None), model=SimpleNamespace(predict=lambda _: output), by="sex")
+
+
+def test_predictions_of_a_model_may_be_a_polars_frame() -> None:
+    frame = pl.DataFrame({"label": PEOPLE["approved"].to_list()})
+    given = evaluated(dataset(prediction=None), model=SimpleNamespace(predict=lambda _: frame), by="sex", min_n=0)
+    assert given.metrics == evaluated(dataset(), by="sex", min_n=0).metrics
+
+
+def test_metrics_of_an_evaluation_may_be_a_list() -> None:
+    several = evaluated(dataset(), by="sex", metrics=[tf.accuracy, tf.sens])
+    assert several.metrics == evaluated(dataset(), by="sex", metrics=tf.metric_set(tf.accuracy, tf.sens)).metrics
 
 
 def test_evaluator_takes_part_where_it_is_asked_only() -> None:
@@ -201,3 +228,9 @@ def test_run_in_a_store_has_metrics_tables_report_and_verdict(tmp_path: Path) ->
             evaluators="tidyfair",
             evaluator_config={**settings, "report": False, "raise_on_fail": True},
         )
+
+
+def test_truth_and_predictions_of_one_name_are_two_columns() -> None:
+    rows = dataset()
+    rows.predictions_name = rows.targets_name
+    assert evaluated(rows, by="sex", min_n=0).metrics == evaluated(dataset(), by="sex", min_n=0).metrics

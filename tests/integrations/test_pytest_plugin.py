@@ -138,6 +138,10 @@ class TestModel:
     def test_call(self, fairness):
         fairness(tdf.demographic_parity_ratio("g"), FAIR, above=0.8)
 
+    @pytest.mark.fairness(above=0.8)
+    def test_other_limit(self, fairness):
+        fairness(tdf.demographic_parity_ratio("g"), FAIR)
+
     def test_strict(self, fairness):
         fairness(PARITY, FAIR.head(60).vstack(FAIR.tail(60)), estimate="e", below=0.5)
         fairness(PARITY, FAIR, below=0.02)
@@ -145,10 +149,19 @@ class TestModel:
 @pytest.mark.fairness(0.1)
 def test_position(fairness):
     pass
+
+@pytest.mark.fairness(data=FAIR)
+def test_data(fairness):
+    pass
 """
     )
-    result.assert_outcomes(passed=3, failed=1, errors=1)
-    result.stdout.fnmatch_lines(["The marker `fairness` takes options by name, not 0.1."])
+    result.assert_outcomes(passed=4, failed=1, errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "The marker `fairness` takes options by name, not 0.1.",
+            "The marker `fairness` does not take `data`: give it to the fixture, `fairness(metrics, data, …)`.",
+        ]
+    )
 
 
 def test_marker_selects_tests_with_the_fixture_and_marked_ones(run: Callable[..., pytest.RunResult]) -> None:

@@ -773,3 +773,63 @@ def test_display_of_an_estimator_shows_the_call_of_its_scorer() -> None:
     shown = search(LogisticRegression(), {"C": [1.0]}, scoring=scorer)._repr_html_()
     assert "make_scorer(demographic_parity_ratio(&#x27;&lt;u&gt;&#x27;), pos_label=1)" in shown
     assert "<u>" not in shown
+
+
+class Fixed:
+    """An estimator whose predictions are given."""
+
+    def __init__(self, scores: Any, classes: list[Any] | None = None) -> None:
+        self.scores = scores
+        if classes is not None:
+            self.classes_ = classes
+
+    def predict(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's
+        return self.scores[: len(X)]
+
+    def predict_proba(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's
+        return self.scores[: len(X)]
+
+
+def test_scores_without_a_column_for_each_class_raise() -> None:
+    scorer = tf.make_scorer(tf.roc_auc)
+    rows, truth = pd.DataFrame({"x": [1, 2]}), np.array([0, 1])
+    with pytest.raises(tf.ArgumentError, match="a Fixed has no `classes_`"):
+        scorer(Fixed(np.full((2, 2), 0.5)), rows, truth)
+    for scores in (np.ones(2), np.ones((2, 1))):
+        with pytest.raises(
+            tf.ColumnError, match=r"`predict_proba` of a Fixed .* a column for each of its classes, 0, 1"
+        ):
+            scorer(Fixed(scores, [0, 1]), rows, truth)
+
+
+def test_sensitive_features_may_be_a_mapping() -> None:
+    scorer = tf.make_scorer(tf.demographic_parity, by="sex")
+    rows, predicted = pd.DataFrame({"x": [1, 2, 3, 4]}), Fixed(np.array([1, 0, 1, 1]))
+    features = {"sex": ["f", "f", "m", "m"]}
+    assert scorer(predicted, rows, sensitive_features=features) == -0.5
+    with pytest.raises(tf.ColumnError, match=r"there is no column 'sex'\. Did you mean 'sexe'"):
+        scorer(predicted, rows, sensitive_features={"sexe": features["sex"]})
+
+
+@pytest.mark.parametrize("metric", [tf.concordance_survival, tf.interval_score, tf.brier_survival.difference("sex")])
+def test_metrics_of_several_columns_make_no_scorer(metric: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match=f"{metric.name} reads (survival times|intervals), which scorers"):
+        tf.make_scorer(metric)
+
+
+def test_correlation_is_not_below_minus_one() -> None:
+    # rounding makes the correlation ratio of these numbers 1 + 4e-16
+    rows = pd.DataFrame({"group": [1, 2, 3, 4]})
+    assert tf.correlation_score("group")(Fixed(np.array([0.1, 0.2, 0.3, 0.4])), rows) == -1
+
+
+def test_subsets_name_the_argument_that_is_wrong() -> None:
+    rows, truth = pd.DataFrame({"sex": ["f", "m"]}), np.array([0, 1])
+    picker: Any = "sex"
+    with pytest.raises(tf.ArgumentError, match="`subset_picker` is a function of X"):
+        tf.subset_score(picker, tf.accuracy)
+    scorer = tf.subset_score(lambda people: people["sex"] == "f", accuracy_score)
+    with pytest.raises(tf.ColumnError, match="`y` has 1 values, and X has 2 rows"):
+        scorer(Fixed(truth), rows, truth[:1])
+    with pytest.raises(tf.ColumnError, match="`sample_weight` has 3 values, and X has 2 rows"):
+        scorer(Fixed(truth), rows, truth, sample_weight=[1, 2, 3])

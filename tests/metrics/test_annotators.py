@@ -135,8 +135,11 @@ def test_bad_input_of_agreement(rows: pl.DataFrame) -> None:
     fewer = rows.sort("item", "annotator")[1:]
     with pytest.raises(tf.ColumnError, match="same number of labels for each item, two or more, but items have 3, 4"):
         tf.fleiss_kap("item")(fewer, estimate="label")
-    with pytest.raises(tf.ColumnError, match="1 items have a single label, which agrees with no other"):
-        tf.krippendorff_alpha("item")(rows.sort("item", "annotator")[3:], estimate="label")
+    alone = rows.sort("item", "annotator")[3:]
+    with pytest.raises(tf.ColumnError, match="but items have 1, 4; leave out items with fewer, by `data"):
+        tf.fleiss_kap("item")(alone, estimate="label")
+    with pytest.raises(tf.ColumnError, match="1 of 60 items has a single label, which agrees with no other"):
+        tf.krippendorff_alpha("item")(alone, estimate="label")
     with pytest.raises(tf.WeightError, match="counts labels alike"):
         tf.krippendorff_alpha("item")(rows.with_columns(weight=2), estimate="label", case_weights="weight")
     with pytest.raises(tf.ArgumentError, match="`item` is empty or has duplicates"):
@@ -176,3 +179,20 @@ def test_bad_columns_of_labels() -> None:
         tf.majority_label("label")
     with pytest.raises(tf.ArgumentError, match=r"soft_label\(\) takes several columns of labels, or one with `item`"):
         tf.soft_label(["a", "b"], "yes", item="item")
+
+
+def test_rows_without_an_item_get_no_label() -> None:
+    votes = pl.DataFrame({"item": [1, 1, None, None], "label": ["x", "x", "y", "y"]})
+    labels = votes.select(tf.majority_label("label", item="item"), tf.soft_label("label", "y", item="item"))
+    assert labels.rows() == [("x", 0.0), ("x", 0.0), (None, None), (None, None)]
+
+
+@pytest.mark.parametrize("label", [None, ["x"], object()])
+def test_counted_label_is_a_plain_value(label: object) -> None:
+    with pytest.raises(tf.ArgumentError, match=r"soft_label\(\): `pos_label` is the label that is counted"):
+        tf.soft_label(["a", "b"], label)
+
+
+def test_counted_label_may_be_a_number_of_numpy() -> None:
+    votes = pl.DataFrame({"a": [1, 2], "b": [1, 1]})
+    assert votes.select(tf.soft_label(["a", "b"], np.int64(1))).to_series().to_list() == [1.0, 0.5]

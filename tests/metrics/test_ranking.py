@@ -389,3 +389,30 @@ def test_tests_need_to_know_the_lists_and_models_are_compared_list_by_list(found
     changes = (other[".estimate"] - one[".estimate"]).drop_nulls().to_numpy()
     assert result.select(".difference", ".n").row(0) == (exactly(changes.mean()), len(changes))
     assert result[".std_error"].item() == exactly(changes.std(ddof=1) / math.sqrt(len(changes)))
+
+
+def test_exponential_gains_of_large_relevance_are_compared_within_lists() -> None:
+    data = pl.DataFrame({"query": [1, 1, 2, 2], "score": [2, 1, 2, 1], "relevance": [1998.0, 2000, 3, 1]})
+    result = tf.ndcg("query", gain="exponential")(data, "relevance", "score", group_by="query")
+    second = 1 / math.log2(3)
+    # 2**1998 and 2**2000 are to each other as 1 and 4
+    assert result[".estimate"].to_list() == [exactly((1 + 4 * second) / (4 + second)), exactly(1.0)]
+
+
+@pytest.mark.parametrize("largest", [math.inf, 1e308])
+def test_infinite_and_huge_relevance_raise_without_a_warning_of_numpy(largest: float) -> None:
+    data = pl.DataFrame({"query": [1, 1], "score": [2, 1], "relevance": [largest, largest]})
+    for metric in (tf.ndcg("query"), tf.attention_gap("query"), tf.exposure_per_relevance("query")):
+        with pytest.raises(tf.ColumnError, match=r"'relevance' holds (infinite values|numbers as large as 1e\+308)"):
+            metric(data, "relevance", "score")
+
+
+def test_missing_columns_of_lists_are_named_with_their_argument(found: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError, match="`by`: there is no column 'sex'"):
+        tf.ndkl("query", by="sex")(found, estimate="score")
+    with pytest.raises(tf.ColumnError, match="`protected`: there is no column 'sex'"):
+        tf.rnd("query", "sex")(found, estimate="score")
+    with pytest.raises(tf.ColumnError, match="`item`: there is no column 'id'"):
+        tf.fleiss_kap("id")(found, estimate="relevance")
+    with pytest.raises(tf.ArgumentError, match="`target of 'a'` is a number from 0 to 1, not -1"):
+        tf.ndkl("query", by="group", target={"a": -1, "b": 2})

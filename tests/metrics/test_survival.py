@@ -611,3 +611,13 @@ def test_integral_of_a_group_that_is_censored_before_a_time_is_null() -> None:
     assert result != of_two
     outer = call(tf.brier_survival_integrated, rows, group_by="group", on_undefined="ignore")
     assert outer[".estimate"].null_count() == 1
+
+
+def test_bad_columns_of_a_censoring_distribution_are_named() -> None:
+    rows = pl.DataFrame({"time": [1.0, 2.0], "event": [True, False], "weight": ["a", "b"]})
+    with pytest.raises(tf.WeightError, match="`case_weights`: the column 'weight' is String; weights must be numbers"):
+        tf.censoring_distribution(rows, TRUTH, case_weights="weight")
+    with pytest.raises(tf.WeightError, match="some values of 'weight' are missing, negative or not finite"):
+        tf.censoring_distribution(rows.with_columns(weight=pl.Series([1.0, -1.0])), TRUTH, case_weights="weight")
+    with pytest.raises(tf.ColumnError, match="`truth`: the column 'time' holds infinite values"):
+        tf.censoring_distribution(rows.with_columns(time=float("inf")), TRUTH)

@@ -253,6 +253,19 @@ def test_whole_numbers_that_ibis_rounds_in_sqlite_raise() -> None:
     assert_frame_equal(result, tf.accuracy(known, "y", "p", group_by="k"))
 
 
+@pytest.mark.parametrize("column", ["y", "k"])
+def test_fractions_in_whole_numbers_of_sqlite_raise(column: str) -> None:
+    table = WAREHOUSES["sqlite"](pl.DataFrame({"y": [0, 1], "p": [0, 1], "k": [0, 1], "s": [0.1, 0.9]}))
+    table.get_backend().con.execute(f"update people set {column} = 0.5 where p = 1")  # noqa: S608 - our own
+    calls: list[tuple[tf.Metric, dict[str, Any]]] = [
+        (tf.accuracy, {"estimate": "p"}),
+        (tf.roc_auc, {"probs": "s", "score_bins": "exact"}),
+    ]
+    for metric, call in calls:
+        with pytest.raises(tf.ColumnError, match=f"The column '{column}' is one of whole numbers, but SQLite has frac"):
+            metric(table, "y", **call, group_by="k")
+
+
 # Many rows
 
 

@@ -20,6 +20,7 @@ from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Privileged, Unknown
 from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.tallies.counting import check_size
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -388,13 +389,12 @@ class _Groups:
         if not rows["value"].dtype.is_numeric():
             msg = f"`values`: the column {values.name!r} is not numeric; {self.function}() compares numbers."
             raise ColumnError(msg)
+        is_exact = not rows["value"].dtype.is_float()
         rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
         if rows.is_empty():
             msg = f"{self.function}(): there are no rows with a value."
             raise ArgumentError(msg)
-        if rows["value"].is_infinite().any():
-            msg = f"`values`: the column {values.name!r} holds infinite numbers, which have no mean."
-            raise ColumnError(msg)
+        check_size(cast("float", rows["value"].abs().max()), "values", values, is_exact=is_exact)
         if is_relative and (rows["value"] <= 0).any():
             least = rows["value"].min()
             msg = (
@@ -410,7 +410,10 @@ class _Groups:
         if named in _BY_VALUE:
             return cast("str", named)
         groups = _with_texts(rows.select(keys).unique().sort(keys, nulls_last=True), keys)
-        alike = [] if named is None else named_groups(groups, named)
+        if named is None:
+            msg = f"{self.function}(): `to` has no reference for {by.text!r}; write `to={{{by.text!r}: …}}`."
+            raise ArgumentError(msg)
+        alike = named_groups(groups, named)
         if len(alike) == 1:
             (key,) = alike
             return key, groups[".group"][groups.select(keys).rows().index(key)]

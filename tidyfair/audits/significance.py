@@ -85,18 +85,14 @@ class Significance:
         tested = None
         if tests:
             tested = _tested(parities, tally, reading, draws, keys)
-        p_values: dict[_Key, float] = {}
-        if tested is not None:
-            for metric, by, p_value in tested.drop_nulls(".p_value").select(".metric", ".by", ".p_value").rows():
-                p_values[metric, by] = p_value
-        others = _Others(parities, tally, reading, compared)
-        untested = [key for key in others.bounded if key not in p_values]
+        p_values = {} if tested is None else _by_key(tested, ".p_value")
+        intervals = _Intervals(parities, tally, reading, compared)
+        untested = [key for key in intervals.bounded if key not in p_values]
         outcomes = dict.fromkeys(untested, False)
         if tested is not None:
             tested = _adjusted(tested, len(untested))
-            for metric, by, p_value in tested.drop_nulls(".p_adjusted").select(".metric", ".by", ".p_adjusted").rows():
-                outcomes[metric, by] = p_value < error
-        others.judge(outcomes, untested, error)
+            outcomes |= {key: p_value < error for key, p_value in _by_key(tested, ".p_adjusted").items()}
+        intervals.judge(outcomes, untested, error)
         return cls(error, tested, outcomes)
 
 
@@ -118,14 +114,15 @@ def options_of_tests(reading: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compared_groups(by: By, results: pl.DataFrame, groups: pl.DataFrame) -> list[str]:
-    """The groups of a feature that a disparity is taken over."""
+    """The groups of a feature that any of its disparities is taken over."""
     is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN)
     names = groups.filter(is_known)[".group"].unique(maintain_order=True).to_list()
     if by.sides:
         names = [name for name in names if name != "neither"]
-    left_out = [set(names) for names in results.filter(pl.col(".by") == by.text)[".groups_left_out"].drop_nulls()]
-    never = set[str].intersection(*left_out) if left_out else set[str]()
-    return [name for name in names if name not in never]
+    # those that are left out of some disparities are compared in the others
+    by_disparity = [set(names) for names in results.filter(pl.col(".by") == by.text)[".groups_left_out"].drop_nulls()]
+    always_left_out = set[str].intersection(*by_disparity) if by_disparity else set[str]()
+    return [name for name in names if name not in always_left_out]
 
 
 def without_single_groups(
@@ -159,6 +156,12 @@ def _tested(
     return disparity_test(*rates, times=draws, adjust="none").compute(tally, **options_of_tests(reading))
 
 
+def _by_key(tested: pl.DataFrame, column: str) -> dict[_Key, float]:
+    """The values of a column of tests, where there are any, by disparity."""
+    rows = tested.drop_nulls(column).select(".metric", ".by", column).rows()
+    return {(metric, by): value for metric, by, value in rows}
+
+
 def _adjusted(tested: pl.DataFrame, others: int) -> pl.DataFrame:
     """The tests with p-values adjusted for their number and that of others, which come last."""
     import numpy as np
@@ -173,8 +176,8 @@ def _adjusted(tested: pl.DataFrame, others: int) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Others:
-    """Disparities that are judged by their intervals."""
+class _Intervals:
+    """The intervals of disparities, and judgements by them."""
 
     parities: Sequence[GroupwiseMetric]
     tally: Tally

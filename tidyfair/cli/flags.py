@@ -21,6 +21,11 @@ _IN_PYTHON = (
         r"Convert logits to probabilities in the file, or \1",
     ),
     (re.compile(r" If the value is correct, make the column an Enum of .*?`unprivileged=`\.", re.DOTALL), ""),
+    (re.compile(r"If that means missing, read it as null: .*", re.DOTALL), "If that means missing, leave it empty."),
+    (
+        re.compile(r"Convert one of them, for example with `\(pl\.col.*", re.DOTALL),
+        "Write the labels of both in the same way.",
+    ),
     (re.compile(r"^audit(?:\(\))?: "), ""),
 )
 """Advice of the library that is about Python, and what the command line says instead."""

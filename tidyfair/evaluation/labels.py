@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
@@ -282,10 +283,24 @@ def _way_to_one_kind(columns: Mapping[str, str], seen: Mapping[str, Sequence[obj
     """The sentence on how to convert labels of two kinds: compare a text with a label to get a Boolean."""
     for name, column in columns.items():
         texts = [value for value in seen[name] if isinstance(value, str)]
+        words = [text for text in texts if not _is_number(text)]
+        if len(words) == 1 < len(texts):
+            return (
+                f"{column!r} is text because of {words[0]!r}. If that means missing, read it as null: "
+                f"`pl.col({column!r}).replace({words[0]!r}, None).cast(pl.Int64)`."
+            )
         if texts and not column.startswith(ARRAY):
             label = f"{column} is {texts[-1]}"
             return f"Convert one of them, for example with `(pl.col({column!r}) == {texts[-1]!r}).alias({label!r})`."
     return "Cast one of them."
+
+
+def _is_number(text: str) -> bool:
+    """Check whether a text is a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _declared_labels(levels: list[list[Any]], values: list[Any]) -> list[Any]:

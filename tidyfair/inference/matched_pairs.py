@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, SelectionWarning, in_short, listed, warn
+from tidyfair.errors import ArgumentError, ColumnError, SelectionWarning, in_short, listed, nearest, warn
 from tidyfair.escapes import visible
+from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import cochrans_q
 from tidyfair.inference.model_comparison import compare_models
@@ -19,15 +20,18 @@ from tidyfair.inference.rate_tests import ADJUSTMENTS
 from tidyfair.intervals.proportions import adjusted, student
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.regression import mean_prediction
+from tidyfair.notebook_html import display
+from tidyfair.requirements import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Unpack
 
     import numpy as np
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["PairedGroups", "paired_groups"]
 
 _SUBJECT = "paired_groups()"
+_CALL = "(data, truth, estimate, …)"
 _REFUSED = {
     **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(("case_weights", "frequency_weights"), ": pairs count alike"),
@@ -52,8 +57,12 @@ _REFUSED = {
     ),
 }
 """The options of metrics that are not accepted, and why."""
-_PAIR, _GROUP, _COMPARISON = "pair", "group", "comparison"
-_TRUTH, _ESTIMATE, _CLUSTER = "truth", "estimate", "cluster"
+_PAIR, _GROUP, _COMPARISON = "\0pair", "\0group", "\0comparison"
+_TRUTH, _ESTIMATE, _CLUSTER = "\0truth", "\0estimate", "\0cluster"
+_ONE, _OTHER = "\0one", "\0other"
+"""Columns of rows and of pairs, under names that no column of the user has."""
+_OF_PAIRS = {"truth": _TRUTH, "cluster": _CLUSTER}
+"""Columns that are the same for all groups of a pair, by their arguments."""
 _MOST_EXACT = 14
 """With more differences their signs are drawn."""
 _MOST_NUMBERS = 2**22
@@ -111,10 +120,15 @@ class PairedGroups:
 
     def __repr__(self) -> str:
         names = ", ".join(metric.name for metric in self.metrics)
-        return visible(
-            f"<PairedGroups of {names} by {self.by.name} in each {self.pair.name}; "
-            "call it with (data, truth, estimate, …)>"
-        )
+        return visible(f"<PairedGroups of {names} {self._pairing}; call it with {_CALL}>")
+
+    def _repr_html_(self) -> str:
+        return display(self._pairing, columns_of(self.metrics), name="PairedGroups", call=_CALL)
+
+    @property
+    def _pairing(self) -> str:
+        """The groups and the pairs, in words."""
+        return f"by {self.by.name} in each {self.pair.name}"
 
     def _rows(self, data: object, truth: Any, estimate: Any, keywords: Any) -> _PairedRows:
         """The checked rows, one for each pair and group."""
@@ -123,6 +137,7 @@ class PairedGroups:
         options = self.metrics.run.options(keywords, truth=truth, estimate=estimate)
         options = replace(options, on_undefined="ignore")
         source = open_frame(data, options.group_by)
+        refuse_reserved("group_by", source.outer)
         if source.sides is not None:
             msg = f"{_SUBJECT} does not accept `group_by=privileged(…)`; group by a column instead."
             raise ArgumentError(msg)
@@ -137,47 +152,40 @@ class _PairedRows:
     source: Source
     options: Options
     rows: pl.DataFrame
-    """`pair`, the number of its `group`, `estimate`, outer groups `o0` …, and perhaps `truth` and `cluster`."""
-    groups: tuple[str, ...]
-    """The groups, in order."""
+    """The pair, the number of its group, the estimate, outer groups `o0` …, and perhaps the truth and the cluster."""
+    levels: pl.DataFrame
+    """The groups in order: their values, and their texts as `.group`."""
+    names: Mapping[str, str]
+    """The user's columns of truth and predictions, by their names in the rows."""
 
     @classmethod
     def of(cls, comparison: PairedGroups, source: Source, options: Options) -> _PairedRows:
         """Read the columns, and refuse pairs with several rows of a group."""
-        prediction = options.estimate if options.probs is None else options.probs
-        role = "estimate" if options.probs is None else "probs"
-        if options.estimate is not None and options.probs is not None:
-            msg = f"{_SUBJECT} compares labels or scores; give either `estimate` or `probs`."
-            raise ArgumentError(msg)
-        if prediction is None:
-            msg = f"{_SUBJECT} needs the column of predictions: `estimate=`, or `probs=` for metrics of scores."
-            raise ColumnError(msg)
-        wanted = {
-            _PAIR: ("pair", comparison.pair),
-            _GROUP: ("by", comparison.by),
-            _ESTIMATE: (role, Column.of(prediction, role)),
-        }
-        for name, column in ((_TRUTH, options.truth), (_CLUSTER, options.cluster)):
-            if column is not None:
-                wanted[name] = (name, Column.of(column, name))
-        wanted |= {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
         for column in (comparison.by, comparison.pair):
             if column in source.outer:
                 msg = f"{_SUBJECT}: the data are grouped by {column.name!r}; group by another column."
                 raise ColumnError(msg)
+        wanted = {_PAIR: ("pair", comparison.pair), _GROUP: ("by", comparison.by), **_columns_of_call(options)}
+        wanted |= {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
         here = source if source.kind == "polars" else source.here(wanted)
         rows = here.read(wanted)
         if missing := rows[_PAIR].null_count():
             msg = f"`pair`: the column {comparison.pair.name!r} is null in {missing} rows; fill or filter them first."
             raise ColumnError(msg)
-        levels = rows[_GROUP].unique().sort(nulls_last=True)
-        numbers = pl.DataFrame({_GROUP: levels, "number": range(len(levels))})
+        levels = rows.select(pl.col(_GROUP).unique()).sort(_GROUP, nulls_last=True)
+        numbers = levels.with_row_index("number")
         rows = rows.join(numbers, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
         rows = rows.drop(_GROUP).rename({"number": _GROUP})
-        groups = tuple(levels.cast(pl.String).fill_null("null").to_list())
-        paired = cls(comparison, source, options, rows, groups)
+        levels = levels.with_columns(texts_of(levels).alias(".group"))
+        names = {name: wanted[name][1].name for name in (_TRUTH, _ESTIMATE) if name in wanted}
+        paired = cls(comparison, source, options, rows, levels, names)
         paired._check()
         return paired
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """The texts of the groups, in order."""
+        return self.levels[".group"].to_list()
 
     @property
     def outer(self) -> list[str]:
@@ -200,13 +208,13 @@ class _PairedRows:
                 "`group_by=`, or make them part of the pair."
             )
             raise ColumnError(msg)
-        for name in (_TRUTH, _CLUSTER):
+        for role, name in _OF_PAIRS.items():
             if name in self.rows.columns:
                 distinct = self.rows.drop_nulls(name).group_by(keys).agg(pl.col(name).n_unique())
                 differing = distinct.filter(pl.col(name) > 1).sort(keys)
                 if len(differing):
                     msg = (
-                        f"`{name}`: rows with the same {pair!r} have different values, such as those with "
+                        f"`{role}`: rows with the same {pair!r} have different values, such as those with "
                         f"{differing[_PAIR][0]!r}; it must be the same for all groups of a pair."
                     )
                     raise ColumnError(msg)
@@ -217,10 +225,12 @@ class _PairedRows:
         to = self.comparison.to
         if to is None:
             return list(itertools.combinations(range(len(self.groups)), 2))
-        if str(to) not in self.groups:
-            msg = f"{_SUBJECT}: `to` is one of the groups {listed(self.groups)}, not {in_short(to)}."
+        named = named_groups(self.levels, to)
+        if not named:
+            hint = nearest(to, self.groups) if isinstance(to, str) else ""
+            msg = f"{_SUBJECT}: `to` is one of the groups {listed(self.groups)}, not {in_short(to)}.{hint}"
             raise ArgumentError(msg)
-        reference = self.groups.index(str(to))
+        reference = self.levels.drop(".group").rows().index(named[0])
         return [(group, reference) for group in range(len(self.groups)) if group != reference]
 
     def compared(self) -> pl.DataFrame:
@@ -228,7 +238,7 @@ class _PairedRows:
         comparisons = self.comparisons
         wide = pl.concat(self._side_by_side(number, *groups) for number, groups in enumerate(comparisons))
         keys = [*self.outer, _COMPARISON]
-        both = pl.all_horizontal(pl.col("one", "other").is_not_null())
+        both = pl.all_horizontal(pl.col(_ONE, _OTHER).is_not_null())
         counts = wide.group_by(keys).agg(
             both.sum().cast(pl.Int64).alias(".pairs"),
             (~both).sum().cast(pl.Int64).alias(".unmatched"),
@@ -243,6 +253,8 @@ class _PairedRows:
             self._changes(wide), on=[*keys, ".metric"], how="left", nulls_equal=True, maintain_order="left"
         ).with_columns(estimator.fill_null(estimator.drop_nulls().first().over(".metric")))
         table = self._with_tests_of_means(table, wide.filter(both))
+        # without a difference, because rows without a prediction are not left out, there is no test of it
+        table = table.with_columns(pl.when(pl.col(".change").is_not_null()).then(".p_value"))
         self._warn_of_unmatched(table)
         names = {number: (self.groups[one], self.groups[other]) for number, (one, other) in enumerate(comparisons)}
         number = table[_COMPARISON].to_list()
@@ -273,19 +285,19 @@ class _PairedRows:
     def _side_by_side(self, number: int, group: int, other: int) -> pl.DataFrame:
         """The pairs of two groups, with the prediction of either, null where a group has no row."""
         keys = [*self.outer, _PAIR]
-        shared = [name for name in (_TRUTH, _CLUSTER) if name in self.rows.columns]
-        first = self.rows.filter(pl.col(_GROUP) == group).drop(_GROUP).rename({_ESTIMATE: "other"})
-        second = self.rows.filter(pl.col(_GROUP) == other).drop(_GROUP).rename({_ESTIMATE: "one"})
+        shared = [name for name in _OF_PAIRS.values() if name in self.rows.columns]
+        first = self.rows.filter(pl.col(_GROUP) == group).drop(_GROUP).rename({_ESTIMATE: _OTHER})
+        second = self.rows.filter(pl.col(_GROUP) == other).drop(_GROUP).rename({_ESTIMATE: _ONE})
         pairs = first.join(second, on=keys, how="full", coalesce=True, nulls_equal=True)
         values = [pl.coalesce(name, f"{name}_right") for name in shared]
         index = pl.lit(number, pl.Int64).alias(_COMPARISON)
-        return pairs.select(*keys, index, *values, "one", "other")
+        return pairs.select(*keys, index, *values, _ONE, _OTHER)
 
     def _flip_rate(self, both: pl.Expr) -> pl.Expr:
         """The share of pairs with different labels."""
         if self.comparison.metrics.metrics[0].kind != "class":
             return pl.lit(None, pl.Float64).first()
-        return (pl.col("one") != pl.col("other")).filter(both).mean()
+        return (pl.col(_ONE) != pl.col(_OTHER)).filter(both).mean()
 
     def _changes(self, wide: pl.DataFrame) -> pl.DataFrame:
         """The values of both groups, and their differences with intervals, by two models on the same rows."""
@@ -296,9 +308,11 @@ class _PairedRows:
         }
         if options.cluster is not None:
             keywords["cluster"] = _CLUSTER
-        truth = _TRUTH if _TRUTH in wide.columns else None
+        # messages name the columns of the user
+        truth = pl.col(_TRUTH).alias(self.names[_TRUTH]) if _TRUTH in self.names else None
+        one, other = (pl.col(name).alias(self.names[_ESTIMATE]) for name in (_ONE, _OTHER))
         compare = compare_models(metrics, mid_p=self.comparison.mid_p)
-        return compare(wide, truth, one="one", other="other", group_by=[*self.outer, _COMPARISON], **keywords)
+        return compare(wide, truth, one=one, other=other, group_by=[*self.outer, _COMPARISON], **keywords)
 
     def _with_tests_of_means(self, table: pl.DataFrame, wide: pl.DataFrame) -> pl.DataFrame:
         """The table with intervals and p-values of differences of means, of pairs that are independent."""
@@ -311,7 +325,7 @@ class _PairedRows:
             quantity = quantities[row[".metric"]]
             pairs = parts.get(tuple(row[name] for name in (*self.outer, _COMPARISON)))
             if quantity is not None and pairs is not None:
-                of_one, of_other = (quantity(pl.col(name).cast(pl.Float64)) for name in ("one", "other"))
+                of_one, of_other = (quantity(pl.col(name).cast(pl.Float64)) for name in (_ONE, _OTHER))
                 differences = pairs.select(of_other - of_one).to_series().drop_nulls().to_numpy()
                 random = generator(self.options.seed, f"{row['.metric']} {row[_COMPARISON]}")
                 row[".p_value"] = _sign_flip_test(differences, self.options.replicates, random)
@@ -382,13 +396,32 @@ class _PairedRows:
         """The label that counts as the event."""
         run = metric_set(*self.comparison.metrics).run
         source = open_frame(self.rows, None)
-        truth = _TRUTH if _TRUTH in self.rows.columns else None
-        options = replace(self.options, truth=truth, estimate=_ESTIMATE, group_by=None)
+        columns = {name: pl.col(name).alias(shown) for name, shown in self.names.items()}
+        options = replace(
+            self.options, truth=columns.get(_TRUTH), estimate=columns[_ESTIMATE], probs=None, group_by=None
+        )
         (evaluated,) = run.evaluate(run.count(source, options), options)
         if evaluated.labels.event is None:
             msg = "cochrans_q() tests the rate of one label; give `pos_label=`."
             raise ArgumentError(msg)
         return evaluated.labels.values[evaluated.labels.event]
+
+
+def _columns_of_call(options: Options) -> dict[str, tuple[str, Column]]:
+    """The columns of predictions, of the truth and of clusters, with their arguments, by their names in the rows."""
+    if options.estimate is not None and options.probs is not None:
+        msg = f"{_SUBJECT} compares labels or scores; give either `estimate` or `probs`."
+        raise ArgumentError(msg)
+    role, prediction = ("estimate", options.estimate) if options.probs is None else ("probs", options.probs)
+    if prediction is None:
+        msg = f"{_SUBJECT} needs the column of predictions: `estimate=`, or `probs=` for metrics of scores."
+        raise ColumnError(msg)
+    columns = {_ESTIMATE: (role, Column.of(prediction, role))}
+    if options.truth is not None:
+        columns[_TRUTH] = ("truth", Column.of(options.truth, "truth"))
+    if options.cluster is not None:
+        columns[_CLUSTER] = ("cluster", Column.of(options.cluster, "cluster"))
+    return columns
 
 
 def _paired_share(metric: Metric | GroupwiseMetric) -> Share:
@@ -494,7 +527,8 @@ def paired_groups(
         metrics: Metrics of labels, of scores, or of numbers (`mean_prediction` for the mean score).
         by: The column of groups.
         pair: The column whose values are the same in the rows that belong together.
-        to: The group with which all others are compared; by default all are compared with each other.
+        to: The group with which all others are compared, by its value or its text in results (the null group by
+            `(None,)`); by default all are compared with each other.
         adjust: The adjustment of p-values for the number of comparisons of a metric: `"holm"`, `"bh"`, `"by"` or
             `"none"`.
         mid_p: Use mid-p-values in McNemar's test, as `compare_models` does; `False` gives the exact test.
@@ -512,18 +546,27 @@ def paired_groups(
     ('Anna', 'Omar', 0.6666666666666667)
     """
     compared = metric_set(*metrics)
-    for metric in compared:
-        if isinstance(metric, GroupwiseMetric) or metric.definition.compares:
-            msg = f"{_SUBJECT} compares groups itself; give a metric such as selection_rate instead of {metric.name}."
-            raise ArgumentError(msg)
-    if len({metric.kind for metric in compared}) > 1:
-        msg = f"{_SUBJECT} compares labels or scores; call it for each."
-        raise ArgumentError(msg)
-    for name, formula in (named for spec in compared.specs for named in spec.formulas):
-        if any(term.compares_rows for term in formula.all_terms):
-            msg = f"{_SUBJECT} cannot compare {name}, in which rows depend on each other."
-            raise ArgumentError(msg)
+    _check_metrics(compared)
     one_of("adjust", adjust, ADJUSTMENTS)
     return PairedGroups(
         compared, Column.of(by, "by"), Column.of(pair, "pair"), to, adjust, flag("mid_p", mid_p)
     )  # fmt: skip
+
+
+def _check_metrics(metrics: MetricSet) -> None:
+    """Refuse metrics that compare groups or rows, that read several columns, or that read different ones."""
+    for metric in metrics:
+        if isinstance(metric, GroupwiseMetric) or metric.definition.compares:
+            msg = f"{_SUBJECT} compares groups itself; give a metric such as selection_rate instead of {metric.name}."
+            raise ArgumentError(msg)
+        if metric.kind in SEVERAL_COLUMNS:
+            msg = f"{_SUBJECT} compares labels, scores or numbers, and {metric.name} reads {CONTENT[metric.kind]}."
+            raise ArgumentError(msg)
+    if len({metric.kind for metric in metrics}) > 1:
+        msg = f"{_SUBJECT} compares labels or scores; call it for each."
+        raise ArgumentError(msg)
+    for spec in metrics.specs:
+        for name, formula in spec.formulas:
+            if any(term.compares_rows for term in formula.all_terms):
+                msg = f"{_SUBJECT} cannot compare {name}, in which rows depend on each other."
+                raise ArgumentError(msg)

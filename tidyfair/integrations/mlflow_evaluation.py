@@ -63,27 +63,12 @@ class Configuration:
         """
         accepted = [name for name in CallOptions.__annotations__ if name not in _REFUSED]
         own = [one.name for one in fields(cls) if one.name not in {"groups", "policies", "options"}]
+        known = [*own, *_POLICIES, *accepted]
         for name in given:
-            if name not in (*own, *_POLICIES, *accepted):
-                raise ArgumentError.unknown_keyword(_SETTING, name, [*own, *_POLICIES, *accepted])
-        if not given.get("by"):
-            msg = 'evaluator_config: name the sensitive features, as {"by": "sex"} or {"by": ["sex", "race"]}.'
-            raise ArgumentError(msg)
-        by = given["by"]
-        settings: dict[str, Any] = {name: given[name] for name in own if name in given}
-        settings["by"] = cast("list[Any]", by) if isinstance(by, list) else [by]
-        for name in ("raise_on_fail", "report"):
-            flag(name, settings.get(name, True))
-        for name in ("title", "metric_prefix"):
-            string(name, settings.get(name, ""))
-        if given.get("metrics") is not None:
-            settings["metrics"] = metric_set(given["metrics"])
-        if given.get("gate") is not None:
-            settings["gate"] = joined(given["gate"])
-        elif given.get("raise_on_fail"):
-            msg = "evaluator_config: `raise_on_fail` needs a `gate`, as `tidyfair.check(…, below=0.1)`."
-            raise ArgumentError(msg)
-        policies = {**_POLICIES, **{name: given[name] for name in _POLICIES if name in given}}
+            if name not in known:
+                raise ArgumentError.unknown_keyword(_SETTING, name, known)
+        settings = _checked({name: given[name] for name in own if name in given})
+        policies = {name: given.get(name, default) for name, default in _POLICIES.items()}
         groups = Groups.read("evaluator_config", *policies.values())
         options = {name: given[name] for name in accepted if given.get(name) is not None}
         if settings.get("report", True):
@@ -94,6 +79,29 @@ class Configuration:
 _SETTING = "setting of evaluator_config"
 _POLICIES: dict[str, Any] = {"min_n": LEAST_ROWS, "min_share": 0.0, "unknown": "apart", "unknown_values": None}
 """Which groups are compared, with the defaults of a report."""
+
+
+def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that no call has, checked: features as a list, metrics as a set, and gates as one."""
+    by: Any = given.get("by")
+    if not by:
+        msg = 'evaluator_config: name the sensitive features, as {"by": "sex"} or {"by": ["sex", "race"]}.'
+        raise ArgumentError(msg)
+    settings: dict[str, Any] = {**given, "by": cast("list[Any]", by) if isinstance(by, list) else [by]}
+    for name in ("raise_on_fail", "report"):
+        flag(name, given.get(name, True))
+    for name in ("title", "metric_prefix"):
+        string(name, given.get(name, ""))
+    metrics: Any = given.get("metrics")
+    if metrics is not None:
+        several = cast("list[Any]", metrics) if isinstance(metrics, list | tuple) else [metrics]
+        settings["metrics"] = metric_set(*several)
+    if given.get("gate") is not None:
+        settings["gate"] = joined(given["gate"])
+    elif given.get("raise_on_fail"):
+        msg = "evaluator_config: `raise_on_fail` needs a `gate`, as `tidyfair.check(…, below=0.1)`."
+        raise ArgumentError(msg)
+    return settings
 
 
 def joined(given: object) -> Gate:
@@ -141,15 +149,13 @@ class Evaluation:
 
 def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: bool = False) -> Evaluation:
     """Evaluate predictions: metrics of all rows and by group, disparities, verdicts and the report."""
-    settings = configuration
+    settings, gate = configuration, configuration.gate
     options = {**settings.options, **data.arguments}
     call = {name: options.pop(name, None) for name in ("truth", "estimate")}
-    source = open_frame(data.frame)
     kind: Predictions = "numbers"
     if settings.metrics is None and not numeric:
-        kind = kind_of(source, call["truth"], call["estimate"], options)
+        kind = kind_of(open_frame(data.frame), call["truth"], call["estimate"], options)
     audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, groups=settings.groups)
-    gate = settings.gate
     given = {name: value for name, value in options.items() if name in _READING}
     counting = {name: value for name, value in options.items() if name not in _READING}
     if "cluster" not in counting:
@@ -172,14 +178,13 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
     page = None
     if settings.report:
         # whole numbers may be labels, so that a report has to know that these are none
-        chosen: dict[str, Any] = {"metrics": audit.results} if numeric or settings.metrics else {}
-        if settings.gate is not None:
-            chosen["gate"] = settings.gate
+        metrics = audit.results if numeric or settings.metrics else None
         page = report(
-            data.frame, **call, by=settings.by, title=settings.title, **chosen, **settings.policies, **options
-        )
-    metrics = {settings.metric_prefix + name: value for name, value in named_values(results, groups).items()}
-    return Evaluation(metrics, tables, page, verdict)
+            data.frame, **call, by=settings.by, title=settings.title, metrics=metrics, gate=gate, **settings.policies,
+            **options,
+        )  # fmt: skip
+    values = {settings.metric_prefix + name: value for name, value in named_values(results, groups).items()}
+    return Evaluation(values, tables, page, verdict)
 
 
 _READING = frozenset(

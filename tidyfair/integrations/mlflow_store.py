@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
 from tidyfair.inference.gates import FAIL, UnfairError
 from tidyfair.integrations.mlflow_evaluation import Predicted, check_columns
+from tidyfair.specs.arguments import is_list
 from tidyfair.tallies.files import write
 
 if TYPE_CHECKING:
@@ -28,6 +31,31 @@ _VERDICT = "tidyfair.verdict"
 """The tag of a run with the worst verdict of its gate."""
 
 
+@dataclass
+class _Columns:
+    """Columns of truth and predictions beside the features, and the arguments of a metric that name them."""
+
+    features: Any
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def add(self, name: str, values: Any) -> str:
+        """Add a column, and return its name, which no other column has."""
+        taken = {*map(str, self.features.columns), *self.values}
+        while name in taken:
+            name += "_"
+        self.values[name] = values
+        return name
+
+    @property
+    def frame(self) -> Any:
+        """The features and the columns as one frame."""
+        frame: Any = self.features.reset_index(drop=True)
+        for name, values in self.values.items():
+            frame[name] = _one_for_each_row(name, values, len(frame))
+        return frame
+
+
 def predicted(dataset: Any, model: Any, prediction: str | None, configuration: Configuration) -> Predicted:
     """The rows of an evaluation dataset with truth and predictions, which are those of the model if there is one."""
     pd: Any = import_module("pandas")
@@ -35,79 +63,82 @@ def predicted(dataset: Any, model: Any, prediction: str | None, configuration: C
     features: Any = dataset.features_data
     if not isinstance(features, pd.DataFrame):
         features = pd.DataFrame(features, columns=list(dataset.feature_names))
-    columns: dict[str, Any] = {}
-    arguments: dict[str, Any] = {}
-    taken = [str(name) for name in features.columns]
+    columns = _Columns(features)
+    options = configuration.options
     if dataset.has_targets:
-        truth = _free(dataset.targets_name or "target", taken)
-        columns[truth], arguments["truth"] = dataset.labels_data, truth
-    probs = configuration.options.get("probs")
+        columns.arguments["truth"] = columns.add(dataset.targets_name or "target", dataset.labels_data)
     if model is not None:
-        _add_predictions(columns, arguments, model, features, prediction, configuration)
+        _add_predictions(columns, model, prediction, options)
     elif dataset.has_predictions:
-        name = _free(dataset.predictions_name or "prediction", taken)
-        columns[name] = dataset.predictions_data
-        # a column of scores is no column of labels
-        if probs != name:
-            arguments["estimate"] = name
-    if "estimate" not in arguments and arguments.get("probs", probs) in (None, True):
+        _add_prediction(columns, dataset.predictions_name or "prediction", dataset.predictions_data, options)
+    if model is None and options.get("probs") is True:
+        msg = (
+            'evaluator_config: {"probs": True} reads `predict_proba` of a model, and there is none; name the column of '
+            'scores, as {"probs": "score"}.'
+        )
+        raise ArgumentError(msg)
+    if not {"estimate", "probs"} & columns.arguments.keys() and options.get("probs") is None:
         msg = (
             "The tidyfair evaluator has no predictions: pass `predictions=` with the column of a static dataset, a "
             'model, or {"probs": "column"} in evaluator_config.'
         )
         raise ArgumentError(msg)
-    if arguments.get("estimate") is not None and configuration.options.get("threshold") is not None:
+    if options.get("threshold") is not None:
         # labels are those of the threshold
-        del arguments["estimate"]
-    frame = features.reset_index(drop=True).assign(**{name: list(values) for name, values in columns.items()})
-    return Predicted(_with_features(frame, configuration.sensitive_features), arguments)
+        columns.arguments.pop("estimate", None)
+    return Predicted(_with_features(columns.frame, configuration.sensitive_features), columns.arguments)
 
 
-def _free(name: str, taken: list[str]) -> str:
-    """A name that no column has."""
-    while name in taken:
-        name += "_"
-    return name
+def _add_prediction(columns: _Columns, name: str, values: Any, options: Mapping[str, Any]) -> None:
+    """Add a column of predicted labels or numbers, or of the scores that `probs` names."""
+    added = columns.add(name, values)
+    # a column of scores is no column of labels
+    if options.get("probs") != added:
+        columns.arguments["estimate"] = added
 
 
-def _add_predictions(
-    columns: dict[str, Any],
-    arguments: dict[str, Any],
-    model: Any,
-    features: Any,
-    prediction: str | None,
-    configuration: Configuration,
-) -> None:
+def _one_for_each_row(name: str, values: Any, rows: int) -> list[Any]:
+    """The values of a column, as many as there are rows."""
+    if not is_list(values) or isinstance(values, Mapping):
+        msg = f"{name!r} is {in_short(cast('object', values))}; truth and predictions are an array or a pandas frame."
+        raise ColumnError(msg)
+    column = list(values)
+    if len(column) != rows:
+        msg = f"{name!r} has {len(column)} values, and the data have {rows} rows."
+        raise ColumnError(msg)
+    return column
+
+
+def _add_predictions(columns: _Columns, model: Any, prediction: str | None, options: Mapping[str, Any]) -> None:
     """Add the predictions of a model: one column, or those of a frame, and its probabilities."""
     pd: Any = import_module("pandas")
 
-    output = model.predict(features)
-    taken = [str(name) for name in features.columns] + list(columns)
+    output = model.predict(columns.features)
+    if is_frame(output) and not isinstance(output, pd.DataFrame):
+        output = output.to_pandas()
     if isinstance(output, pd.DataFrame) and (prediction is not None or len(output.columns) > 1):
-        names: dict[Any, str] = {name: _free(str(name), taken) for name in output.columns}
-        for name, own in names.items():
-            columns[own] = output[name]
-        if prediction is not None:
-            if prediction not in names:
-                raise ColumnError.missing(prediction, "predictions", names)
-            arguments["estimate"] = names[prediction]
-        elif configuration.options.get("probs") is None:
-            msg = f"The model returns the columns {listed(names)}; name the one with the labels as `predictions=`."
-            raise ArgumentError(msg)
+        _add_frame(columns, output, prediction, options)
         return
-    name = _free(prediction or "prediction", taken)
-    columns[name] = output.iloc[:, 0] if isinstance(output, pd.DataFrame) else output
-    if configuration.options.get("probs") == name:
-        return
-    arguments["estimate"] = name
-    if configuration.options.get("probs") is True:
-        _add_probabilities(columns, arguments, model, features, configuration)
+    values = output.iloc[:, 0] if isinstance(output, pd.DataFrame) else output
+    _add_prediction(columns, prediction or "prediction", values, options)
+    if options.get("probs") is True:
+        _add_probabilities(columns, model, options)
 
 
-def _add_probabilities(
-    columns: dict[str, Any], arguments: dict[str, Any], model: Any, features: Any, configuration: Configuration
-) -> None:
-    """Add the probabilities of a model of scikit-learn or with its methods."""
+def _add_frame(columns: _Columns, output: Any, prediction: str | None, options: Mapping[str, Any]) -> None:
+    """Add the columns that a model returns, one of which may be that of the labels."""
+    names: dict[Any, str] = {name: columns.add(str(name), output[name]) for name in output.columns}
+    if prediction is not None:
+        if prediction not in names:
+            raise ColumnError.missing(prediction, "predictions", names)
+        columns.arguments["estimate"] = names[prediction]
+    elif options.get("probs") is None:
+        msg = f"The model returns the columns {listed(names)}; name the one with the labels as `predictions=`."
+        raise ArgumentError(msg)
+
+
+def _add_probabilities(columns: _Columns, model: Any, options: Mapping[str, Any]) -> None:
+    """Add the probabilities of a model of scikit-learn or with its methods: of the event, or of every class."""
     own: Any = model.get_raw_model() if hasattr(model, "get_raw_model") else None
     if not hasattr(own, "predict_proba"):
         msg = (
@@ -116,19 +147,18 @@ def _add_probabilities(
         )
         raise ArgumentError(msg)
     read: Any = getattr(own, "feature_names_in_", None)
-    scores = own.predict_proba(features if read is None else features[list(read)])
+    scores = own.predict_proba(columns.features if read is None else columns.features[list(read)])
     classes = own.classes_.tolist()
-    event = configuration.options.get("pos_label", classes[-1] if len(classes) == 2 else None)
+    event = options.get("pos_label", classes[-1] if len(classes) == 2 else None)
     if event is not None and event not in classes:
         msg = f"`pos_label`: {event!r} is not among the classes of the model, {listed(classes)}."
         raise ArgumentError(msg)
-    taken = [str(name) for name in features.columns] + list(columns)
-    names: dict[Any, str] = {}
-    for index, label in enumerate(classes):
-        if event in (None, label):
-            names[label] = _free(f"probability {label}", taken)
-            columns[names[label]] = scores[:, index]
-    arguments["probs"] = names if event is None else names[event]
+    if event is not None:
+        columns.arguments["probs"] = columns.add(f"probability {event}", scores[:, classes.index(event)])
+        return
+    columns.arguments["probs"] = {
+        label: columns.add(f"probability {label}", scores[:, index]) for index, label in enumerate(classes)
+    }
 
 
 def _with_features(frame: Any, more: Any) -> Any:
@@ -140,7 +170,11 @@ def _with_features(frame: Any, more: Any) -> Any:
     if hasattr(more, "to_pandas"):
         more = more.to_pandas()
     if not isinstance(more, pd.DataFrame):
-        more = pd.DataFrame(more)
+        try:
+            more = pd.DataFrame(more)
+        except (TypeError, ValueError) as error:
+            msg = f"evaluator_config: `sensitive_features` is a frame, or a mapping from names to columns: {error}."
+            raise ArgumentError(msg) from error
     if len(more) != len(frame):
         msg = f"evaluator_config: `sensitive_features` has {len(more)} rows, and the data have {len(frame)}."
         raise ColumnError(msg)

@@ -28,6 +28,11 @@ COLORS: Mapping[str, Mapping[str, bool]] = {
 }  # fmt: skip
 """The color of each verdict in the terminal."""
 
+_LIMITS = frozenset({"below", "above"})
+"""The options of which a gate has one."""
+_OF_CALLS = frozenset({"metrics", "data"})
+"""Arguments of the fixture that are no options."""
+
 Judged = dict[str, str]
 """A verdict in texts: the gate, its value, interval and limit."""
 _judged = pytest.StashKey[list[Judged]]()
@@ -49,14 +54,10 @@ class Fairness:
 
         __tracebackhide__ = True  # pytest shows the line of the test, and not this
         self.calls += 1
-        defaults = dict(self.defaults)
-        if "below" in options or "above" in options:
-            # a gate has one limit, and that of the call is nearer
-            defaults = {name: value for name, value in defaults.items() if name not in {"below", "above"}}
         columns = {"truth": truth, "estimate": estimate}
         given = options | {name: column for name, column in columns.items() if column is not None}
         try:
-            assert_fair(metrics, data, **(defaults | given))
+            assert_fair(metrics, data, **_with_defaults(given, self.defaults))
         except UnfairError as error:
             self.failures.append(f"{_line_of_test()}: {error}")
 
@@ -70,6 +71,14 @@ class Fairness:
 
             msg = f"{len(self.failures)} of {self.calls} gates fail.\n\n" + "\n\n".join(self.failures)
             raise UnfairError(msg)
+
+
+def _with_defaults(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Options and the defaults of those that are not given; a limit, below or above, takes the place of either."""
+    replaced = set(options)
+    if not _LIMITS.isdisjoint(options):
+        replaced |= _LIMITS
+    return dict(options) | {name: value for name, value in defaults.items() if name not in replaced}
 
 
 def _line_of_test() -> str:
@@ -87,8 +96,13 @@ def fairness(request: pytest.FixtureRequest) -> Fairness:
     for marker in request.node.iter_markers("fairness"):
         if marker.args:
             pytest.fail(f"The marker `fairness` takes options by name, not {marker.args[0]!r}.", pytrace=False)
+        for name in _OF_CALLS.intersection(marker.kwargs):
+            pytest.fail(
+                f"The marker `fairness` does not take `{name}`: give it to the fixture, `fairness(metrics, data, …)`.",
+                pytrace=False,
+            )
         # the marker of the test comes first, then those of its class and its module
-        defaults = dict(marker.kwargs) | defaults
+        defaults = _with_defaults(defaults, marker.kwargs)
     item = cast("pytest.Item", request.node)
     item.stash[_fairness] = Fairness(defaults)
     return item.stash[_fairness]

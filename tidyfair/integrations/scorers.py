@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from tidyfair.escapes import visible
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
+from tidyfair.requirements import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column
 from tidyfair.specs.metric_specs import formulas_of
@@ -24,7 +26,7 @@ from tidyfair.tallies.source import from_arrays, open_frame
 from tidyfair.tallies.thresholds import Cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from tidyfair.specs.columns import ColumnLike
@@ -305,12 +307,7 @@ class FairnessScorer(Scorer):
         """Predictions of an estimator: labels, scores of the event, or scores of all classes."""
         if self.response == "labels":
             return Response.of_labels(estimator.predict(X))
-        import numpy as np
-
-        if not hasattr(estimator, "predict_proba"):
-            msg = f"{self.metric.name} reads scores, but a {type(estimator).__name__} has no `predict_proba`."
-            raise ArgumentError(msg)
-        scores, classes = np.asarray(estimator.predict_proba(X)), np.asarray(estimator.classes_).tolist()
+        scores, classes = self._scores_of_classes(estimator, X)
         usual_event = classes[-1] if len(classes) == 2 else None
         event = dict(self.options).get("pos_label", usual_event)
         if event is None:
@@ -319,6 +316,24 @@ class FairnessScorer(Scorer):
             msg = f"`pos_label`: {event!r} is not among the classes of the estimator, {listed(classes)}."
             raise ArgumentError(msg)
         return Response.of_event(scores[:, classes.index(event)])
+
+    def _scores_of_classes(self, estimator: Any, X: Any) -> tuple[Any, list[Any]]:  # noqa: N803 - scikit-learn's
+        """The scores of an estimator, a column for each class, and the classes."""
+        import numpy as np
+
+        kind = type(estimator).__name__
+        for name in ("predict_proba", "classes_"):
+            if not hasattr(estimator, name):
+                msg = f"{self.metric.name} reads scores of classes, but a {kind} has no `{name}`."
+                raise ArgumentError(msg)
+        scores, classes = np.asarray(estimator.predict_proba(X)), np.asarray(estimator.classes_).tolist()
+        if scores.ndim != 2 or scores.shape[1] != len(classes):
+            msg = (
+                f"`predict_proba` of a {kind} gives an array of shape {scores.shape}; a scorer needs a column for each "
+                f"of its classes, {listed(classes)}."
+            )
+            raise ColumnError(msg)
+        return scores, classes
 
     def _roles(self, frame: pl.DataFrame) -> dict[str, str | None]:
         """The columns of truth and weights, None where the frame has none."""
@@ -355,6 +370,10 @@ class FairnessScorer(Scorer):
         if hasattr(data, "toarray"):
             msg = "X is sparse, but a scorer reads groups from a frame or a dense array; convert it with `X.toarray()`."
             raise ColumnError(msg)
+        if isinstance(data, Mapping):
+            for name in names:
+                _check_label(name, list(cast("Mapping[Any, Any]", data)))
+            return {name: data[name] for name in names}
         return self._of_frame(data, names) if hasattr(data, "columns") else self._of_array(data, names)
 
     def _of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
@@ -444,7 +463,8 @@ def make_scorer(
         the same as a function of truth and prediction, for scikit-learn's own `make_scorer`.
 
     Raises:
-        ArgumentError: If the metric gives more than one number, or its direction is unknown.
+        ArgumentError: If the metric gives more than one number, or its direction is unknown; or if it reads survival
+            times or intervals, which are more than a column.
 
     >>> from tidyfair import accuracy, equalized_odds
     >>> make_scorer(equalized_odds, by="sex").metric
@@ -466,6 +486,12 @@ def make_scorer(
         raise ArgumentError(msg)
     if not isinstance(bound, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"make_scorer() takes a metric, or a factory and `by=`, not {in_short(metric)}."
+        raise ArgumentError(msg)
+    if bound.kind in SEVERAL_COLUMNS:
+        msg = (
+            f"make_scorer(): {bound.name} reads {CONTENT[bound.kind]}, which scorers do not have; call it with the "
+            "columns of a frame."
+        )
         raise ArgumentError(msg)
     _check_direction(bound)
     for name in options:
@@ -577,7 +603,8 @@ class CorrelationScorer(FairnessScorer):
         if value is None:
             _warn_of_nan("The correlation is undefined for these rows")
             return math.nan
-        return -math.sqrt(value)
+        # rounded sums may be above 1
+        return -min(math.sqrt(value), 1.0)
 
     def _is_measured(self, feature: pl.Series) -> bool:
         """True for numbers to correlate with, False for codes of groups."""
@@ -660,9 +687,9 @@ class SubsetScorer(Scorer):
             raise ArgumentError(msg)
         options = dict(self.options)
         if sample_weight is not None:
-            options["sample_weight"] = np.asarray(sample_weight)[mask]
-        truth, predicted = np.asarray(y_true)[mask], np.asarray(response.columns[_PREDICTED])[mask]
-        return float(measure(truth, predicted, **options))
+            options["sample_weight"] = _selected(sample_weight, mask, "sample_weight")
+        predicted = np.asarray(response.columns[_PREDICTED])[mask]
+        return float(measure(_selected(y_true, mask, _TRUTH), predicted, **options))
 
     def _mask(self, X: Any, count: int) -> Any:  # noqa: N803 - scikit-learn's
         """The checked mask of the subset for `count` rows."""
@@ -674,6 +701,17 @@ class SubsetScorer(Scorer):
             msg = f"subset_score(): the subset must be one Boolean for each of {count} rows, not {shape}."
             raise ArgumentError(msg)
         return mask
+
+
+def _selected(values: Any, mask: Any, name: str) -> Any:
+    """The selected values of an array that has one for each row."""
+    import numpy as np
+
+    array = np.asarray(values)
+    if len(array) != len(mask):
+        msg = f"subset_score(): `{name}` has {len(array)} values, and X has {len(mask)} rows."
+        raise ColumnError(msg)
+    return array[mask]
 
 
 @refuse_unknown_settings
@@ -691,11 +729,17 @@ def subset_score(
     >>> subset_score(lambda people: people["sex"] == "f", accuracy, pos_label="yes").measure.metric.name
     'accuracy'
     """
+    picker: object = subset_picker
+    if not callable(picker):
+        msg = (
+            "subset_score(): `subset_picker` is a function of X that returns a Boolean for each row, such as "
+            f'`lambda X: X["sex"] == "female"`, not {in_short(picker)}.'
+        )
+        raise ArgumentError(msg)
     measure: object = score
     if isinstance(measure, Metric):
         return SubsetScorer(subset_picker, make_scorer(measure, **kwargs))
-    compares = isinstance(measure, GroupwiseMetric | GroupwiseFactory)
-    if compares or not callable(measure) or not callable(subset_picker):
+    if isinstance(measure, GroupwiseMetric | GroupwiseFactory) or not callable(measure):
         takes = "a function of X and a metric, or a function of truth and prediction"
         msg = f"subset_score() takes {takes}, not {in_short(score)}."
         raise ArgumentError(msg)

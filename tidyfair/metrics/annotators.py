@@ -6,14 +6,15 @@ A row of the metrics is a label that an annotator gave to an item.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, Status, WeightError, listed
+from tidyfair.errors import ArgumentError, ColumnError, Status, WeightError, in_short, listed
 from tidyfair.metrics.define import defined
-from tidyfair.specs.arguments import text
+from tidyfair.specs.arguments import is_list, plain, text
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.formulas import Expr, Lists, Number, Statistic
 from tidyfair.specs.signatures import refuse_unknown_settings
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["fleiss_kap", "krippendorff_alpha", "majority_label", "soft_label"]
 
 
+_WITHOUT_SINGLE = '`data.filter(pl.col("label").count().over("item") > 1)`'
+"""A way to leave out items with a single label."""
+
+
 # Columns made of the labels of several annotators
 
 
@@ -37,7 +42,7 @@ def majority_label(labels: ColumnLike | Iterable[ColumnLike], *, item: ColumnLik
 
     Args:
         labels: Columns with a label by each annotator; or one column of labels, of rows for each item and annotator.
-        item: Of such rows, the column that is the same in all rows of an item.
+        item: Of such rows, the column that is the same in all rows of an item; rows where it is null get no label.
 
     Raises:
         ArgumentError: If a single column is given without `item`, or several with it.
@@ -52,7 +57,8 @@ def majority_label(labels: ColumnLike | Iterable[ColumnLike], *, item: ColumnLik
         modes = pl.concat_list([column.expr for column in columns]).list.drop_nulls().list.eval(pl.element().mode())
         return pl.when(modes.list.len() == 1).then(modes.list.first()).alias(name)
     modes = columns[0].expr.drop_nulls().mode()
-    return pl.when(modes.len() == 1).then(modes.first()).over(items.expr).alias(name)
+    label = pl.when(modes.len() == 1).then(modes.first())
+    return _of_item(label, items).alias(name)
 
 
 @refuse_unknown_settings
@@ -69,7 +75,7 @@ def soft_label(
         item: As for `majority_label`.
 
     Raises:
-        ArgumentError: As for `majority_label`.
+        ArgumentError: As for `majority_label`; or if `pos_label` is no label.
 
     >>> votes = pl.DataFrame({"ann": ["a", "a"], "bo": ["b", "b"], "cy": ["b", None]})
     >>> votes.select(soft_label(["ann", "bo", "cy"], "a").round(2)).to_series().to_list()
@@ -77,9 +83,24 @@ def soft_label(
     """
     columns, items = _columns_of_labels("soft_label()", labels, item)
     name = f"share of {pos_label} in {', '.join(names_of(columns))}"
-    is_label = [(column.expr == pl.lit(pos_label)).cast(pl.Float64) for column in columns]
-    share = pl.mean_horizontal(is_label) if items is None else is_label[0].mean().over(items.expr)
+    label = _literal(pos_label)
+    is_label = [(column.expr == label).cast(pl.Float64) for column in columns]
+    share = pl.mean_horizontal(is_label) if items is None else _of_item(is_label[0].mean(), items)
     return share.alias(name)
+
+
+def _literal(label: object) -> pl.Expr:
+    """A label as an expression."""
+    if label is not None and not is_list(label):
+        with suppress(TypeError):
+            return pl.lit(plain(label))
+    msg = f'soft_label(): `pos_label` is the label that is counted, such as "yes" or 1, not {in_short(label)}.'
+    raise ArgumentError(msg)
+
+
+def _of_item(value: pl.Expr, item: Column) -> pl.Expr:
+    """A value of all rows of an item; null in rows without one."""
+    return pl.when(item.expr.is_not_null()).then(value.over(item.expr))
 
 
 def _columns_of_labels(caller: str, labels: object, item: object) -> tuple[tuple[Column, ...], Column | None]:
@@ -114,9 +135,10 @@ def shares_of_equal_numbers(lists: ListedRows) -> np.ndarray[Any, Any]:
     for group in np.unique(lists.group):
         sizes = np.unique(lists.sizes[lists.group == group])
         if len(sizes) > 1 or sizes[0] < 2:
+            way_out = "take krippendorff_alpha" if sizes[0] > 1 else f"leave out items with fewer, by {_WITHOUT_SINGLE}"
             msg = (
                 f"fleiss_kap() needs the same number of labels for each item, two or more, but items have "
-                f"{listed(sizes.tolist())}; take krippendorff_alpha."
+                f"{listed(sizes.tolist())}; {way_out}."
             )
             raise ColumnError(msg)
     return agreeing_shares(lists)
@@ -130,8 +152,8 @@ def shares_of_unequal_numbers(lists: ListedRows) -> np.ndarray[Any, Any]:
     if (lists.sizes < 2).any():
         alone = int((lists.sizes < 2).sum())
         msg = (
-            f"krippendorff_alpha(): {alone} items have a single label, which agrees with no other; leave them out, for "
-            'example with `data.filter(pl.col("label").count().over("item") > 1)`.'
+            f"krippendorff_alpha(): {alone} of {len(lists.sizes)} items {'has' if alone == 1 else 'have'} a single "
+            f"label, which agrees with no other; leave these out, by {_WITHOUT_SINGLE}."
         )
         raise ColumnError(msg)
     return agreeing_shares(lists)
@@ -215,7 +237,9 @@ def _agreement(
         msg = f'{caller} needs the column of items, such as "item", or several; `item` is empty or has duplicates.'
         raise ArgumentError(msg)
     term = Statistic(
-        of_label, alias="agreeing", lists=Lists(caller.removesuffix("()"), columns, quantity, undivided=True)
+        of_label,
+        alias="agreeing",
+        lists=Lists(caller.removesuffix("()"), columns, quantity, undivided=True, role="item"),
     )
     settings = {"over_levels": True, "undefined": Status.CONSTANT}
     ends = (-math.inf, 1) if quantity is shares_of_unequal_numbers else (-1, 1)

@@ -83,10 +83,19 @@ def relevant_lists_of(lists: ListedRows) -> Array:
     return np.where(lists.to_rows(lists.total(relevance_of(lists))) > 0, 1 / lists.to_rows(lists.sizes), 0.0)
 
 
+def exponential_gains(lists: ListedRows, relevance: Array) -> Array:
+    """2 to the power of the relevance, less 1; over 2 to the power of the largest of the list, so that all are finite.
+
+    Gains are only compared within a list, where the divisor drops out.
+    """
+    largest = lists.to_rows(np.maximum.reduceat(relevance, lists.starts))
+    return 2.0 ** (relevance - largest) - 2.0**-largest
+
+
 def gain_shares(lists: ListedRows, *, gain: str, **settings: Any) -> Array:
     """An item's share of the discounted gain of the ideal order of its list; 0 in lists without relevance."""
     relevance = relevance_of(lists)
-    gains = relevance if gain == "linear" else 2**relevance - 1
+    gains = relevance if gain == "linear" else exponential_gains(lists, relevance)
     ideal_order = np.lexsort((-gains, lists.list_of_row))
     ideal = lists.to_rows(lists.total(gains[ideal_order] * discounts(lists, **settings)))
     return np.where(ideal > 0, gains * attention_of(lists, **settings) / np.where(ideal > 0, ideal, 1), 0.0)
@@ -108,8 +117,7 @@ def divergences(lists: ListedRows, *, k: int | None, target: tuple[tuple[object,
                 msg = f"ndkl(): `target` has no share for the group {group!r}; it has {listed(list(wanted_shares))}."
                 raise ArgumentError(msg)
             wanted = np.full(len(position), wanted_shares[group])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            divergence += np.where(share > 0, share * np.log(share / wanted), 0.0)
+        divergence += np.where(share > 0, share * np.log(share / wanted), 0.0)
     return weight * divergence / lists.to_rows(lists.total(weight))
 
 
@@ -384,7 +392,7 @@ def ndkl(
     """
     columns = _columns("ndkl()", lists)
     settings = {"k": _last_position("ndkl()", k), "target": _target(target)}
-    others = (Column.of(by, "by"),)
+    others = {"by": Column.of(by, "by")}
     terms = {
         "divergence": _term("ndkl", "divergence", of_score, divergences, columns, settings, others, undivided=True),
         "lists": _term("ndkl", "lists", of_score, list_shares, columns, {}, undivided=True),
@@ -420,7 +428,7 @@ def rnd(
     >>> rnd("query", "of_group", step=2)(found, estimate="score")[".estimate"][0]
     0.0
     """
-    columns, others = _columns("rnd()", lists), (Column.of(protected, "protected"),)
+    columns, others = _columns("rnd()", lists), {"protected": Column.of(protected, "protected")}
     settings = {"step": whole("step", step, 1, of="rnd()")}
     terms = {
         "distance": _term("rnd", "distance", of_score, normalized_distances, columns, settings, others, undivided=True),
@@ -461,12 +469,12 @@ def _term(
     quantity: Callable[..., Array],
     columns: tuple[Column, ...],
     options: Mapping[str, object],
-    others: tuple[Column, ...] = (),
+    others: Mapping[str, Column] | None = None,
     *,
     undivided: bool = False,
 ) -> Statistic:
     """A quantity of an item in its list."""
-    lists = Lists(metric, columns, quantity, others, undivided)
+    lists = Lists(metric, columns, quantity, tuple((others or {}).items()), undivided)
     return Statistic(reads, options=tuple(options.items()), alias=name, lists=lists)
 
 
@@ -512,7 +520,7 @@ def _target(target: Mapping[Any, float] | None) -> tuple[tuple[object, float], .
     if not isinstance(cast("object", target), Mapping):
         msg = f'ndkl(): `target` maps groups to shares, such as `{{"a": 0.5, "b": 0.5}}`, not {in_short(target)}.'
         raise ArgumentError(msg)
-    shares = tuple((group, number("target", share, 0, 1)) for group, share in target.items())
+    shares = tuple((group, number(f"target of {in_short(group)}", share, 0, 1)) for group, share in target.items())
     total = math.fsum(share for _, share in shares)
     if not math.isclose(total, 1, abs_tol=1e-9):
         msg = f"ndkl(): the shares in `target` add up to {total:g}, not 1."

@@ -210,19 +210,31 @@ def _influence_on_roc_auc(sample: SurvivalSample, units: Array | None) -> Influe
     cases, others, rank = _sides(dict(sample.columns), _ones(sample.weight, sample.columns["time"]))
     above, below, area = _areas(cases, others, rank)
     units = np.arange(len(rank)) if units is None else units
-    of_unit, variances, freedoms = np.zeros(int(units.max()) + 1), np.zeros(2), np.zeros(2)
-    for side, (weights, ranks) in enumerate(((cases, above), (others, below))):
-        own = np.bincount(units, weights * (ranks[rank] - area) / weights.sum(), len(of_unit))
-        of_units = np.bincount(units, weights, len(of_unit))
-        count = np.count_nonzero(of_units)
-        own = own * (math.sqrt(count / (count - 1)) if count > 1 else math.nan)
-        of_unit += own
-        variances[side], freedoms[side] = (own**2).sum(), of_units.sum() ** 2 / (of_units**2).sum() - 1
-    freedoms = np.maximum(freedoms, 1)
-    if not variances.any():
-        return Influence(of_unit, float(freedoms.min()))
-    # by Satterthwaite, from those of either side
-    return Influence(of_unit, float(variances.sum() ** 2 / (variances**2 / freedoms).sum()))
+    of_cases, freedom_of_cases = _influence_of_side(cases, above[rank] - area, units)
+    of_others, freedom_of_others = _influence_of_side(others, below[rank] - area, units)
+    variances = np.array([(of_cases**2).sum(), (of_others**2).sum()])
+    freedoms = np.array([freedom_of_cases, freedom_of_others])
+    freedom = freedoms.min()
+    if variances.any():
+        # by Satterthwaite, from those of either side
+        freedom = variances.sum() ** 2 / (variances**2 / freedoms).sum()
+    return Influence(of_cases + of_others, float(freedom))
+
+
+def _influence_of_side(weights: Array, distances: Array, units: Array) -> tuple[Array, float]:
+    """What units add to an area by their rows on one side, and its degrees of freedom.
+
+    Args:
+        weights: The weights of rows, 0 for those on the other side.
+        distances: The share of the other side that each row is ahead of, less the area.
+        units: The unit of each row.
+    """
+    of_unit: Array = np.bincount(units, weights * distances / weights.sum())
+    of_units = np.bincount(units, weights)
+    count = np.count_nonzero(of_units)
+    of_unit = of_unit * (math.sqrt(count / (count - 1)) if count > 1 else math.nan)
+    freedom = of_units.sum() ** 2 / (of_units**2).sum() - 1
+    return of_unit, max(float(freedom), 1.0)
 
 
 @array_metric(kind="survival", influence=_influence_on_roc_auc)

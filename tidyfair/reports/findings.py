@@ -330,28 +330,31 @@ def _ends_of_row(
     by: By, row: Mapping[str, Any], aggregate: Aggregate, metric: Metric, values: Sequence[tuple[str, float]]
 ) -> Ends:
     """The groups that a disparity names, one of which may be a reference that is no group, and their values."""
-    reference = str(getattr(aggregate, "to", None))
-    names = [row[".group_min"], row[".group_max"]]
-    words = [_CONTEXTS.get(reference, "the others") if name is None else group_in_words(by, name) for name in names]
+    lowest, highest = row[".group_min"], row[".group_max"]
     of_group = dict(values)
+    low, high = of_group.get(lowest), of_group.get(highest)
+    if aggregate.kind in _KINDS and lowest is None:
+        low = _other_value(high, row[".estimate"], aggregate.kind, is_higher=True)
+    elif aggregate.kind in _KINDS and highest is None:
+        high = _other_value(low, row[".estimate"], aggregate.kind, is_higher=False)
+    reference = _CONTEXTS.get(str(getattr(aggregate, "to", None)), "the others")
+    words = [reference if name is None else group_in_words(by, name) for name in (lowest, highest)]
     # different groups can have the same text
-    is_known = all(sum(group == name for group, _ in values) == 1 for name in names if name is not None)
-    numbers: list[float | None] = [of_group.get(name) for name in names]
-    if None in names and aggregate.kind in _KINDS:
-        other = 1 - names.index(None)
-        numbers[1 - other] = _other_value(numbers[other], row[".estimate"], aggregate.kind, is_higher=other == 1)
-    low, high = numbers
+    texts = [group for group, _ in values]
+    is_known = all(texts.count(name) == 1 for name in (lowest, highest) if name is not None)
     pair = (low, high) if is_known and low is not None and high is not None else None
     return Ends(metric, (words[0], words[1]), pair)
 
 
 def _other_value(value: float | None, estimate: float, kind: str, *, is_higher: bool) -> float | None:
-    """The value of the reference, from that of the group and their disparity."""
+    """The value of the reference, from that of the group, which may be higher or lower, and their disparity."""
     if value is None:
         return None
     if kind == "difference":
         return value - abs(estimate) if is_higher else value + abs(estimate)
-    quotient = math.exp(-abs(estimate)) if kind == "log_ratio" else min(estimate, 1 / estimate) if estimate else 0.0
+    quotient = min(estimate, 1 / estimate) if estimate else 0.0
+    if kind == "log_ratio":
+        quotient = math.exp(-abs(estimate))
     if is_higher:
         return value * quotient
     return value / quotient if quotient else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -39,29 +39,37 @@ def of_gate(
         sides[metric.name, by] = side
     rows: list[Verdict] = []
     for row in verdicts.iter_rows(named=True):
+        key = row[".metric"], row[".by"]
         title = title_of(row[".metric"])
-        by = row[".by"]
-        if by is not None:
-            title += f" by {words.get(by, by)}"
-        numbers = "no value"
-        if row[".estimate"] is not None:
-            low, high = row[".lower"], row[".upper"]
-            numbers = f"{number_in_digits(row['.estimate'])}{_between(low, high)}"
-        elif row[".status"] not in {None, Status.OK}:
-            numbers = f"no value, because {reason(row['.status'])}"
-        side = sides.get((row[".metric"], by), "within")
-        text = f"{capitalized(numbers)}; must be {side} {row['.limit']:g}."
-        if row[".groups_left_out"] and row[".verdict"] == UNSURE:
-            text += " It cannot pass while groups are left out; see Exclusions."
-        if (row[".metric"], by) in limited and limited[row[".metric"], by] != row[".estimate"]:
-            value = limited[row[".metric"], by]
-            shown = "there is no value" if value is None else f"the value is {number_in_digits(value)}"
-            text += f" The gate also judges groups that this report leaves out; without them {shown}."
+        if row[".by"] is not None:
+            title += f" by {words.get(row['.by'], row['.by'])}"
+        text = _in_words(row, sides.get(key, "within"))
+        if key in limited and limited[key] != row[".estimate"]:
+            text += _without_groups_left_out(limited[key])
         rows.append(Verdict(row[".verdict"], title, row[".metric"], text))
     order = {FAIL: 0, UNSURE: 1, PASS: 2}
     rows.sort(key=lambda row: order[row.verdict])
     overall = rows[0].verdict
     return Verdicts(overall, _headline(overall, rows), tuple(rows))
+
+
+def _in_words(row: Mapping[str, Any], side: str) -> str:
+    """The value of a verdict with its limits, and the limit that it must be below or above."""
+    numbers = "no value"
+    if row[".estimate"] is not None:
+        numbers = f"{number_in_digits(row['.estimate'])}{_between(row['.lower'], row['.upper'])}"
+    elif row[".status"] not in {None, Status.OK}:
+        numbers = f"no value, because {reason(row['.status'])}"
+    text = f"{capitalized(numbers)}; must be {side} {row['.limit']:g}."
+    if row[".groups_left_out"] and row[".verdict"] == UNSURE:
+        text += " It cannot pass while groups are left out; see Exclusions."
+    return text
+
+
+def _without_groups_left_out(value: float | None) -> str:
+    """The sentence on a disparity over the groups that a page compares."""
+    shown = "there is no value" if value is None else f"the value is {number_in_digits(value)}"
+    return f" The gate also judges groups that this report leaves out; without them {shown}."
 
 
 def _between(low: float | None, high: float | None) -> str:

@@ -144,10 +144,12 @@ class Lists:
     columns: tuple[Column, ...]
     quantity: Callable[..., Any]
     """A number for each row, as a function of the rows in lists (`ListedRows`) and the options."""
-    others: tuple[Column, ...] = ()
-    """More columns that the quantity reads."""
+    others: tuple[tuple[str, Column], ...] = ()
+    """More columns that the quantity reads, with the arguments that name them."""
     undivided: bool = False
     """Whether all rows of a list must be of one group, because its quantities only mean something together."""
+    role: str = "lists"
+    """The argument that names the columns, for messages."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,14 @@ class Statistic:
         """The columns that rows are compared by: features of neighbours, or the columns of lists and what they read."""
         if self.neighborhood is not None:
             return self.neighborhood.features
-        return () if self.lists is None else (*self.lists.columns, *self.lists.others)
+        return () if self.lists is None else (*self.lists.columns, *(column for _, column in self.lists.others))
+
+    def role_of(self, column: Column) -> str:
+        """The argument that names one of the columns that rows are compared by."""
+        if self.lists is None:
+            return "features"
+        roles = {other: role for role, other in self.lists.others}
+        return self.lists.role if column in self.lists.columns else roles[column]
 
     @cached_property
     def fingerprint(self) -> str | None:

@@ -60,22 +60,35 @@ def censoring_distribution(
     if case_weights is not None:
         wanted[WEIGHT] = ("case_weights", Column.of(case_weights, "case_weights"))
     rows = _with_event(source.read(wanted), wanted[EVENT][1], wanted[ACTUAL][1])
-    weight = rows[WEIGHT].cast(pl.Float64) if WEIGHT in rows.columns else None
-    if weight is not None and not (weight.is_finite() & (weight >= 0)).fill_null(value=False).all():
-        msg = "`case_weights`: weights must be finite and not negative. Fill or filter these rows first."
-        raise WeightError(msg)
-    if not rows[ACTUAL].is_not_null().any():
+    if case_weights is not None:
+        rows = rows.with_columns(_checked_weights(rows[WEIGHT], wanted[WEIGHT][1].name))
+    rows = rows.drop_nulls(ACTUAL)
+    if rows.is_empty():
         msg = (
             f"censoring_distribution(): no row has both a time in {truth.column_of_time.name!r} and an event in "
             f"{truth.column_of_events.name!r}."
         )
         raise ColumnError(msg)
-    counted = rows[ACTUAL].is_not_null().to_numpy()
-    if weight is not None and not weight.to_numpy()[counted].any():
+    weight = None if case_weights is None else rows[WEIGHT].to_numpy()
+    if weight is not None and not weight.any():
         msg = f"`case_weights`: all values of {wanted[WEIGHT][1].name!r} are zero."
         raise WeightError(msg)
-    time, event = rows[ACTUAL].to_numpy()[counted], rows[EVENT].fill_null(value=False).to_numpy()[counted]
-    return kaplan_meier_of_censoring(time, event, None if weight is None else weight.to_numpy()[counted])
+    return kaplan_meier_of_censoring(rows[ACTUAL].to_numpy(), rows[EVENT].to_numpy(), weight)
+
+
+def _checked_weights(weights: pl.Series, name: str) -> pl.Series:
+    """Weights as floats, which are finite and not negative."""
+    if not (weights.dtype.is_numeric() or weights.dtype == pl.Boolean):
+        msg = f"`case_weights`: the column {name!r} is {weights.dtype}; weights must be numbers."
+        raise WeightError(msg)
+    floats = weights.cast(pl.Float64)
+    if not (floats.is_finite() & (floats >= 0)).fill_null(value=False).all():
+        msg = (
+            f"`case_weights`: some values of {name!r} are missing, negative or not finite; weights must be finite and "
+            "not negative. Fill or filter these rows first."
+        )
+        raise WeightError(msg)
+    return floats
 
 
 def kaplan_meier_of_censoring(time: Floats, event: Booleans, weight: Floats | None) -> CensoringDistribution:
@@ -138,9 +151,13 @@ def _with_event(rows: pl.DataFrame, event: Column, time: Column) -> pl.DataFrame
     if odd:
         msg = f"`truth`: the column of events {event.name!r} holds {listed(odd)}; it must be Boolean, or 0 and 1."
         raise ColumnError(msg)
-    low = rows[ACTUAL].cast(pl.Float64).min()
+    times = rows[ACTUAL].cast(pl.Float64)
+    low = times.min()
     if isinstance(low, float) and low < 0:
         msg = f"`truth`: the column of times {time.name!r} holds {low:g}; survival times are not negative."
+        raise ColumnError(msg)
+    if times.is_infinite().any():
+        msg = f"`truth`: the column {time.name!r} holds infinite values; survival times are finite numbers."
         raise ColumnError(msg)
     known = pl.col(EVENT).is_not_null()
     return rows.with_columns(

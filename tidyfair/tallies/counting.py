@@ -148,9 +148,9 @@ class _Order:
         if tally.forecast is not None:
             wanted |= tally.forecast.wanted
         wanted |= _numbered("v", ROLE, self.replicates)
-        in_lists = {column for term in self.tally.needs.compared if term.lists for column in term.compared_by}
+        roles = {column: term.role_of(column) for term in needs.compared for column in term.compared_by}
         for index, column in enumerate(self.features):
-            wanted[f"f{index}"] = ("lists" if column in in_lists else "features", column)
+            wanted[f"f{index}"] = (roles[column], column)
         return wanted
 
     @cached_property
@@ -637,7 +637,7 @@ def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) 
             continue
         if name in {ACTUAL, PREDICTED}:
             sizes[name] = size
-        _check_size(size, role, column, is_exact=name in exact)
+        check_size(size, role, column, is_exact=name in exact)
     largest = max(sizes.values(), default=0.0)
     if 0 < largest < _SMALLEST:
         role, column = wanted[max(sizes, key=sizes.__getitem__)]
@@ -648,7 +648,7 @@ def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) 
         raise ColumnError(msg)
 
 
-def _check_size(size: float, role: str, column: Column, *, is_exact: bool) -> None:
+def check_size(size: float, role: str, column: Column, *, is_exact: bool) -> None:
     """Refuse a column by the absolute value of its largest number."""
     subject = f"`{role}`: the column {column.name!r} holds"
     if math.isinf(size):
@@ -661,7 +661,7 @@ def _check_size(size: float, role: str, column: Column, *, is_exact: bool) -> No
         )
         raise ColumnError(msg)
     if is_exact and size >= _EXACT:
-        changed = "it" if role == "probs" else "truth and estimate"
+        changed = "truth and estimate" if role in {"truth", "estimate"} else "it"
         msg = (
             f"{subject} numbers as large as {size:.2g}, but floats are not exact for whole numbers from 2**53 on; "
             f"subtract the same number from all of {changed}, or cast the column to Float64 if its last digits do not "

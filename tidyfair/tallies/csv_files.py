@@ -6,18 +6,38 @@ import csv
 import gzip
 import re
 import zlib
+from contextlib import closing
 from typing import IO, TYPE_CHECKING, cast
 
 from tidyfair.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
 __all__: list[str] = []
 
-_OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "a spreadsheet or a zip archive"}
-"""The first bytes of files that are no text in UTF-8."""
+_UTF_16 = "is encoded as UTF-16: save it as UTF-8"
+_STARTS = {
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+    b"PK": "is a spreadsheet or a zip archive: export the table as csv",
+    b"\x1f\x8b": "is compressed: let its name end in .csv.gz",
+    b"sep=": "starts with a line for Excel, which names the separator: remove that line",
+}
+"""The first bytes of files that are no table in UTF-8, and what to do with these."""
+_NEVER_CLOSED = "opens a quotation mark that is never closed: close it, or write two marks where one is meant as text"
+_FAULTS = {
+    "unexpected end of data": _NEVER_CLOSED,
+    "field larger than field limit": _NEVER_CLOSED,
+    "expected after": (
+        "has text after the quotation mark that closes a field: write two marks where one is meant as text"
+    ),
+    "new-line character": "ends in a carriage return alone: save the file with line feeds at the ends of lines",
+}
+"""Messages of the reader of Python, and what is wrong with the line and what to do."""
+_LONGEST_FIELD = 2**24
+"""Characters of a field, of which Python takes fewer by default."""
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 """Characters that separate fields, in words."""
 _NOTHING: tuple[int, list[str]] = (0, [])
@@ -34,14 +54,9 @@ def check_header(file: Path, separator: str) -> None:
     Raises:
         ArgumentError: For such a file.
     """
-    start = next(_bytes(file), b"")
-    for first, encoding in _OTHER_ENCODINGS.items():
-        if start.startswith(first):
-            way_out = "save it as UTF-8" if encoding == "UTF-16" else "export the table as csv"
-            msg = f"{str(file)!r} is {'encoded as ' if encoding == 'UTF-16' else ''}{encoding}: {way_out}."
-            raise ArgumentError(msg)
-    records = _records(file, separator)
-    _, header = next(records, _NOTHING)
+    _check_start(file, next(_bytes(file), b""))
+    with closing(_records(file, separator)) as records:
+        (_, header), first_row = next(records, _NOTHING), next(records, None)
     if not header:
         msg = f"{str(file)!r} is empty: a csv file has a line of column names, and a line for each row."
         raise ArgumentError(msg)
@@ -49,10 +64,25 @@ def check_header(file: Path, separator: str) -> None:
         _check_separator(file, header[0])
     for name in header:
         if header.count(name) > 1:
-            msg = f"{str(file)!r} has two columns called {name!r}: rename one of them."
+            fault = f"two columns called {name!r}: rename one of them"
+            if not name:
+                fault = "two columns without a name: name them, or remove separators from the ends of its lines"
+            msg = f"{str(file)!r} has {fault}."
             raise ArgumentError(msg)
-    if next(records, None) is None:
+    if first_row is None:
         msg = f"{str(file)!r} has a header and no rows."
+        raise ArgumentError(msg)
+
+
+def _check_start(file: Path, line: bytes) -> None:
+    """Refuse a file whose first line shows that it is no table in UTF-8."""
+    for start, fault in _STARTS.items():
+        if line.startswith(start):
+            msg = f"{str(file)!r} {fault}."
+            raise ArgumentError(msg)
+    if b"\0" in line:
+        # every other byte of English text in UTF-16
+        msg = f"{str(file)!r} {_UTF_16}."
         raise ArgumentError(msg)
 
 
@@ -77,20 +107,34 @@ def find_line(file: Path, separator: str, message: str) -> None:
     Raises:
         ArgumentError: For that line; nothing is raised if no fault is found.
     """
-    records = _records(file, separator)
-    _, header = next(records, _NOTHING)
     wrong = _WRONG_TYPE.search(message)
-    column = header.index(wrong["column"]) if wrong and wrong["column"] in header else None
-    for line, fields in records:
-        if len(fields) > len(header):
-            msg = f"line {line} of {str(file)!r} has {len(fields)} fields, and its header has {len(header)}: put text "
-            msg += "that holds the separator in double quotes, or name another separator as `--separator`."
-            raise ArgumentError(msg)
-        if wrong and column is not None and column < len(fields) and fields[column].strip() == wrong["value"].strip():
-            values = "true and false" if wrong["dtype"] == "bool" else "numbers"
-            msg = f"line {line} of {str(file)!r}: column {wrong['column']!r} holds {values}, and here "
-            msg += f"{wrong['value']!r}: correct the field, or leave it empty if the value is missing."
-            raise ArgumentError(msg)
+    with closing(_records(file, separator)) as records:
+        _, header = next(records, _NOTHING)
+        for line, fields in records:
+            fault = _fault_of_fields(fields, header, wrong)
+            if fault:
+                msg = f"line {line} of {str(file)!r}{fault}."
+                raise ArgumentError(msg)
+
+
+def _fault_of_fields(fields: Sequence[str], header: Sequence[str], wrong: re.Match[str] | None) -> str:
+    """The fault of a line with more fields than the header, or with the value that polars could not read."""
+    if len(fields) > len(header):
+        return (
+            f" has {len(fields)} fields, and its header has {len(header)}: put text that holds the separator in double "
+            "quotes, or name another separator as `--separator`"
+        )
+    if wrong is None:
+        return ""
+    # a line may have fewer fields than the header
+    value = dict(zip(header, fields, strict=False)).get(wrong["column"])
+    if value is None or value.strip() != wrong["value"].strip():
+        return ""
+    held = "true and false" if wrong["dtype"] == "bool" else "numbers"
+    return (
+        f": column {wrong['column']!r} holds {held}, and here {wrong['value']!r}: correct the field, or leave it empty "
+        "if the value is missing"
+    )
 
 
 def _bytes(file: Path) -> Iterator[bytes]:
@@ -104,19 +148,22 @@ def _bytes(file: Path) -> Iterator[bytes]:
             raise ArgumentError(msg) from error
 
 
-def _records(file: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _records(file: Path, separator: str) -> Generator[tuple[int, list[str]]]:
     """The records of a file that are not empty, each with the number of its last line."""
     reader = csv.reader(_lines(file), delimiter=separator, strict=True)
     begun = 0
+    shortest = csv.field_size_limit(_LONGEST_FIELD)
     try:
         for fields in reader:
             if fields:
                 yield reader.line_num, fields
             begun = reader.line_num
     except csv.Error as error:
-        msg = f"line {begun + 1} of {str(file)!r} opens a quotation mark that is never closed: close it, or write two "
-        msg += "marks where one is meant as text."
+        faults = [fault for message, fault in _FAULTS.items() if message in str(error)]
+        msg = f"line {begun + 1} of {str(file)!r} {faults[0] if faults else f'is no csv: {error}'}."
         raise ArgumentError(msg) from error
+    finally:
+        csv.field_size_limit(shortest)
 
 
 def _lines(file: Path) -> Iterator[str]:

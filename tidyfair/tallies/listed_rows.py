@@ -28,6 +28,9 @@ __all__: list[str] = []
 _ROW = "\0row"
 """Column of row numbers, under a name that no internal column has."""
 _TRUTH = "truth"
+_OF_NUMBERS = {"truth": ACTUAL, "estimate": PREDICTED}
+_OF_LABELS = {"truth": _TRUTH, "estimate": ESTIMATE}
+"""The internal columns of what quantities read."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,8 +102,9 @@ class ListedRows:
         """The marked rows from the top of the list to each position, expected if rows with equal estimates shuffle."""
         import numpy as np
 
-        running = np.cumsum(self.mean_of_ties(marked.astype(float)))
-        before = running[self.starts] - self.mean_of_ties(marked.astype(float))[self.starts]
+        expected = self.mean_of_ties(marked.astype(float))
+        running = np.cumsum(expected)
+        before = running[self.starts] - expected[self.starts]
         return running - self.to_rows(before)
 
 
@@ -125,13 +129,13 @@ def quantity_in_lists(
     if lists is None or rows.is_empty():
         return pl.Series(value)
     keys, others = columns[: len(lists.columns)], columns[len(lists.columns) :]
-    _check_keys(rows, keys, names_of(lists.columns))
-    read = {name: name for name in ((ACTUAL, PREDICTED) if numbers else (_TRUTH, ESTIMATE))}
-    names = {"truth": ACTUAL if numbers else _TRUTH, "estimate": PREDICTED if numbers else ESTIMATE}
-    needed = [names[role] for role in sorted(term.reads) if names[role] in read]
+    names = names_of(lists.columns)
+    _check_keys(rows, keys, names)
+    column_of_role = _OF_NUMBERS if numbers else _OF_LABELS
+    needed = [column_of_role[role] for role in sorted(term.reads)]
     counted = rows.with_row_index(_ROW).filter(pl.all_horizontal(pl.col(needed).is_not_null()))
     if counted.is_empty():
-        return pl.select(pl.lit(None, pl.Float64).repeat_by(len(rows)).explode()).to_series()
+        return pl.Series(value, nan_to_null=True)
     index = pl.col(_ROW).sort_by(PREDICTED, descending=True) if numbers else pl.col(_ROW)
     of_lists = counted.group_by(*together, *keys).agg(index)
     order = of_lists[_ROW].explode().to_numpy()
@@ -141,19 +145,20 @@ def quantity_in_lists(
         sizes,
         _numbers(sorted_rows, needed) if numbers else {"label": _codes(sorted_rows[ESTIMATE])[0]},
         tuple(_codes(sorted_rows[name]) for name in others),
-        _groups(sorted_rows, sizes, together, undivided_by, names_of(lists.columns), lists.metric),
+        _groups(sorted_rows, sizes, together, undivided_by, names, lists.metric),
         WEIGHT in rows.columns,
     )
     if lists.undivided and in_lists.weighted:
-        _check_weights(sorted_rows[WEIGHT].cast(pl.Float64).to_numpy(), in_lists, names_of(lists.columns))
-    value[order] = lists.quantity(in_lists, **dict(term.options))
+        _check_weights(sorted_rows[WEIGHT].cast(pl.Float64).to_numpy(), in_lists, names)
+    # numbers that are infinite, or too large to be squared, are refused when they are summed
+    with np.errstate(all="ignore"):
+        value[order] = lists.quantity(in_lists, **dict(term.options))
     return pl.Series(value, nan_to_null=True)
 
 
 def _numbers(rows: pl.DataFrame, needed: Sequence[str]) -> dict[str, Array]:
     """The numbers of rows that are read."""
-    shown = {ACTUAL: "truth", PREDICTED: "estimate"}
-    return {shown[name]: rows[name].to_numpy() for name in needed}
+    return {role: rows[name].to_numpy() for role, name in _OF_NUMBERS.items() if name in needed}
 
 
 def _codes(values: pl.Series) -> tuple[Array, Sequence[Any]]:

@@ -37,6 +37,7 @@ from tidyfair.tallies.source import (
     WEIGHT,
     collected,
     is_score,
+    is_sqlite,
     is_value,
     whole_frequencies,
     with_one_zero,
@@ -241,7 +242,9 @@ def distinct_rows(
     while often in roots:
         often += "_"
     named = _numbered(roots)
-    frame = _with_floats(source.named(named), named, wanted)
+    frame = source.named(named)
+    _refuse_fractions(frame, frame.collect_schema(), named)
+    frame = _with_floats(frame, named, wanted)
     # one row more than there may be shows that there are more, without a query of its own
     shown = None if most is None else most + 1
     rows = _aggregated(frame, list(named), [(often, "len", None)], shown)
@@ -308,8 +311,33 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
             may_be_nan.append(name)
     if casts:
         frame = frame.with_columns(*casts)
+    _refuse_fractions(frame, schema, {name: column.name for name, (_, column) in wanted.items()})
     frame = _without_nan(frame, may_be_nan)
     return frame, frame.collect_schema()
+
+
+def _refuse_fractions(frame: Any, schema: Any, names: Mapping[str, str]) -> None:
+    """Refuse columns of whole numbers with fractions in them, which SQLite takes and Ibis cuts off.
+
+    Args:
+        frame: The columns under internal names.
+        schema: Their dtypes in the user's table.
+        names: The user's names of columns.
+    """
+    import narwhals.stable.v2 as nw
+
+    whole = [name for name in names if schema[name].is_integer()]
+    if not whole or not is_sqlite(frame):
+        return
+    numbers = {name: nw.col(name).cast(nw.Float64) for name in whole}
+    fractions = [(number != number.round(0)).any().alias(name) for name, number in numbers.items()]
+    for name, has_fractions in collected(frame.select(*fractions)).row(0, named=True).items():
+        if has_fractions:
+            msg = (
+                f"The column {names[name]!r} is one of whole numbers, but SQLite has fractions in it; cast it to REAL "
+                "in the query, or round it."
+            )
+            raise ColumnError(msg)
 
 
 def _one_or_zero(condition: Any) -> Any:
@@ -362,18 +390,11 @@ def _weighed(
 def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most: int | None = None) -> pl.DataFrame:
     """Reduce quantities of rows by keys in one query: the quantities as columns, then plain aggregates of these.
 
-    At most `most` of the cells are transferred. Aggregates have plain names in the query, as some databases demand.
+    At most `most` of the cells are transferred.
     """
     import narwhals.stable.v2 as nw
 
-    columns: dict[str, Any] = {}
-    aggregates: list[Any] = []
-    for index, (_, reduction, value) in enumerate(wanted):
-        if value is None:
-            aggregates.append(nw.len().alias(f"a{index}"))
-        else:
-            columns[f"q{index}"] = value
-            aggregates.append(getattr(nw.col(f"q{index}"), reduction)().alias(f"a{index}"))
+    columns, aggregates = _aggregates(wanted)
     nans = _nans(frame, wanted) if frame.implementation.is_dask() else {}
     for name, is_nan in nans.items():
         columns[_ODD + name] = is_nan
@@ -395,6 +416,21 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity], most:
         total = pl.when(pl.col(_ODD + name) > 0).then(math.nan).otherwise(pl.col(name))
         cells = cells.with_columns(total.alias(name)).drop(_ODD + name)
     return cells
+
+
+def _aggregates(wanted: Sequence[Quantity]) -> tuple[dict[str, Any], list[Any]]:
+    """The quantities as columns `q0`, `q1`, … and their aggregates `a0`, `a1`, …: some databases demand plain names."""
+    import narwhals.stable.v2 as nw
+
+    columns: dict[str, Any] = {}
+    aggregates: list[Any] = []
+    for index, (_, reduction, value) in enumerate(wanted):
+        if value is None:
+            aggregates.append(nw.len().alias(f"a{index}"))
+        else:
+            columns[f"q{index}"] = value
+            aggregates.append(getattr(nw.col(f"q{index}"), reduction)().alias(f"a{index}"))
+    return columns, aggregates
 
 
 def _nans(frame: Any, wanted: Sequence[Quantity]) -> dict[str, Any]:

@@ -447,9 +447,14 @@ def collected(frame: Any) -> pl.DataFrame:
         raise  # the query has run
     except Exception as error:
         raise _engine_error(frame, error) from error
-    if engine_of(frame) == _SQLITE:
+    if is_sqlite(frame):
         _check_whole_numbers(result)
     return result
+
+
+def is_sqlite(frame: Any) -> bool:
+    """Check for a table of SQLite, whose columns take values of any type."""
+    return engine_of(frame) == _SQLITE
 
 
 def _engine_error(frame: Any, error: Exception) -> EngineError:
