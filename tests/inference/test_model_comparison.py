@@ -334,6 +334,6 @@ def test_comparison_names_the_columns_and_ends_with_its_findings() -> None:
     assert result.columns[:4] == [".metric", ".by", ".one", ".other"]
     assert result.columns[-4:] == [".change", ".lower", ".upper", ".p_value"]
     assert result.select(".model_one", ".model_other").row(0) == ("a", "new")
-    scores = [pl.col("s").alias("p"), (1 - pl.col("s")).alias("q")]
+    scores: Any = [pl.col("s").alias("p"), (1 - pl.col("s")).alias("q")]
     unnamed = tf.compare_models(tf.roc_auc)(people, "y", one=scores, other=scores)
     assert unnamed.select(".model_one", ".model_other").row(0) == (None, None)

@@ -559,8 +559,10 @@ def test_facts_name_the_event_of_labels_that_need_no_pos_label() -> None:
     assert "- **Event**: True\n" in tf.report(people.cast({"p": pl.Boolean}), estimate="p", by="g").markdown()
     assert "- **Event**: 0\n" in tf.report(people, "y", "p", by="g", pos_label=0).markdown()
     of_three = people.with_columns(y=pl.col("y") + (pl.int_range(60) % 5 == 0), p=pl.col("p").cast(pl.Int64))
-    labels = {"y": pl.String, "p": pl.String}
-    assert "**Event**" not in tf.report(of_three.cast(labels), "y", "p", by="g").markdown()
+    assert (
+        "**Event**"
+        not in tf.report(of_three.with_columns(pl.col("y", "p").cast(pl.String)), "y", "p", by="g").markdown()
+    )
     assert "**Event**" not in tf.report(people, "s", pl.col("s").sqrt().alias("root"), by="g").markdown()
 
 

@@ -219,7 +219,7 @@ def _column_of_counts(frame: pl.DataFrame) -> str | None:
         return ".n"
     # a comparison with a reference has all rows of a group in `.n`, of which few may count for its metric
     metrics = map(metric_named, frame[".metric"].unique())
-    is_of_all = all(metric is not None and metric.definition.reads == {"estimate"} for metric in metrics)
+    is_of_all = all(metric is not None and metric.definition.reads == frozenset({"estimate"}) for metric in metrics)
     return ".n" if is_of_all else None
 
 
