@@ -45,7 +45,7 @@ def ranges_by_chance(width: int) -> Any:
     hits = np.random.default_rng(1).binomial(100, 0.4, (100_000, 6))
     found = pl.Series("range", np.ptp(hits, axis=1) / 100).value_counts(normalize=True, name="share").sort("range")
     bars = alt.Chart(found.with_columns(large=pl.col("range") > 0.1)).mark_bar(size=width / 52).encode(
-        x=alt.X("range:Q", title="largest rate less smallest rate", scale=alt.Scale(domain=[0, 0.35])),
+        x=alt.X("range:Q", title="largest rate minus smallest rate", scale=alt.Scale(domain=[0, 0.35])),
         y=alt.Y("share:Q", title="share of fair models", axis=alt.Axis(format="%")),
         color=alt.Color("large:N", scale=alt.Scale(domain=[False, True], range=[GREY, ORANGE]), legend=None),
     )  # fmt: skip

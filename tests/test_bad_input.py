@@ -511,9 +511,10 @@ def test_data_that_is_no_frame(loans: DataFrame) -> None:
     assert message(lambda: FAIR(odd, "truth", "estimate")) == snapshot(
         "ArgumentError: `data` is a dict; make it a frame first, with `pl.DataFrame(data)`."
     )
-    assert message(lambda: FAIR(loans.group_by("fold").having(pl.len() > 1), "truth", "estimate")) == snapshot(
-        'ArgumentError: having() cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
-    )
+    if hasattr(loans.group_by("fold"), "having"):  # not in the oldest polars
+        assert message(lambda: FAIR(loans.group_by("fold").having(pl.len() > 1), "truth", "estimate")) == snapshot(
+            'ArgumentError: having() cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
+        )
     odd = loans.lazy().group_by("fold")
     assert message(lambda: FAIR(odd, "truth", "estimate")) == snapshot(
         'ArgumentError: a LazyGroupBy cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'

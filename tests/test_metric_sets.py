@@ -778,6 +778,57 @@ def test_a_set_compares_each_of_its_metrics() -> None:
         tf.sens.ratio(cast("Any", lending(10)))
 
 
+MEANINGS: list[tuple[tf.GroupwiseMetric, str]] = [
+    (tf.sens.difference("sex"), "Difference in sens between the groups: largest value minus smallest value."),
+    (tf.sens.ratio("sex"), "Ratio of sens between the groups: smallest value divided by largest value."),
+    (
+        tf.sens.difference("sex", to="f"),
+        (
+            "Difference in sens between a group and the group 'f': larger value minus smaller value, "
+            "for the group that is farthest from equality."
+        ),
+    ),
+    (
+        tf.sens.ratio("sex", to="overall", signed=True),
+        (
+            "Ratio of sens between a group and all rows: group divided by all rows, "
+            "for the group that is farthest from equality."
+        ),
+    ),
+    (
+        tf.sens.difference(tf.privileged(sex="m")),
+        "Difference in sens between the unprivileged and the privileged: unprivileged minus privileged.",
+    ),
+    (
+        tf.equalized_odds("sex"),
+        "Difference in sens or spec between the groups: largest value minus smallest value, for whichever is worse.",
+    ),
+    (
+        tf.differential_fairness("sex", aggregate=tf.log_ratio(across="mean")),
+        (
+            "Log ratio of smoothed_selection_rate and smoothed_rejection_rate between the groups: "
+            "logarithm of largest value divided by smallest value, averaged over these metrics."
+        ),
+    ),
+    (tf.sens.group_minimum("sex"), "Smallest value of sens in a group."),
+    (tf.abroca("sex"), "Largest value of abroca for any two groups."),
+    (
+        tf.demographic_parity("sex", aggregate=tf.standard_deviation()),
+        "Standard deviation of detection_prevalence across the groups.",
+    ),
+    (
+        tf.demographic_parity("sex", aggregate=pl.col(".estimate").last()),
+        'Result of the expression col(".estimate").last() for the values of detection_prevalence in the groups.',
+    ),
+]
+
+
+def test_meaning_of_a_comparison_is_a_sentence() -> None:
+    for metric, meaning in MEANINGS:
+        assert metric.meaning == meaning
+        assert meaning in cells_of(metric)
+
+
 def test_signatures_show_the_keywords_of_calls() -> None:
     call = inspect.signature(tf.sens)
     assert {"probs", "group_by", "threshold", "pos_label", "interval", "explain"} <= set(call.parameters)
@@ -831,6 +882,13 @@ def test_notebooks_show_limits_settings_and_calls() -> None:
     assert cells_of(tf.equalized_odds)[-1] == 'equalized_odds("column")(data, truth, estimate, …)'
     audit = tf.NAMED_AUDITS["nyc_ll144"]
     assert {audit.tables[0].name, 'audit("nyc_ll144", data, …)'} <= set(cells_of(audit))
+
+
+def test_columns_in_notebooks_have_space_between_them() -> None:
+    # marimo adds none
+    cells = re.findall(r"<t[hd]\b[^>]*>", html_of(tf.metric_set(tf.sens, tf.accuracy)))
+    assert cells
+    assert all("padding: 0.25em 0.75em" in cell for cell in cells)
 
 
 def test_notebooks_get_no_script_and_no_style_sheet() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -34,6 +35,19 @@ def test_unknown_length_is_what_the_caller_says(monkeypatch: pytest.MonkeyPatch)
     for unknown in (True, False):
         assert versions.gives_a_value_per_row(of_texts, unknown=unknown) is unknown
         assert versions.is_row_separable(pl.col("a") + 1, unknown=unknown) is unknown
+
+
+def test_items_of_lists_are_no_columns() -> None:
+    of_items = pl.concat_list("a", "b").list.eval(pl.element().mode())
+    assert versions.columns_of(of_items) == ["a", "b"]
+
+
+def test_numbers_of_rows_are_summed_over_rows() -> None:
+    rows = pl.DataFrame({"group": [1, 1, 2], "a": [0.0, None, math.inf]})
+    rest = 1 - versions.number_of_rows(0.75, pl.col("a"))
+    sums = [(pl.col("group") * rest).sum().alias("product"), versions.spread(rest, pl.col("a")).sum().alias("alone")]
+    result = rows.group_by("group", maintain_order=True).agg(sums)
+    assert result.rows() == [(1, 0.5, 0.5), (2, 0.5, 0.25)]
 
 
 def test_value_beyond_the_end_is_null() -> None:

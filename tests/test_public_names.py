@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 import tidyfair as tf
@@ -18,7 +19,7 @@ from tidyfair.metrics import classification, dependence, fairness, inequality, p
 from tidyfair.metrics.other_names import OTHER_NAMES
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Callable
 
 
 def test_metric_names_are_public() -> None:
@@ -139,7 +140,10 @@ assert "__version__" not in tidyfair.__all__
 
 def test_help_of_a_factory_describes_its_metrics() -> None:
     shown = re.sub(".\x08", "", pydoc.render_doc(tf.demographic_parity))  # without what printers print twice
-    assert "demographic_parity: Largest less smallest detection_prevalence, of the groups." in shown
+    assert (
+        "demographic_parity: Difference in detection_prevalence between the groups: largest value minus smallest value."
+        in shown
+    )
     assert "detection_prevalence: Share of rows that were predicted positive" in shown
     assert "Source: Calders et al. (2009)" in shown
     odds = str(tf.equalized_odds.__doc__)
@@ -326,3 +330,65 @@ def test_representations_of_gates_and_tests_show_their_metrics_and_the_call() ->
         "<ModelComparison of accuracy, demographic_parity('sex'); call it with (data, truth, one=…, other=…)>"
     )
     assert repr(tf.demographic_parity).endswith('; call demographic_parity("column")(data, …)>')
+
+
+def objects_that_are_called() -> list[tuple[str, Any]]:
+    """Public functions and curves, objects of every class that is called with data, and the methods of these."""
+    functions = [
+        (name, made)
+        for module in (tf, tf.inference)
+        for name in module.__all__
+        if inspect.isfunction(made := getattr(module, name)) or isinstance(made, tf.Curve)
+    ]
+    gap = tf.accuracy.difference("sex")
+    made = [
+        tf.accuracy, tf.roc_auc, tf.calibration_slope, tf.concordance_survival, gap,
+        tf.metric_set(gap), tf.demographic_parity, tf.threshold_curve(tf.accuracy),
+        tf.check(gap, below=0.1), tf.pairwise(gap), tf.compare_models(tf.accuracy),
+        tf.inference.disparity_test(gap), tf.inference.worst_groups(gap),
+    ]  # fmt: skip
+    methods = [
+        (name, method)
+        for one in made
+        for name in dir(one)
+        if not name.startswith("_") and inspect.ismethod(method := getattr(one, name))
+    ]
+    return [*functions, *((getattr(one, "name", type(one).__name__), one) for one in made), *methods]
+
+
+def test_calls_without_arguments_or_with_wrong_ones_are_explained() -> None:
+    people = pl.DataFrame({"y": [1, 0, 1, 0] * 3, "p": [1, 0, 0, 1] * 3, "sex": ["f", "m"] * 6})
+    unexplained: list[str] = []
+    for name, called in objects_that_are_called():
+        for given, keywords in (((), {}), ((), {"nonsense": 1}), ((people,), {})):
+            try:
+                called(*given, **keywords)
+            except tf.TidyfairError:
+                continue
+            except Exception as error:  # noqa: BLE001 - whatever it is, it has to be explained
+                unexplained.append(f"{name}: {error!r}")
+    assert unexplained == []
+
+
+def test_errors_of_incomplete_calls_name_what_was_called() -> None:
+    def message(called: Callable[..., Any], **keywords: object) -> str:
+        with pytest.raises(tf.ArgumentError) as error:
+            called(**keywords)
+        return str(error.value)
+
+    assert message(tf.roc_curve) == (
+        "roc_curve() needs `data`, `truth`: write `roc_curve(data, truth)`. The data go into the same call."
+    )
+    assert message(tf.accuracy.by_group).startswith("by_group() needs `data`")
+    assert message(tf.accuracy.compute) == "compute() needs `tally`: write `compute(tally)`."
+    gate = tf.check(tf.accuracy.difference("sex"), below=0.1)
+    assert message(gate) == "This Gate needs `data`: call it with `(data)`."
+    comparison = tf.compare_models(tf.accuracy)
+    assert message(comparison, data=None) == (
+        "This ModelComparison needs `one`, `other`: call it with `(data, one=…, other=…)`."
+    )
+    assert message(tf.catalogue, kind="class").startswith("Unknown argument of catalogue() 'kind'.")
+    assert message(tf.calibration_slope.formula, truth=[1, 0]) == "calibration_slope needs the list 'score'."
+    assert message(tf.calibration_slope.formula, truth=1, score=0.5) == (
+        "calibration_slope: 'truth' is a list of numbers, not 1."
+    )

@@ -25,6 +25,7 @@ def sqlite(frame: pl.DataFrame) -> Any:
     """A table in the memory of SQLite."""
     pytest.importorskip("regex", reason="Ibis on SQLite needs ibis-framework[sqlite]")
     connection = sqlite3.connect(":memory:", check_same_thread=False)
+    atexit.register(connection.close)
     _fill(connection, "people", frame, "?")
     return ibis.sqlite.from_connection(connection).table("people")
 

@@ -38,8 +38,8 @@ __all__: list[str] = []
 
 INTERNAL = frozenset({
     "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
-    "of_at_least", "of_distances", "of_kind", "others", "otherwise", "own_direction", "range_of", "reading", "readings",
-    "run", "several", "specs", "subtracted", "tweaked", "with_readings",
+    "least_rows", "meaning_with", "of_at_least", "of_distances", "of_kind", "others", "otherwise", "own_direction",
+    "range_of", "reading", "readings", "run", "several", "specs", "subtracted", "tweaked", "with_readings",
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100
@@ -156,7 +156,7 @@ class Evaluable(ABC):
             cluster: Column that identifies dependent rows, such as those of one patient, for intervals that allow for
                 it.
             design: The design of a complex survey, made by `survey_design` or `replicate_weights`, with its weights;
-                for `interval="auto"` of rates, means, and their differences and ratios.
+                for `interval="auto"` of rates, means and areas, and their differences and ratios.
             parts: A seed, needed for a tally of scores or numbers if intervals are to be computed: rows are assigned to
                 400 random parts. A call with `interval=` does this itself.
             keep_rows: Whether a tally keeps its rows even if counts suffice, for tests that permute them.

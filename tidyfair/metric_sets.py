@@ -170,6 +170,7 @@ class Metric(Evaluable):
         """The range of the values of its metric of some name."""
         return self.range
 
+    @refuse_unknown_settings
     def formula(self, **numbers: float | Sequence[float] | Mapping[str, Sequence[float]]) -> float | None:
         """The formula on plain numbers, one for each statistic (or a list, one for each label); None means undefined.
 
@@ -298,6 +299,7 @@ class Metric(Evaluable):
         _check_feature(f"{self.name}.group_maximum", by)
         return comparison(self, "group_maximum")(*by, name=name, **groups)
 
+    @refuse_unknown_settings
     def alias(self, name: str) -> Self:
         """The same metric under another name."""
         return replace(self, name=name, base=self.base or self)
@@ -411,15 +413,21 @@ class GroupwiseMetric(Evaluable):
     @property
     def meaning(self) -> str:
         """Its meaning in words."""
+        return self.meaning_with(lambda name: name)
+
+    def meaning_with(self, name_of: Callable[[str], str]) -> str:
+        """Its meaning in words, with other names for the metrics that are compared."""
         averaged = self.aggregate.across == "mean"
         conjunction = " and " if averaged else " or "
-        compared = conjunction.join(metric.name for metric in self.metrics)
-        if self.several:
-            compared += " (their mean)" if averaged else " (whichever is worse)"
+        compared, subtracted = (
+            conjunction.join(name_of(metric.name) for metric in metrics) for metrics in (self.metrics, self.less)
+        )
         meaning = self.aggregate.in_words(compared)
+        if self.several:
+            meaning += ", averaged over these metrics" if averaged else ", for whichever is worse"
         if self.less:
-            meaning += f", less the same of {conjunction.join(metric.name for metric in self.less)}"
-        return f"{meaning[0].upper()}{meaning[1:]}, of the groups."
+            meaning += f"; minus the same number for {subtracted}"
+        return f"{meaning[0].upper()}{meaning[1:]}."
 
     @property
     def explained(self) -> str:
@@ -817,6 +825,7 @@ def _formula_of(metric: Metric | GroupwiseMetric) -> str:
     return metric.definition.written
 
 
+@refuse_unknown_settings
 def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
     """Combine metrics, groupwise metrics and other sets into one callable that reads the data once.
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_CELL = ' style="text-align: left; vertical-align: top"'
-"""Notebooks align cells to the right, as is right for numbers; colours are those of the notebook."""
+_CELL = ' style="text-align: left; vertical-align: top; padding: 0.25em 0.75em 0.25em 0.25em"'
+"""Jupyter aligns cells to the right, as is right for numbers, marimo has no space between them; colours are theirs."""
 
 
 def display(

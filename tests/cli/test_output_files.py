@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 from command_line import ARGUMENTS, called, written
+from conftest import read_csv
 
 import tidyfair as tf
 from tidyfair.cli.main import main
@@ -446,7 +447,7 @@ def test_csv_texts_are_escaped_from_formulas(dtype: Any, tmp_path: Path) -> None
     texts = pl.Series("=texts", [*FORMULAS, *PLAIN])
     column = texts.reshape((-1, 1)).cast(pl.List(pl.String)) if dtype == pl.List else texts.cast(dtype)
     write(pl.DataFrame([column, pl.Series("number", [-1.5] * len(texts)), pl.Series("'=texts", texts)]), path)
-    result = pl.read_csv(path, infer_schema=False, empty_string_is_null=False)
+    result = read_csv(path, infer_schema=False)
     assert result.columns == ["'=texts", "number", "'=texts [2]"]
     for name in (result.columns[0], result.columns[2]):
         assert result[name].to_list() == [*(f"'{text}" for text in FORMULAS), *PLAIN]

@@ -46,6 +46,9 @@ def test_values_equal_those_of_the_metrics_and_the_frontier_is_that_of_brute_for
     for (good, bad), on_frontier in zip(points, result[".on_frontier"], strict=True):
         beaten = any(a >= good and b <= bad and (a, b) != (good, bad) for a, b in points)
         assert on_frontier == (not beaten)
+    assert set(result.select(".performance_metric", ".disparity_metric", ".by").rows()) == {
+        ("f_meas", "equalized_odds", "race")
+    }
     change = result[".disparity"] - result[".disparity"][0]
     assert result[".disparity_change"][1:].to_list() == pytest.approx(change[1:].to_list())
     assert result[".verdict"][0] == "baseline"

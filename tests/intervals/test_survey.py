@@ -291,6 +291,51 @@ def test_errors_by_replicates_are_those_of_the_values_with_their_weights() -> No
         assert numbers == pytest.approx([errors(mean, scale, centre), errors(squared_correlation, scale, centre)])
 
 
+def test_errors_of_areas_by_replicates_are_those_of_the_areas_with_their_weights() -> None:
+    def error(value: Callable[[np.ndarray], float]) -> float:
+        own = value(ARRAYS["weight"])
+        return math.sqrt(4 / 20 * sum((value(ARRAYS[name]) - own) ** 2 for name in COLUMNS))
+
+    def precision(weight: np.ndarray) -> float:
+        order = np.argsort(-ARRAYS["score"])
+        hits, selected = np.cumsum((weight * TRUE)[order]), np.cumsum(weight[order])
+        return float((((weight * TRUE)[order]) * hits / selected).sum() / hits[-1])
+
+    def median(weight: np.ndarray) -> float:
+        off = np.abs(ARRAYS["p"] - ARRAYS["y"])
+        order = np.argsort(off)
+        return float(off[order][np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)])
+
+    call: dict[str, Any] = {"probs": "score", "design": REPEATED, "interval": "auto"}
+    both = tf.metric_set(tf.roc_auc, tf.average_precision)(PEOPLE, "truth", **call)
+    everybody = np.ones(ROWS, dtype=bool)
+    assert both[".std_error"].to_list() == pytest.approx([error(lambda w: area(w, everybody)[0]), error(precision)])
+    assert set(both[".method"]) == {"survey_replicates"}
+    off = row(tf.median_absolute_error(PEOPLE, "y", "p", design=REPEATED, interval="auto"))
+    assert off[".std_error"] == pytest.approx(error(median))
+    groups = tf.roc_auc.difference("group").by_group(PEOPLE, "truth", **call)
+    for group, own_error in groups.select(".group", ".std_error").rows():
+        own = ARRAYS["group"] == group
+        assert own_error == pytest.approx(error(lambda w, own=own: area(w, own)[0]))
+    sides = tf.privileged(group="a")
+    gap = row(tf.roc_auc.difference(sides)(PEOPLE, "truth", **call))
+    is_a = ARRAYS["group"] == "a"
+    expected = error(lambda w: area(w, ~is_a)[0] - area(w, is_a)[0])
+    assert gap[".std_error"] == pytest.approx(expected)
+    half = stats.t.ppf(0.975, REPLICATES - 1) * expected
+    assert [gap[".lower"], gap[".upper"]] == pytest.approx([gap[".estimate"] - half, gap[".estimate"] + half])
+
+
+def test_areas_count_negative_weights_of_replicates() -> None:
+    data = PEOPLE.with_columns(r0=pl.when(pl.int_range(pl.len()) < 40).then(-1.0).otherwise(pl.col("r0")))
+    data = data.with_columns(r0=pl.when(pl.int_range(pl.len()) == 50).then(0.0).otherwise("r0"))
+    result = row(tf.roc_auc(data, "truth", probs="score", design=REPEATED, interval="auto"))
+    everybody = np.ones(ROWS, dtype=bool)
+    weights = [data[name].to_numpy() for name in COLUMNS]
+    squares = sum((area(weight, everybody)[0] - result[".estimate"]) ** 2 for weight in weights)
+    assert result[".std_error"] == pytest.approx(math.sqrt(4 / 20 * squares))
+
+
 def test_difference_by_replicates_is_that_of_the_replicates() -> None:
     def difference(weight: np.ndarray) -> float:
         is_a, is_b = ARRAYS["group"] == "a", ARRAYS["group"] == "b"
@@ -562,8 +607,9 @@ def test_intervals_that_know_no_design_are_refused() -> None:
             tf.selection_rate(PEOPLE, interval=interval, **call)
         with pytest.raises(tf.ArgumentError, match="does not support `design`"):
             tf.selection_rate.compute(tally, interval=interval)  # pyright: ignore[reportArgumentType] - refused
-    with pytest.raises(tf.ArgumentError, match="no interval of roc_auc for a survey design"):
-        tf.roc_auc(PEOPLE, "truth", probs="score", design=REPEATED, interval="auto")
+    mean = tf.new_prob_metric(lambda one, two, weights: np.average(one + two, weights=weights), "weighted mean")
+    with pytest.raises(tf.ArgumentError, match="no interval of weighted mean for a survey design"):
+        mean(PEOPLE, "truth", probs="score", design=REPEATED, interval="auto")
     with pytest.raises(tf.ArgumentError, match="no interval of pr_auc for a survey design"):
         tf.pr_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto")
     for metric in (

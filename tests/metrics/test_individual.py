@@ -396,3 +396,17 @@ def test_distances_beyond_floats_raise() -> None:
     data = pl.DataFrame({"x": [0.0, 1.0, 10.0, 12.0, 1e200], "estimate": [1, 0, 1, 0, 1]})
     with pytest.raises(tf.ColumnError, match="too much to compute distances"):
         tf.consistency(["x"], n_neighbors=2)(data, estimate="estimate")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"cluster": "town"}, {"interval": "bootstrap", "times": 50, "cluster": "town"}]
+)
+def test_consistency_has_no_interval_because_neighbors_are_shared(options: dict[str, Any]) -> None:
+    # labels of 30 towns whose people live among those of all others: clusters left out would still be neighbours
+    random = np.random.default_rng(0)
+    people = pl.DataFrame(
+        {"x": random.normal(size=90), "estimate": random.random(90) < 0.2, "town": np.repeat(np.arange(30), 3)}
+    )
+    call: dict[str, Any] = {"interval": "auto", **options}
+    with pytest.raises(tf.ArgumentError, match="compares each row with its neighbours, so that rows and clusters"):
+        tf.consistency(["x"])(people, estimate="estimate", **call)

@@ -899,6 +899,35 @@ def test_every_score_metric_has_a_test_in_this_file() -> None:
     assert [name for name in here if not re.search(rf"\b{name}\b", text)] == []
 
 
+# Statistics of one's own
+
+OF_A_ROW: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float, float], float]]] = {
+    "the truth alone": (lambda truth, score: truth, lambda truth, score: truth),  # noqa: ARG005 - on purpose
+    "its complement": (lambda truth, score: 1 - truth, lambda truth, score: 1 - truth),  # noqa: ARG005
+    "both": (lambda truth, score: (score - (1 - truth)).abs(), lambda truth, score: abs(score - (1 - truth))),
+    "a case": (
+        lambda truth, score: pl.when(score > 0.5).then(1 - truth).otherwise(truth),
+        lambda truth, score: 1 - truth if score > 0.5 else truth,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_A_ROW)
+def test_own_statistics_are_summed_over_rows(
+    name: str, loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]
+) -> None:
+    of_row, by_hand = OF_A_ROW[name]
+    metric = tf.new_prob_metric(lambda own, instances: (own, instances), "own", statistics={"own": of_row})
+    data = engine(loans)
+    calls: list[dict[str, Any]] = [{}, {"case_weights": "weight"}]
+    for weights in calls:
+        result = as_polars(metric(data, "truth", probs="score", group_by="sex", **weights))
+        for sex, value in result.select("sex", ".estimate").rows():
+            rows = loans.filter(sex=sex)
+            values = [by_hand(truth, score) for truth, score in rows.select("truth", "score").rows()]
+            assert value == pytest.approx(np.average(values, weights=rows["weight"] if weights else None))
+
+
 # One label of several, and sets
 
 

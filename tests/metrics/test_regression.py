@@ -341,6 +341,14 @@ def test_weighted_median_is_midpoint_at_half_the_weight(
     assert result[".estimate"].item() == 3.5
 
 
+def test_groups_of_weight_0_leave_the_median_of_others() -> None:
+    data = pl.DataFrame({"truth": [1.0, 2.0, 5.0], "estimate": 0.0, "weight": [0.0, 1.0, 2.0], "group": [*"abb"]})
+    result = tf.median_absolute_error(
+        data, "truth", "estimate", case_weights="weight", group_by="group", on_undefined="ignore"
+    )
+    assert result[".estimate"].to_list() == [None, 5.0]
+
+
 @LAW
 @given(cases())
 def test_unweighted_median_equals_scikit_learn(case: Case) -> None:

@@ -53,8 +53,8 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
     assert "gate = tdf.check(tdf.demographic_parity('race'), below=0.1, confidence=0.95)" in text
     assert "tdf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate," in text
     assert (
-        "Largest minus smallest sensitivity or specificity (whichever is worse) of the groups. Hardt et al. (2016)"
-        in text
+        "Difference in sensitivity or specificity between the groups: largest value minus smallest value, "
+        "for whichever is worse. Hardt et al. (2016)" in text
     )
 
 

@@ -197,6 +197,17 @@ def test_pictures_are_as_wide_as_asked(width: int) -> None:
         tf.autoplot(RESULTS["verdicts"](), width=100)
 
 
+def test_axes_of_a_frontier_name_its_metrics() -> None:
+    written = json.dumps(specification("frontier"), ensure_ascii=False)
+    assert '"title": "Accuracy"' in written
+    assert "Demographic parity (difference in selection rates) by race" in written
+    # a narrow picture has the short name
+    narrow = json.dumps(specification("frontier", 350), ensure_ascii=False)
+    assert "Demographic parity by race" in narrow
+    without_names = RESULTS["frontier"]().drop(".performance_metric", ".disparity_metric", ".by")
+    assert '"title": "Performance"' in json.dumps(tf.autoplot(without_names).to_dict())
+
+
 def test_wide_titles_are_one_line() -> None:
     for name in RESULTS:
         title = specification(name)["title"]["text"]

@@ -31,7 +31,7 @@ class Tensor:
         self._values = values.to_numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:  # noqa: FBT001 - numpy's
-        return np.array(self._values, dtype=dtype, copy=copy)
+        return self._values.astype(dtype or self._values.dtype, copy=bool(copy))
 
 
 def series(values: pl.Series) -> pl.Series:

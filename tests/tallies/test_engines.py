@@ -15,7 +15,18 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import EAGER, ELSEWHERE, ENGINES, REFERENCES, WAREHOUSES, as_polars, reference_data, spark
+from conftest import (
+    EAGER,
+    ELSEWHERE,
+    ENGINES,
+    REFERENCES,
+    WAREHOUSES,
+    as_polars,
+    partitioned,
+    reference_data,
+    skip_without_pandas_3,
+    spark,
+)
 from polars.testing import assert_frame_equal
 from pyarrow import parquet
 
@@ -154,10 +165,7 @@ READS: dict[str, dict[str, Any]] = {
     "survival": {
         "truth": tf.survival("score", "y_true"), "estimate": "pred_reg", "probs": {0.2: "score", 0.4: "score"},
     },
-    "interval": {
-        "truth": "y_reg",
-        "estimate": tf.prediction_interval((pl.col("pred_reg") - 5).alias("low"), "pred_reg", level=0.9),
-    },
+    "interval": {"truth": "y_reg", "estimate": tf.prediction_interval("low", "pred_reg", level=0.9)},
 }  # fmt: skip
 REFUSED = {"mase": "depend on the order of rows"}
 """What rows elsewhere cannot be asked, and why."""
@@ -166,7 +174,7 @@ REFUSED = {"mase": "depend on the order of rows"}
 @pytest.mark.parametrize("name", tf.catalogue()["name"])
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
 def test_every_catalogue_metric_equals_polars(name: str) -> None:
-    rows = reference_data("b1000_single")
+    rows = reference_data("b1000_single").with_columns(low=pl.col("pred_reg") - 5)
     asked = getattr(tf, name)
     kind = (asked if isinstance(asked, tf.Metric) else asked.metrics[0]).kind
     if not isinstance(asked, tf.Metric):
@@ -365,7 +373,7 @@ WITH_LEVELS: dict[str, Callable[[pl.DataFrame], Any]] = {
     "pyarrow": lambda frame: pa.Table.from_pandas(_ordered(frame)),
     "pyarrow in parts": lambda frame: _in_parts(_ordered(frame)),
     "pandas_pyarrow": lambda frame: pa.Table.from_pandas(_ordered(frame)).to_pandas(types_mapper=pd.ArrowDtype),
-    "dask": lambda frame: dask.dataframe.from_pandas(_ordered(frame), npartitions=2),
+    "dask": lambda frame: partitioned(_ordered(frame)),
     "duckdb": _duckdb_enum,
     "pandas in duckdb": lambda frame: duckdb.from_df(_ordered(frame)),
 }
@@ -395,7 +403,7 @@ def test_ordered_numeric_categories_keep_their_levels(kind: str, levels: list[fl
     frames: dict[str, Callable[[pd.DataFrame], Any]] = {
         "pandas": lambda frame: frame, "pyarrow": pa.Table.from_pandas,
         "pandas_pyarrow": lambda frame: pa.Table.from_pandas(frame).to_pandas(types_mapper=pd.ArrowDtype),
-        "dask": lambda frame: dask.dataframe.from_pandas(frame, npartitions=2),
+        "dask": partitioned,
     }  # fmt: skip
     data = frames[kind](_ordered(rates, levels))
     table = as_polars(tf.conf_mat(data, "y", "p"))
@@ -416,12 +424,12 @@ def test_ordered_numeric_categories_keep_their_levels(kind: str, levels: list[fl
 def test_two_ordered_numeric_categories_are_binary() -> None:
     truth, estimate = [0.0, 1.0, 1.0, None], [1.0, 1.0, 0.0, 1.0]
     data = _ordered(pl.DataFrame({"y": truth, "p": estimate}), [0.0, 1.0])
-    for frame in (data, dask.dataframe.from_pandas(data, npartitions=2)):
-        assert as_polars(tf.sens(frame, "y", "p"))[".estimate"].item() == 0.5
+    assert as_polars(tf.sens(data, "y", "p"))[".estimate"].item() == 0.5
     wider = _ordered(pl.DataFrame({"y": truth, "p": estimate}), [0.0, 1.0, 2.0])
     one, other = (tf.sens.tally(frame, "y", "p") for frame in (data, wider))
     with pytest.raises(tf.ArgumentError, match=r"levels of the column 'y' are 0.0, 1.0 in one part and 0.0, 1.0, 2.0"):
         _ = one + other
+    assert tf.sens(partitioned(data), "y", "p")[".estimate"].item() == 0.5
 
 
 def test_dictionary_levels_of_arrow_arrays_are_kept() -> None:
@@ -525,7 +533,7 @@ def test_narwhals_columns_are_computed_in_the_engine(there: Any) -> None:
 
 def test_dask_nan_labels_are_missing() -> None:
     people = pd.DataFrame({"y": [1.0, None, 0.0, 1.0] * 5, "e": [1, 0, 0, 1] * 5})
-    assert tf.accuracy(dask.dataframe.from_pandas(people, npartitions=3), "y", "e")[".estimate"].item() == 1
+    assert tf.accuracy(partitioned(people, 3), "y", "e")[".estimate"].item() == 1
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, to Dask
@@ -534,6 +542,7 @@ def test_dask_reads_enum_levels_in_files_as_text(tmp_path: Path) -> None:
     levels = people.with_columns(pl.col("y", "p").cast(pl.Enum(["low", "mid", "high", "never"])))
     for index, part in enumerate((levels[:1], levels[1:])):
         part.write_parquet(tmp_path / f"{index}.parquet")
+    skip_without_pandas_3()
     data = dask.dataframe.read_parquet(tmp_path)
     metrics = tf.metric_set(tf.accuracy, tf.demographic_parity("p"), tf.demographic_parity("g"))
     result, expected = (metrics(item, "y", "p", on_undefined="ignore") for item in (data, people))
@@ -543,7 +552,7 @@ def test_dask_reads_enum_levels_in_files_as_text(tmp_path: Path) -> None:
 
 def test_dask_nan_quotients_make_the_metric_null() -> None:
     zeros = pd.DataFrame({"y": [0.0, 1.0, None] * 4, "e": [0.0, 1.0, 1.0] * 4})
-    data = dask.dataframe.from_pandas(zeros, npartitions=3)
+    data = partitioned(zeros, 3)
     result = tf.metric_set(tf.mape, tf.mae)(data, "y", "e", on_undefined="ignore")
     assert result[".estimate"].to_list() == [None, 0.0]
 

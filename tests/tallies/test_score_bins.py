@@ -57,6 +57,45 @@ def test_error_is_within_error_bound(data: pl.DataFrame, bins: int, *, weighted:
         assert (off["off"] <= off[".error_bound"] + ROUNDING).all()
 
 
+@settings(deadline=None, max_examples=examples(30), database=None)
+@given(data=frames(), bins=st.sampled_from([2, 3, 10, 1000]), weighted=st.booleans())
+def test_error_of_distances_is_within_error_bound(data: pl.DataFrame, bins: int, *, weighted: bool) -> None:
+    columns: dict[str, Any] = {**COLUMNS, "pos_label": 1, "case_weights": "w" if weighted and data["w"].sum() else None}
+    distances = tf.metric_set(
+        tf.kolmogorov_smirnov("g"), tf.abroca("g"), tf.bpsn_auc("g"), tf.bnsp_auc("g"), tf.wasserstein_distance("g"),
+        tf.kolmogorov_smirnov("g", min_n=8, name="of large groups"),
+    )  # fmt: skip
+    for call in (distances.by_group, lambda *given, **options: distances(*given, **options, on_undefined="ignore")):
+        result = call(data, **columns, score_bins=bins)
+        off = distance(result, call(data, **columns))
+        assert off["off"].is_null().equals(result[".error_bound"].is_null())
+        assert (off["off"] <= off[".error_bound"] + ROUNDING).all()
+
+
+def test_distances_from_bins_are_those_of_binned_scores() -> None:
+    data = lending(5_000)
+    by_hand = data.with_columns(score=(pl.col("score") * 20).floor().clip(0, 19))
+    distances = tf.metric_set(tf.kolmogorov_smirnov("race"), tf.abroca("race"), tf.bpsn_auc("sex"), tf.bnsp_auc("sex"))
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+    binned = distances.by_group(data, **call, score_bins=20)
+    expected = distances.by_group(by_hand, **call)
+    assert_frame_equal(binned.drop(".error_bound"), expected, abs_tol=ROUNDING)
+    shifted = tf.wasserstein_distance("sex")
+    middles = by_hand.with_columns((pl.col("score") + 0.5) / 20)
+    from_bins = shifted(data, **call, score_bins=20).row(0, named=True)
+    assert from_bins[".estimate"] == pytest.approx(shifted(middles, **call)[".estimate"].item())
+    assert from_bins[".error_bound"] == pytest.approx(1 / 20)
+    # the distribution functions meet at the ends of bins
+    assert (binned.filter(pl.col(".metric") == "kolmogorov_smirnov")[".error_bound"] < 0.1).all()
+
+
+def test_bound_of_the_distance_of_scores_is_attained() -> None:
+    together = pl.DataFrame({"g": ["a", "a", "b", "b"], "p": [0.1, 0.2, 0.3, 0.4]})
+    binned = tf.kolmogorov_smirnov("g")(together, probs="p", score_bins=2)
+    assert binned.select(".estimate", ".error_bound").row(0) == (0.0, 1.0)
+    assert tf.kolmogorov_smirnov("g")(together, probs="p")[".estimate"].item() == 1
+
+
 def test_roc_auc_error_bound_is_attained() -> None:
     # two bins: the lower one has two with and three without the event, the upper one of each
     first = pl.DataFrame({"y": [1, 1, 0, 0, 0, 1, 0], "p": [0.41, 0.42, 0.1, 0.2, 0.3, 0.9, 0.8]})
@@ -161,8 +200,8 @@ def test_aggregates_without_error_bound_report_null() -> None:
             snapshot("expected_calibration_error cannot be computed from binned scores; leave out `score_bins`."),
         ),
         (
-            tf.abroca("g"), {"score_bins": 8},
-            snapshot("abroca cannot be computed from binned scores; leave out `score_bins`."),
+            tf.abroca_debiased("g"), {"score_bins": 8},
+            snapshot("abroca_debiased cannot be computed from binned scores; leave out `score_bins`."),
         ),
         (
             tf.roc_auc, {"score_bins": 8, "probs": "logit"},
@@ -239,3 +278,12 @@ def test_no_rows_of_a_lazy_frame_have_no_bins() -> None:
     assert tally.rows is not None
     assert tally.rows.is_empty()
     assert tally.cells.is_empty()
+
+
+def test_functions_of_labels_beside_bins_are_exact() -> None:
+    share = tf.new_class_metric(lambda truth, estimate: float((truth == estimate).mean()), "share of equal labels")
+    data = lending(500)
+    call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "probs": "score", "pos_label": "yes"}
+    result = tf.metric_set(tf.roc_auc, share)(data, **call, score_bins=8)
+    exact = tf.accuracy(data, "repaid", "approved", pos_label="yes")[".estimate"].item()
+    assert result.select(".estimate", ".error_bound").row(1) == (pytest.approx(exact), 0.0)

@@ -115,7 +115,7 @@ def options_of_tests(reading: Mapping[str, Any]) -> dict[str, Any]:
 
 def compared_groups(by: By, results: pl.DataFrame, groups: pl.DataFrame) -> list[str]:
     """The groups of a feature that any of its disparities is taken over."""
-    is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN)
+    is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN.value)
     names = groups.filter(is_known)[".group"].unique(maintain_order=True).to_list()
     if by.sides:
         names = [name for name in names if name != "neither"]

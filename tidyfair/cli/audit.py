@@ -631,7 +631,7 @@ def _group_parts(audited: _Audited) -> list[Part]:
         table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, audited.min_n)
         is_hidden = (shown[".n"] < audited.min_n).any()
         remarks = [f"-: hidden, fewer than {audited.min_n} rows."] if is_hidden else []
-        if is_hidden or (of_feature[".status"] == Status.UNKNOWN).any() or has_dropped_rows(overall, of_feature):
+        if is_hidden or (of_feature[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, of_feature):
             remarks.append(ALL_ROWS)
         is_overall = pl.col(".by") == _EVERYBODY
         table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))

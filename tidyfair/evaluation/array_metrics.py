@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of
+from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of, in_short
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
 from tidyfair.evaluation.values import OfRows
+from tidyfair.specs.arguments import is_list
 from tidyfair.specs.formulas import WEIGHTS
 from tidyfair.tallies.moments import REST
 
@@ -41,7 +42,10 @@ class Sample:
     truth: Array
     """The rows with the event, as a mask."""
     score: Array
+    """The scores, or the middle of their bins."""
     weight: Array | None
+    width: float | None = None
+    """The width of the bins, where scores were counted in bins."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -253,9 +257,29 @@ def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
     import numpy as np
 
     convert = _sample if formula.against else np.array
+    _check_lists(formula, arrays)
     in_order = [arrays[name] for name in formula.row_parameters] if formula.row_parameters else [*arrays.values()]
     value, _ = _call(formula, list(map(convert, in_order)), None)
     return None if math.isnan(value) else value
+
+
+def _check_lists(formula: Formula, arrays: Mapping[str, Any]) -> None:
+    """Refuse lists of which one is missing, or is not a list."""
+    if formula.row_parameters:
+        missing = [name for name in formula.row_parameters if name not in arrays]
+    else:
+        # functions of other libraries have names of their own for truth and score
+        parameters = inspect.signature(formula.function).parameters.values()
+        by_position = [item for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
+        needed = [item.name for item in by_position if item.default is item.empty and item.name not in WEIGHTS]
+        missing = needed[len(arrays) :]
+    if missing:
+        msg = f"{formula.name} needs the list {missing[0]!r}."
+        raise ArgumentError(msg)
+    for name, values in arrays.items():
+        if not is_list(values):
+            msg = f"{formula.name}: {name!r} is a list of numbers, not {in_short(values)}."
+            raise ArgumentError(msg)
 
 
 def _sample(values: Any) -> Sample:
@@ -347,6 +371,7 @@ class _Samples:
     event: Array
     score: Array
     weight: Array | None
+    width: float | None
 
     @classmethod
     def of(cls, formula: Formula, rows: Rows, level: Level) -> _Samples:
@@ -355,12 +380,14 @@ class _Samples:
 
         score = rows.score(level.score)
         event = np.zeros(len(score), dtype=bool) if formula.ignores_truth else rows.event(level.label)
-        return cls(event, score, rows.weight)
+        if rows.bins is None:
+            return cls(event, score, rows.weight, None)
+        return cls(event, (score + 0.5) / rows.bins, rows.weight, 1 / rows.bins)
 
     def __getitem__(self, chosen: Array) -> Sample:
         """The sample of some rows."""
         weight = None if self.weight is None else self.weight[chosen]
-        return Sample(self.event[chosen], self.score[chosen], weight)
+        return Sample(self.event[chosen], self.score[chosen], weight, self.width)
 
 
 def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]:
@@ -374,7 +401,7 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
     counted = ~rows.excluded[rows.group_cell]
     if rows.weight is not None:
         counted &= rows.weight > 0
-    sizes = np.bincount(rows.group_cell, minlength=count)
+    sizes = np.bincount(rows.group_cell, minlength=count) if rows.sizes is None else rows.sizes
     outer_sizes = np.bincount(rows.outer_of_group_cell, sizes, outers)
     least = np.maximum(formula.min_n, formula.min_share * outer_sizes[rows.outer_of_group_cell])
     large_enough = ~rows.excluded & (sizes >= least)

@@ -150,10 +150,19 @@ class Evaluator:
             all_labels = labels.values if labels.event is None else None
             return class_values(cells, formulas, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
         rows = rows_of(self.tally, labels, self.group_cells, by, table.reads)
+        if self.tally.scores is not None and self.tally.binned:
+            rows = replace(rows, sizes=self._rows_of_groups(by, table.reads), bins=self.tally.scores.bins)
         levels = [Level(0, "")]
         if table.kind == "prob":
             levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]
         return row_values(rows, formulas, levels, scope, pairs=table.pairs)
+
+    def _rows_of_groups(self, by: By | None, reads: frozenset[str]) -> Array:
+        """The number of rows of each group of a `by` that have a value in all columns that are read."""
+        import numpy as np
+
+        index, counted = self.group_cells.indices[by], self.cells.complete_in(reads)
+        return np.bincount(index.of_cell[counted], self.cells.measure("n")[counted], len(index))
 
     def _formulas_of_rows(self, table: Table, scope: Scope, by: By | None) -> list[Formula]:
         """The formulas of the specs of a `by` that read rows, with their auxiliary formulas."""
@@ -179,7 +188,7 @@ _POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}
 def _auxiliary_formulas(formula: Formula, *, binned: bool, with_variances: bool) -> dict[str, Formula]:
     """The formulas of the error bound and the variance of another formula, by the column of their values."""
     formulas: dict[str, Formula] = {}
-    if binned and formula.input == "rows":
+    if binned and formula.kind == "prob" and formula.input != "sums":
         formulas[ERROR] = formula.error_bound
     if with_variances:
         formulas |= formula.spreads

@@ -79,6 +79,10 @@ class Rows:
     """The group cells that are left out of comparisons, as a mask."""
     clusters: pl.DataFrame | None = None
     """The keys of the cluster of each row, where rows have clusters."""
+    sizes: Array | None = None
+    """The number of rows of each group cell, where rows were counted in bins of their scores."""
+    bins: int | None = None
+    """The number of these bins, of equal width between 0 and 1."""
 
     @cached_property
     def cluster(self) -> Array | None:
@@ -340,7 +344,8 @@ class _Scores:
         # bins have a weight for each row, so that it becomes a float only where it is read
         weight = rows.frame[WEIGHT].to_numpy() if WEIGHT in rows.frame.columns else None
         if weight is not None and (weight == 0).any():
-            has_weight = weight > 0
+            # weights of replicates may be negative
+            has_weight = weight != 0
             counts = has_weight if counts is None else counts & has_weight
         weight_share = _weight_shares(values, rows) if "percentile" in needs else None
         squares = None if needs.isdisjoint(_SQUARES) else rows.squares

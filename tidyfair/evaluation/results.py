@@ -189,7 +189,9 @@ class _Results:
         if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return no_names
         rows, compared = self.evaluated.rows, list(self.evaluated.aggregates)
-        excluded = rows.filter(pl.col("spec").is_in(compared) & ~pl.col("status").is_in([*VALUED, Status.UNKNOWN]))
+        excluded = rows.filter(
+            pl.col("spec").is_in(compared) & ~pl.col("status").is_in([*VALUED, Status.UNKNOWN.value])
+        )
         texts = pl.col("text").sort_by(GROUP_CELL).unique(maintain_order=True)
         by_result = excluded.group_by("spec", "outer").agg(texts)
         names: list[list[str]] = [[] for _ in self.value]
@@ -310,7 +312,7 @@ def _sides_without_value(evaluated: Evaluated, results: pl.DataFrame) -> list[st
     two_sided = [(spec.name, spec.by.text) for spec in evaluated.specs if spec.by and spec.by.sides]
     if not two_sided:
         return []
-    lacking = results.filter(pl.col(".status").is_in([Status.TOO_FEW_GROUPS, Status.NO_REFERENCE]))
+    lacking = results.filter(pl.col(".status").is_in([Status.TOO_FEW_GROUPS.value, Status.NO_REFERENCE.value]))
     outer = key_columns(results)
     messages: list[str] = []
     for (name, by), rows in lacking.group_by(".metric", ".by", maintain_order=True):

@@ -8,8 +8,8 @@ __all__: list[str] = []
 
 TEXTS = [status.value for status in Status]
 """The texts of all statuses, in the order of their codes."""
-VALUED = [status for status in Status if status.code <= Status.METRICS_LEFT_OUT.code]
-"""The statuses of values that are numbers."""
+VALUED = [status.value for status in Status if status.code <= Status.METRICS_LEFT_OUT.code]
+"""The statuses of values that are numbers, as texts."""
 LAST_DEFINED = Status.BELOW_MIN_SHARE.code
 """Groups with a status up to this one have a value or are left out on purpose; all others have no value."""
 DEFINED = [status for status in Status if status.code <= LAST_DEFINED]

@@ -118,7 +118,7 @@ class SubgroupCertificate(SubgroupAudit):
     def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
         del key
         limits = self._limits(combinations)
-        searched = limits.filter(pl.col(".status") == Status.OK)
+        searched = limits.filter(pl.col(".status") == Status.OK.value)
         shared = {
             ".searched": len(searched),
             ".not_searched": int((limits[".denominator"] < self.min_n).sum()),

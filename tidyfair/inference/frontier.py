@@ -55,6 +55,7 @@ _FRONTIER = {
     ".disparity": pl.Float64, ".disparity_lower": pl.Float64, ".disparity_upper": pl.Float64,
     ".performance_change": pl.Float64, ".performance_change_lower": pl.Float64, ".performance_change_upper": pl.Float64,
     ".disparity_change": pl.Float64, ".disparity_change_lower": pl.Float64, ".disparity_change_upper": pl.Float64,
+    ".performance_metric": pl.String, ".disparity_metric": pl.String, ".by": pl.String,
     ".on_frontier": pl.Boolean, ".verdict": pl.String, ".n": pl.Int64, ".n_missing": pl.Int64,
     ".groups_left_out": pl.List(pl.String),
 }  # fmt: skip
@@ -90,12 +91,13 @@ class ModelFrontier:
         Returns:
             One row for each model, the baseline first: `.model`, its `.performance` and `.disparity`, their changes
             from the baseline (`.performance_change`, `.disparity_change`), each with simultaneous limits for all models
-            (`…_lower`, `…_upper`); `.on_frontier`, whether no other model is observed to be better in one and as good
-            in the other; the `.verdict`: `less discriminatory` if the disparity is demonstrably smaller than that of
-            the baseline, and the performance is not demonstrably worse; `less discriminatory, worse` if it is; else
-            `not shown`; the number `.n` of rows compared, the same for all models; `.n_missing`, the rows with a truth
-            but without a prediction of this model, which are left out for all models; and `.groups_left_out`, in which
-            the baseline has no value or too few rows.
+            (`…_lower`, `…_upper`); the names `.performance_metric`, `.disparity_metric` and `.by`; `.on_frontier`,
+            whether no other model is observed to be better in one and as good in the other; the `.verdict`: `less
+            discriminatory` if the disparity is demonstrably smaller than that of the baseline, and the performance is
+            not demonstrably worse; `less discriminatory, worse` if it is; else `not shown`; the number `.n` of rows
+            compared, the same for all models; `.n_missing`, the rows with a truth but without a prediction of this
+            model, which are left out for all models; and `.groups_left_out`, in which the baseline has no value or too
+            few rows.
         """
         for name in options:
             if name not in FrontierOptions.__annotations__:
@@ -108,12 +110,21 @@ class ModelFrontier:
             raise ArgumentError(msg)
         columns = self._columns(source, Column.of(truth, "truth"), models, baseline)
         rows = self._rows(source, columns, checked)
-        table = {".model": [column.name for column in columns.models]} | rows.shown
+        table = {".model": [column.name for column in columns.models]} | rows.shown | self._names(len(columns.models))
         if rows.frame.is_empty():
             return source.restore(_nothing_compared(table))
         counts = JointCounts.of(rows.frame, rows.event, len(columns.models))
         compared = _Comparison(self.performance, self.disparity, counts, checked.conf_level, checked.seed)
         return source.restore(compared.table(table, rows.groups))
+
+    def _names(self, models: int) -> dict[str, list[str]]:
+        """The names of the metrics, as columns of results."""
+        names = {
+            ".performance_metric": self.performance.name,
+            ".disparity_metric": self.disparity.name,
+            ".by": self.disparity.by.text,
+        }
+        return {column: [name] * models for column, name in names.items()}
 
     def _columns(self, source: Source, truth: Column, models: object, baseline: object) -> _Columns:
         """The columns that are read, after a check that the predictions are nothing else."""

@@ -296,7 +296,7 @@ class _PairedRows:
     def _flip_rate(self, both: pl.Expr) -> pl.Expr:
         """The share of pairs with different labels."""
         if self.comparison.metrics.metrics[0].kind != "class":
-            return pl.lit(None, pl.Float64).first()
+            return pl.lit(None, pl.Float64)
         return (pl.col(_ONE) != pl.col(_OTHER)).filter(both).mean()
 
     def _changes(self, wide: pl.DataFrame) -> pl.DataFrame:

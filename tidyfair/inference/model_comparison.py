@@ -36,6 +36,7 @@ from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import PREDICTED
 from tidyfair.tallies.source import open_frame
@@ -103,6 +104,7 @@ class ModelComparison:
         paired = self.paired(data, truth, one=one, other=other, **options)
         return paired.source.restore(_in_reading_order(paired.compared(), _name_of(one), _name_of(other)))
 
+    @refuse_unknown_settings
     def paired(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
         **options: Unpack[CallOptions],

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
+_INTERNAL = frozenset({"findings", "follows_designs", "follows_points", "one_by_one", "refused", "subject"})
+"""The names not offered by completion."""
+
+
 class CalledOnData(ABC):
     """Metrics with a test or another analysis, as a callable on dataframes.
 
@@ -90,7 +94,7 @@ class CalledOnData(ABC):
         return vars(self).get("metrics") or [vars(self)["metric"]]
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in {"findings", "refused", "subject"}]
+        return [name for name in super().__dir__() if name not in _INTERNAL]
 
     def _members(self) -> list[str]:
         """The metrics as texts."""

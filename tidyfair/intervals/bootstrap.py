@@ -248,6 +248,8 @@ def _check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) ->
             "groups of which are suppressed": HIDDEN in tally.cells.columns,
             "which reads rows in the order in which they stand": tally.needs.order and of_rows,
             "of which only bins of scores were counted": tally.binned and of_rows,
+            "which compares each row with its neighbours, so that rows and clusters do not vary independently":
+                any(formula.reads_neighbors for _, formula in spec.formulas),
             "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
                 not is_of_labels(spec) and not of_rows and not tally.clusters,
             f"whose {prior_of} have no prior": options.interval == "bayes" and prior_of,

@@ -170,6 +170,9 @@ def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
         return estimator in ONE_LABEL and tally.rows is not None
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
+    if formula.reads_neighbors:
+        # a row or cluster that is left out would still be among the neighbours of others
+        return False
     counts_are_enough = formula.kind == "class" and not formula.all_terms
     return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
 
@@ -317,14 +320,19 @@ def _of_units(
     centre, influence, on_scale = influence_with({} if added is None or is_of_limits else added.sums)
     of_added = 0.0 if added is None else added.variance(table, formula, estimator)
     error = np.sqrt(units_left_out.variance(influence) + (0.0 if is_of_limits else of_added))
-    spread = np.sqrt(units_left_out.variance(on_scale)) if added is None else error * scale.slope(centre)
     # what has not been seen to vary says nothing about how far it varies
     error = np.where(error > _ROUNDED * np.abs(centre), error, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         in_errors = influence / np.repeat(error, segments.sizes, axis=0)
-    if added is not None and is_of_limits:
+    if added is None:
+        spread = np.sqrt(units_left_out.variance(on_scale))
+    elif is_of_limits:
         centre, influence, _ = influence_with(added.sums)
-        spread = np.sqrt(units_left_out.variance(influence) + of_added) * scale.slope(centre)
+        with_unseen = np.sqrt(units_left_out.variance(influence) + of_added)
+        # an error of 0 has no product with the slope at an end of the range, which is infinite
+        spread = np.where(np.isnan(error), np.nan, with_unseen) * scale.slope(centre)
+    else:
+        spread = error * scale.slope(centre)
     spread = np.where(np.isnan(error), np.nan, spread)
     return Deviations(centre, error, spread, np.broadcast_to(units_left_out.freedom, centre.shape), {}, in_errors)
 

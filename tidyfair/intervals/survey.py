@@ -7,22 +7,24 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.evaluation.group_cells import slice_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.statistics import ONE_LABEL, Cells, Table, pooled, sums_of
 from tidyfair.intervals.survey_areas import areas_by_unit
 from tidyfair.intervals.unseen_rows import values_of
 from tidyfair.specs.segments import Segments
 from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
-from tidyfair.tallies.moments import is_centre, is_end, is_of_replicate, of_replicate
+from tidyfair.tallies.moments import is_centre, is_end, is_of_replicate, of_replicate, weight_columns
+from tidyfair.tallies.source import WEIGHT
 from tidyfair.tallies.tally import HIDDEN, LABELS, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -61,10 +63,13 @@ class SurveyErrors:
 def has_survey_error(formula: Formula, estimator: str, tally: Tally) -> bool:
     """Check whether the values of a formula have standard errors under a design.
 
-    Functions of sums have; areas of one label against the rest have by linearisation.
+    Functions of sums have; areas of one label against the rest have by linearisation, and whatever reads the rows of a
+    group has by replicate weights.
     """
-    if is_area(formula):
-        return isinstance(tally.design, SurveyDesign) and tally.rows is not None and estimator in ONE_LABEL
+    if formula.input == "rows":
+        if tally.rows is None or formula.reads_row_order:
+            return False
+        return isinstance(tally.design, ReplicateWeights) or (is_area(formula) and estimator in ONE_LABEL)
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
     return bool(formula.reads) and not (formula.kind == "class" and formula.all_terms)
@@ -409,15 +414,13 @@ def _of_replicates(
     """Errors from the values with the weights of each replicate."""
     import numpy as np
 
-    table, index = Table.of(formula, estimator), evaluator.group_cells.indices[by]
-
-    def values(cells: Cells) -> Floats:
-        sums = sums_of(table, formula.all_terms, cells, index, evaluator.reading)
-        return values_of(formula, estimator, table, sums).estimate
-
-    cells = evaluator.cells
-    value, count = values(cells), len(design.replicates)
-    of_replicates = np.array([values(_Replicate(cells.tally, cells.labels, cells, number)) for number in range(count)])
+    index, count = evaluator.group_cells.indices[by], len(design.replicates)
+    of_rows = formula.input == "rows"
+    values = _values_of_rows if of_rows else _values_of_sums
+    value, *of_each = (
+        values(one, formula, estimator, by) for one in _with_weights_of_each(evaluator, count, of_rows=of_rows)
+    )
+    of_replicates = np.array(of_each)
     centre = value if design.centre == "estimate" else of_replicates.mean(axis=0)
     factors = np.sqrt(design.scale * np.array(design.rscales))[:, None, None]
     influence = (factors * (of_replicates - centre)).transpose(1, 0, 2)
@@ -428,6 +431,34 @@ def _of_replicates(
     return _in_errors(
         value, influence.reshape(groups * count, -1), group, replicate, np.ones(len(group)), freedom
     )  # fmt: skip
+
+
+def _with_weights_of_each(evaluator: Evaluator, replicates: int, *, of_rows: bool) -> Iterator[Evaluator]:
+    """The evaluator, and then with the weights of each replicate in place of its own."""
+    yield evaluator
+    cells, tally = evaluator.cells, evaluator.tally
+    for number, name in enumerate(weight_columns(replicates)):
+        own = tally
+        if of_rows and tally.rows is not None:
+            own = replace(tally, rows=tally.rows.with_columns(tally.rows[name].alias(WEIGHT)))
+        replicate = _Replicate(cells.tally, cells.labels, cells, number)
+        yield replace(evaluator, tally=own, cells=replicate, with_variances=False)
+
+
+def _values_of_sums(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> Floats:
+    """The values of groups of a formula of sums."""
+    table, index = Table.of(formula, estimator), evaluator.group_cells.indices[by]
+    sums = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
+    return values_of(formula, estimator, table, sums).estimate
+
+
+def _values_of_rows(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> Floats:
+    """The values of groups of a formula that reads their rows."""
+    requested, table = next(
+        (one, table) for one, table in evaluator.tables.items() if (one.formula, one.estimator) == (formula, estimator)
+    )
+    alone = replace(evaluator, tables={requested: table})
+    return alone.values(requested).estimate[slice_of(evaluator.group_cells, by)]
 
 
 def _in_errors(

@@ -48,7 +48,7 @@ def get_metrics(kind: Kind = "class") -> MetricSet:
     >>> [metric.name for metric in get_metrics("class")][:3]
     ['accuracy', 'average_odds', 'average_predictive_value']
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         reads = ", ".join(f"{known!r} ({words})" for known, words in KINDS.items())
         msg = f"get_metrics(): `kind` is one of {reads}, not {in_short(kind)}."
         raise ArgumentError(msg)
@@ -56,6 +56,7 @@ def get_metrics(kind: Kind = "class") -> MetricSet:
     return metric_set(*(metric for metric in metrics if metric.kind == kind and not metric.definition.compares))
 
 
+@refuse_unknown_settings
 def catalogue() -> pl.DataFrame:
     """Every metric and groupwise metric with its direction and range, as a tidy frame.
 

@@ -23,6 +23,7 @@ from tidyfair.requirements import check_weights
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Curve:
     def __call__(self, data: PolarsFrame, truth: ColumnLike, **options: Unpack[CurveOptions]) -> pl.DataFrame: ...
     @overload
     def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any: ...
+    @refuse_unknown_settings
     def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
         """Compute the curve of each outer group and, with more than two labels, of each label against the rest.
 
@@ -371,10 +373,12 @@ class ThresholdCurve:
     ) -> pl.DataFrame: ...
     @overload
     def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any: ...
+    @refuse_unknown_settings
     def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
         """Evaluate at every threshold in one pass; arguments of a metric except `estimate` and `threshold`."""
         return self.metrics(data, truth, **self._cut(options))
 
+    @refuse_unknown_settings
     def by_group(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
         """The values of groups at every threshold, as from `by_group` of the metrics."""
         return self.metrics.by_group(data, truth, **self._cut(options))

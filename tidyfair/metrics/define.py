@@ -28,7 +28,7 @@ from tidyfair.specs.formulas import (
     statistic,
     unprefixed,
 )
-from tidyfair.specs.polars_versions import gives_a_value_per_row
+from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import ConstantAverage
     from tidyfair.specs.aggregates import Direction
-    from tidyfair.specs.formulas import Expr, ExprRate, Influence, Number, Rate
+    from tidyfair.specs.formulas import Expr, Influence, Number, Rate
 
 __all__ = [
     "class_metric",
@@ -111,7 +111,7 @@ def prob_metric(
     truth: bool = True,
     constant_average: ConstantAverage = False,
     counts: Counts = "instances",
-    error_of_bins: Callable[..., ExprRate] | None = None,
+    error_of_bins: Callable[..., Any] | None = None,
     deviations: tuple[Callable[..., Expr], ...] = (),
     influence: Callable[..., Influence] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
@@ -133,8 +133,8 @@ def prob_metric(
         constant_average: True if the average over labels is constant, as for probabilities that add up to 1; `"micro"`
             if only the pooled one is.
         counts: The rows that `min_n` and `min_share` count.
-        error_of_bins: A formula of `hits` and `false_alarms` for the largest error of the metric when scores are
-            binned; without it the metric does not support `score_bins=`.
+        error_of_bins: A formula of `hits` and `false_alarms`, or of two samples, for the largest error of the metric
+            when scores are binned; without it the metric does not support `score_bins=`.
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
         influence: A function of a sample and the clusters of its rows that gives the sampling variation of the value.
     """
@@ -319,7 +319,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
 def _check_reads(definition: Formula) -> None:
     """Refuse a formula over rows that reads other columns than its parameters, or that does not aggregate them."""
     value, _ = definition.express(given=definition.needs)
-    unknown = set(value.meta.root_names()) - set(definition.needs)
+    unknown = set(columns_of(value)) - set(definition.needs)
     if unknown or value.meta.has_multiple_outputs():
         msg = f"{definition.name}: a formula may only read its parameters, {listed(definition.needs)}, not {value}."
         raise ArgumentError(msg)
@@ -378,8 +378,8 @@ def _is_of_rows(value: object) -> bool:
     """True for an expression with one value for each row, made of truth, score or estimate."""
     if not isinstance(value, pl.Expr) or value.meta.has_multiple_outputs():
         return False
-    columns = set(value.meta.root_names())
-    return columns <= {"truth", "score", "estimate"} and gives_a_value_per_row(value, unknown=False)
+    columns = set(columns_of(value))
+    return columns <= {"truth", "score", "estimate"} and gives_a_value_per_row(value, unknown=True)
 
 
 def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statistic]:

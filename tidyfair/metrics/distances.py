@@ -68,7 +68,17 @@ def _harmonic(one: Sample, other: Sample) -> float:
     return sizes[0] * sizes[1] / (sizes[0] + sizes[1])
 
 
-@prob_metric(direction="minimize", probabilities=False, against="rest", truth=False)
+def _distance_within_bins(one: Sample, other: Sample) -> float:
+    """How much larger the distance can be if all scores of one sample come first in a bin, or those of the other."""
+    _, first, second, _ = _shares(one, other)
+    first_before, second_before = first - np.diff(first, prepend=0.0), second - np.diff(second, prepend=0.0)
+    farthest = np.maximum(np.abs(first - second_before), np.abs(first_before - second))
+    return float(farthest.max() - np.abs(first - second).max())
+
+
+@prob_metric(
+    direction="minimize", probabilities=False, against="rest", truth=False, error_of_bins=_distance_within_bins
+)
 def score_distance(one: Sample, other: Sample) -> float:
     """Largest distance between the distribution functions of scores (Kolmogorov, 1933; Smirnov, 1948).
 
@@ -109,7 +119,15 @@ def score_distance_debiased(one: Sample, other: Sample) -> float:
     return _of(score_distance, one, other) - _of(score_distance_if_equal, one, other)
 
 
-@prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest", truth=False)
+def _transport_within_bins(one: Sample, other: Sample) -> float:
+    """The largest error in bins: the scores of both samples lie up to half a width from the middle of their bins."""
+    return sum((sample.width or 0.0) / 2 for sample in (one, other))
+
+
+@prob_metric(
+    direction="minimize", probabilities=False, range=(0, math.inf), against="rest", truth=False,
+    error_of_bins=_transport_within_bins,
+)  # fmt: skip
 def score_transport(one: Sample, other: Sample) -> float:
     """Wasserstein distance: mean shift of scores that makes their distribution that of the rest (Vaserstein, 1969).
 
@@ -185,7 +203,18 @@ def _heights(alarms: Floats, hits: Floats, at: Floats, *, right: bool) -> Floats
     return high[start] + (low[end] - high[start]) * part.clip(0, 1)
 
 
-@prob_metric(direction="minimize", probabilities=False, against="pairs")
+def _areas_within_bins(one: Sample, other: Sample) -> float:
+    """The largest error of the area in bins: each curve may run along two sides of the rectangle of a bin."""
+    return _half_of_ties(*_split(one)) + _half_of_ties(*_split(other))
+
+
+def _half_of_ties(hits: Sample, false_alarms: Sample) -> float:
+    """Half the share of pairs of one of each sample that have the same score."""
+    _, first, second, _ = _shares(hits, false_alarms)
+    return float((np.diff(first, prepend=0.0) * np.diff(second, prepend=0.0)).sum()) / 2
+
+
+@prob_metric(direction="minimize", probabilities=False, against="pairs", error_of_bins=_areas_within_bins)
 def area_between_roc_curves(one: Sample, other: Sample) -> float:
     """ABROCA (Gardner et al., 2019): area between the ROC curves of two groups, exact where they cross.
 
@@ -262,7 +291,17 @@ def _auc(hits: Sample, false_alarms: Sample) -> float:
     return float((weight * (below + upto)).sum() / 2 / (weight.sum() * total[-1]))
 
 
-@prob_metric(probabilities=False, against="rest")
+def _background_positive_ties(one: Sample, other: Sample) -> float:
+    """The largest error in bins: half of the pairs in the same bin."""
+    return _half_of_ties(_part(other, event=True), _part(one, event=False))
+
+
+def _background_negative_ties(one: Sample, other: Sample) -> float:
+    """The largest error in bins: half of the pairs in the same bin."""
+    return _half_of_ties(_part(one, event=True), _part(other, event=False))
+
+
+@prob_metric(probabilities=False, against="rest", error_of_bins=_background_positive_ties)
 def background_positive_auc(one: Sample, other: Sample) -> float:
     """BPSN AUC (Borkan et al., 2019): how well events in the rest are ranked above non-events in the group.
 
@@ -275,7 +314,7 @@ def background_positive_auc(one: Sample, other: Sample) -> float:
     return _auc(_part(other, event=True), _part(one, event=False))
 
 
-@prob_metric(probabilities=False, against="rest")
+@prob_metric(probabilities=False, against="rest", error_of_bins=_background_negative_ties)
 def background_negative_auc(one: Sample, other: Sample) -> float:
     """BNSP AUC (Borkan et al., 2019): how well events in the group are ranked above non-events in the rest.
 

@@ -37,7 +37,8 @@ def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: s
 
     It is the mean, over rows, of the share of the `n_neighbors` nearest rows by `features` (including the row itself)
     that have the same predicted label; rows at equal distance share the remaining ranks, so the order of rows does not
-    matter. Neighbours are searched within each outer group. Null if it has fewer rows.
+    matter. Neighbours are searched within each outer group. Null if it has fewer rows. There is no interval, because a
+    row is a neighbour of several others, which then vary together.
 
     Args:
         features: Columns of numbers. Distances are Euclidean, so bring the columns to a common scale first.

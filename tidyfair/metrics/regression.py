@@ -298,7 +298,8 @@ def _weighted_median(values: Expr, weight: Expr) -> Expr:
     """Halfway between the values at which half of the weight is reached and passed."""
     kept = weight > 0
     order = values.filter(kept).sort()
-    share = weight.filter(kept).sort_by(values.filter(kept)).cum_sum() / weight.sum()
+    weights = weight.sort_by(values)
+    share = weights.filter(weights > 0).cum_sum() / weight.sum()
     return (order.filter(share >= 1 / 2 - _SLACK).first() + order.filter(share > 1 / 2 + _SLACK).first()) / 2
 
 
@@ -453,7 +454,7 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
         return low + (high - low) * part
 
     plain = truth.quantile(0.75, "linear") - truth.quantile(0.25, "linear")
-    spread = pl.when(weighted.any()).then(quartile(0.75) - quartile(0.25)).otherwise(plain)
+    spread = pl.when((weighted != 0).any()).then(quartile(0.75) - quartile(0.25)).otherwise(plain)
     return spread / (((truth - estimate) ** 2 * weight).sum() / weight.sum()).sqrt()
 
 

@@ -158,7 +158,7 @@ def subgroups_plot(plot: PlotInput) -> Picture:
     """The subgroups that differ most from the rest."""
     frame = plot.frame.drop_nulls(".difference")
     if ".status" in frame.columns:
-        frame = frame.filter(pl.col(".status") == Status.OK)
+        frame = frame.filter(pl.col(".status") == Status.OK.value)
     first = frame.head(MOST_PANELS)
     rows = ".denominator" if ".denominator" in frame.columns else ".n"
     limited = [pl.col(".epsilon").alias("upper"), pl.lit(0.0).alias("lower")] if ".epsilon" in frame.columns else []

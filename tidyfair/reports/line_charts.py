@@ -11,7 +11,7 @@ import polars as pl
 from tidyfair.reports import charts
 from tidyfair.reports.charts import Key, Picture, Plane
 from tidyfair.reports.dot_charts import colour_of_verdicts, keys_of_verdicts
-from tidyfair.reports.layout import Axis, Span, axis_of, text_width
+from tidyfair.reports.layout import Axis, Span, axis_of, fitting, text_width
 from tidyfair.reports.theme import LIGHT, SERIES
 
 if TYPE_CHECKING:
@@ -347,8 +347,10 @@ def _limit_over_time(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, name: 
     return [rule.encode(y=plane.down(alt, "limit")), *text]
 
 
-def scatter(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], x: str, y: str) -> Picture:
-    """Models by two measures, with their names.
+def scatter(
+    table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], x: Sequence[str], y: Sequence[str]
+) -> Picture:
+    """Models by two measures, with their names. Of the titles of an axis the first that fits is written.
 
     Columns: `panel`, `series` (the name), `x`, `y`, `front` (is on the frontier), `base` (is the baseline).
     """
@@ -357,7 +359,7 @@ def scatter(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], x:
     return Picture(partial(_draw_scatter, table, x, y), titles, charts.described(table, "y", "series"), notes)
 
 
-def _draw_scatter(table: pl.DataFrame, x: str, y: str, width: float) -> Any:
+def _draw_scatter(table: pl.DataFrame, x: Sequence[str], y: Sequence[str], width: float) -> Any:
     """Points with their names beside them."""
     alt = charts.altair()
     keys = [
@@ -368,7 +370,9 @@ def _draw_scatter(table: pl.DataFrame, x: str, y: str, width: float) -> Any:
     down = axis_of(table["y"], 220, down=True)
     left = _width_of_ticks(down)
     across = axis_of(table["x"], width - left)
-    plane = Plane(across, down.high, down.low, width - left - 4, min(320, max(220, width * 0.45)), x, down)
+    across_title, *_ = fitting(x, width - left, charts.SMALL)
+    down_title, *_ = fitting([f"\N{UPWARDS ARROW} {title}" for title in y], width, charts.SMALL)
+    plane = Plane(across, down.high, down.low, width - left - 4, min(320, max(220, width * 0.45)), across_title, down)
     colour = (
         pl.when("base")
         .then(pl.lit(LIGHT["series-2"]))
@@ -407,6 +411,6 @@ def _draw_scatter(table: pl.DataFrame, x: str, y: str, width: float) -> Any:
             )
             layers += charts.on_border(mark.encode(x=x_encoded, y=y_encoded, text=alt.Text("series:N")))
     above = charts.Above(alt, plane, 8)
-    above.title(f"\N{UPWARDS ARROW} {y}", -left, width)
+    above.title(down_title, -left, width)
     above.legend(keys, -left, width)
     return charts.in_layers(alt, [*layers, *above.layers], plane)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tidyfair.metrics.titles import short_title, title_of
 from tidyfair.reports.dot_charts import DotStyle, dots, side_by_side
 from tidyfair.reports.layout import Span
 from tidyfair.reports.line_charts import scatter
-from tidyfair.reports.plot_input import PlotInput, listed_names, plain, with_scales
+from tidyfair.reports.plot_input import PlotInput, by_words, listed_names, plain, with_scales
 
 if TYPE_CHECKING:
     from tidyfair.reports.charts import Picture
@@ -63,4 +64,15 @@ def frontier_plot(plot: PlotInput) -> Picture:
     if len(better):
         names = listed_names(better[".model"].cast(pl.String))
         titles.insert(0, f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory")
-    return scatter(table, titles, ["the lower, the fairer"], "Performance", "Disparity")
+    return scatter(
+        table, titles, ["the lower, the fairer"], _axis_titles(frame, "performance"), _axis_titles(frame, "disparity")
+    )
+
+
+def _axis_titles(frame: pl.DataFrame, side: str) -> list[str]:
+    """The titles of an axis of the frontier: its metric, and a short one for narrow pictures."""
+    if f".{side}_metric" not in frame.columns or frame.is_empty():
+        return [side.capitalize()]
+    name = frame[f".{side}_metric"][0]
+    by = f" by {by_words(frame['.by'][0])}" if side == "disparity" else ""
+    return [f"{title_of(name)}{by}", f"{short_title(name)}{by}"]

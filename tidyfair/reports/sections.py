@@ -272,7 +272,7 @@ class GroupValues:
 
     def _finding(self, by: By, values: pl.DataFrame, leading: str) -> str:
         """The groups that are worse than all rows, or how many groups there are."""
-        known = values.filter(pl.col(".status") != Status.UNKNOWN)
+        known = values.filter(pl.col(".status") != Status.UNKNOWN.value)
         number = known[".group"].n_unique()
         hidden = known.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
         count = f"{number} groups" if number != 1 else "One group"
@@ -342,7 +342,7 @@ class GroupValues:
         heads = {metric: (short_title(metric), metric) for metric in values[".metric"].unique()}
         has_hidden = bool((values[".n"] < self.min_n).any())
         remarks = [too_few(self.min_n)] if has_hidden else []
-        if has_hidden or (values[".status"] == Status.UNKNOWN).any() or has_dropped_rows(overall, values):
+        if has_hidden or (values[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, values):
             remarks.append(ALL_ROWS)
         return Table(table, tuple(notes), " ".join(remarks), heads=heads)
 
@@ -744,16 +744,8 @@ def _wish(metric: Metric | GroupwiseMetric) -> str:
 def _meaning(metric: Metric | GroupwiseMetric) -> str:
     """The meaning of a metric: its docstring up to the example, or that of a disparity with its source."""
     if isinstance(metric, GroupwiseMetric):
-        # of a reference it is said what it is, and the groups are the others
-        of_groups = "." if "that of" in metric.meaning else " of the groups."
-        meaning = metric.meaning.replace(", of the groups.", of_groups)
-        meaning = meaning.replace("Largest less smallest", "Largest minus smallest")
-        meaning = meaning.replace(" less that of", " minus that of").replace("of privileged", "of the privileged")
+        meaning = metric.meaning_with(in_prose)
         meaning += f" {metric.source}." if metric.source else ""
-        for compared in (*metric.metrics, *metric.less):
-            name = rf"\b{re.escape(compared.name)}\b"
-            meaning = re.sub(name, in_prose(compared.name), meaning, flags=re.IGNORECASE)
-        meaning = capitalized(meaning)
     else:
         text, _, _ = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")
         # pages give the reason where there is no value

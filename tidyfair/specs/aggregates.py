@@ -185,7 +185,7 @@ class Aggregate(ABC):
 
     def in_words(self, of: str) -> str:
         """Describe the number, for readers who do not read code."""
-        return f"{self!r} of {of}"
+        return f"{self!r} of {of} in the groups"
 
     def in_closed_form(self, metrics: int) -> bool:
         """Check whether its interval follows from those of the groups, for so many metrics."""
@@ -256,6 +256,10 @@ class UserAggregate(Aggregate):
     @property
     def equality_is_unknown(self) -> bool:
         return self.at_equality is None
+
+    def in_words(self, of: str) -> str:
+        kind = "function" if self.calls_python else "expression"
+        return f"result of the {kind} {self!r} for the values of {of} in the groups"
 
     @property
     def may_leave_metrics_out(self) -> bool:

@@ -14,7 +14,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode
-from tidyfair.specs.polars_versions import gives_a_value_per_row
+from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -71,7 +71,7 @@ class Column:
     @property
     def roots(self) -> list[str]:
         """The columns of the user's frame that it is made of."""
-        return [self.source] if isinstance(self.source, str) else self.source.meta.root_names()
+        return [self.source] if isinstance(self.source, str) else columns_of(self.source)
 
     @property
     def identity(self) -> str:
@@ -115,7 +115,7 @@ class Column:
 
     def __hash__(self) -> int:
         # not the serialized form, which expressions that hold a Python function do not have
-        return hash(self.source if isinstance(self.source, str) else tuple(self.source.meta.root_names()))
+        return hash(self.source if isinstance(self.source, str) else tuple(self.roots))
 
     def __repr__(self) -> str:
         return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))

@@ -41,9 +41,14 @@ class Contrast(Aggregate):
     """True if values are divided by each other: limits are on the log scale, and negative values are undefined."""
     is_quotient: ClassVar[bool] = False
     """True if the value itself is one over the other."""
+    noun: ClassVar[str]
+    """The comparison of two groups, with its preposition."""
+    operation: ClassVar[str]
+    """The word between the values of a group and of the reference."""
     range_words: ClassVar[str]
-    signed_words: ClassVar[str]
+    """How the range follows from the values of all groups."""
     unsigned_words: ClassVar[str]
+    """How the number follows from the comparisons of groups with the reference."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,9 +126,15 @@ class Contrast(Aggregate):
 
     def in_words(self, of: str) -> str:
         if self.to == "range":
-            return self.range_words.format(of=of)
-        words = self.signed_words if self.signed else self.unsigned_words
-        return words.format(of=of, other=f"that of {self._reference_in_words()}")
+            return f"{self.noun} {of} between the groups: {self.range_words}"
+        if self.to == _PRIVILEGED:
+            subject = f"{self.noun} {of} between the unprivileged and the privileged"
+            how = f"unprivileged {self.operation} privileged" if self.signed else self.unsigned_words
+            return f"{subject}: {how}"
+        reference = self._reference_in_words()
+        subject = f"{self.noun} {of} between a group and {reference}"
+        how = f"group {self.operation} {reference}" if self.signed else self.unsigned_words
+        return f"{subject}: {how}, for the group that is farthest from equality"
 
     def in_closed_form(self, metrics: int) -> bool:
         # the sign of the worst of several metrics is that of whichever is the worst
@@ -180,9 +191,7 @@ class Contrast(Aggregate):
         return groups.segments.first_where(groups.is_reference)
 
     def _reference_in_words(self) -> str:
-        if self.to == _PRIVILEGED:
-            return _PRIVILEGED[0]
-        return _IN_WORDS.get(str(self.to), str(self.to))
+        return _IN_WORDS.get(str(self.to)) or f"the group {self.to!r}"
 
     def _no_sign(self) -> str:
         way_out = f'`aggregate={self.kind}(to="<a group>", signed=True)`'
@@ -208,9 +217,10 @@ class Difference(Contrast):
     kind = "difference"
     is_relative = False
     is_difference = True
-    range_words = "largest less smallest {of}"
-    signed_words = "{of} less {other}"
-    unsigned_words = "largest distance of {of} and {other}"
+    noun = "difference in"
+    operation = "minus"
+    range_words = "largest value minus smallest value"
+    unsigned_words = "larger value minus smaller value"
 
     @property
     def error_factor(self) -> float | None:
@@ -234,9 +244,10 @@ class Ratio(Contrast):
 
     kind = "ratio"
     is_relative = is_quotient = True
-    range_words = "smallest over largest {of}"
-    signed_words = "{of} over {other}"
-    unsigned_words = "smallest ratio, below 1, of {of} and {other}"
+    noun = "ratio of"
+    operation = "divided by"
+    range_words = "smallest value divided by largest value"
+    unsigned_words = "smaller value divided by larger value"
 
     @property
     def direction(self) -> Direction:
@@ -284,9 +295,10 @@ class LogRatio(Contrast):
 
     kind = "log_ratio"
     is_relative = True
-    range_words = "logarithm of largest over smallest {of}"
-    signed_words = "logarithm of {of} over {other}"
-    unsigned_words = "largest logarithmic ratio of {of} and {other}"
+    noun = "log ratio of"
+    operation = "divided by"
+    range_words = "logarithm of largest value divided by smallest value"
+    unsigned_words = "logarithm of larger value divided by smaller value"
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         del lower, upper

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, failures_of, listed, nearest
+from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed, nearest
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
 from tidyfair.specs.signatures import refuse_unknown_settings
@@ -275,6 +275,9 @@ def statistic(
     """
     if function is None:
         return partial(statistic, cumulative=cumulative, tail=tail, flag=flag, at_last_point=at_last_point)
+    if not callable(function):
+        msg = f"statistic() takes a function of `truth` and `score` or `estimate`, not {in_short(function)}."
+        raise ArgumentError(msg)
     parameters = inspect.signature(function).parameters.values()
     options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     defaults = tuple((option.name, option.default) for option in options)
@@ -337,8 +340,8 @@ class Formula:
     """The fewest rows of a group that others are compared with."""
     min_share: float = 0.0
     """The smallest share of the rows of such a group."""
-    error_of_bins: Callable[..., ExprRate] | None = None
-    """For formulas over distinct scores: the largest error if scores are counted in bins."""
+    error_of_bins: Callable[..., Any] | None = None
+    """For formulas over distinct scores, or of two samples: the largest error if scores are counted in bins."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """For formulas over distinct scores: the variance, and the effective numbers with and without the event."""
     influence: Callable[..., Influence] | None = None
@@ -451,6 +454,11 @@ class Formula:
         """The quantities it needs the sum of, including those of its parts."""
         return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
 
+    @property
+    def reads_neighbors(self) -> bool:
+        """True if it compares rows with the nearest others, so that a row counts in the values of several."""
+        return any(term.neighborhood is not None for term in self.all_terms)
+
     @cached_property
     def beyond(self) -> tuple[str, ...]:
         """The prefixes of the statistics that it needs of other groups."""
@@ -532,6 +540,8 @@ class Formula:
         if self.error_of_bins is None:
             msg = f"{self.name} needs the scores themselves: count again without `score_bins`."
             raise ArgumentError(msg)
+        if self.against is not None:
+            return replace(self, function=self.error_of_bins, options=())
         return Formula(self.error_of_bins, self.kind, self.input, undefined_levels=self.undefined_levels)
 
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:

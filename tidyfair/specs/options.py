@@ -229,11 +229,16 @@ _IN_DESIGN = {
 }
 """The options that cannot be combined with a design, and the reasons."""
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
+_OF_ROWS = frozenset({"data", "tally"})
+"""The arguments that methods read rows or counts from."""
 _OF_GROUPS = {"min_n": 0, "min_share": 0.0, "unknown": "group", "unknown_values": None}
 
 
 def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callable[[Function], Function]:
-    """Have `help()` and editors show the keywords that a function takes as `**options`, except those of `without`."""
+    """Have `help()` and editors show the keywords that a function takes as `**options`, except those of `without`.
+
+    A method that needs data, or a tally, says so where it is called without them.
+    """
     omitted = set(without)
 
     def shown(function: Function) -> Function:
@@ -250,7 +255,11 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
             if name not in skipped
         ]
         function.__signature__ = signature.replace(parameters=[*named, *keywords])  # pyright: ignore[reportFunctionMemberAccess] - as the standard library has it
-        return function
+        this, *arguments = signature.parameters.values()
+        needs_data = this.name == "self" and any(
+            item.name in _OF_ROWS and item.default is item.empty for item in arguments
+        )
+        return explaining(function, returns_callable=False, of_calls=()) if needs_data else function
 
     return shown
 

@@ -14,6 +14,26 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_ITEM = set(pl.element().meta.root_names())
+"""The name that items of a list have among the columns of an expression, in older versions."""
+_COMPUTES_WITH_LITERALS = hasattr(pl.col("").meta, "is_length_preserving")
+"""False before polars 2.0, which panics where literals are computed with each other for every group."""
+
+
+def columns_of(expr: pl.Expr) -> list[str]:
+    """The columns that an expression reads."""
+    return [name for name in expr.meta.root_names() if name not in _ITEM]
+
+
+def number_of_rows(value: float, column: pl.Expr) -> pl.Expr:
+    """A number that statistics of rows may compute with, the same in each row; `column` is any of the frame's."""
+    return pl.lit(value) if _COMPUTES_WITH_LITERALS else spread(pl.lit(value), column)
+
+
+def spread(value: pl.Expr, column: pl.Expr) -> pl.Expr:
+    """A value in as many rows as a column has; a literal alone is summed once, however many rows there are."""
+    return value + column.is_null().cast(pl.Float64) * 0
+
 
 def gives_a_value_per_row(expr: pl.Expr, *, unknown: bool) -> bool:
     """Check whether an expression gives one value for each row; `unknown` where only the data could tell."""
@@ -21,9 +41,9 @@ def gives_a_value_per_row(expr: pl.Expr, *, unknown: bool) -> bool:
         if hasattr(expr.meta, "is_length_preserving"):
             return expr.meta.is_length_preserving()
         # before polars 2.0: three rows show the length
-        rows = pl.DataFrame({name: [0.0, 0.5, 1.0] for name in expr.meta.root_names()})
+        rows = pl.DataFrame({name: [0.0, 0.5, 1.0] for name in columns_of(expr)})
         return rows.select(expr).height == len(rows)
-    except pl.exceptions.PolarsError:
+    except Exception:  # noqa: BLE001 - a function in it may fail of these rows with any error
         return unknown
 
 

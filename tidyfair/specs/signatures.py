@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -34,12 +34,13 @@ def explaining(function: Function, *, returns_callable: bool, of_calls: tuple[st
         returns_callable: Whether it returns an object that takes the data, unless it takes them itself.
         of_calls: The keywords of calls on data.
     """
-    call = _Parameters.of(function, returns_callable=returns_callable, of_calls=of_calls)
+    # one that is explained already has the parameters of what it wraps
+    call = _Parameters.of(inspect.unwrap(function), returns_callable=returns_callable, of_calls=of_calls)
 
     @wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
         __tracebackhide__ = True
-        call.check(args, keywords)
+        call.of_object(args).check(args, keywords)
         return function(*args, **keywords)
 
     return cast("Function", checked)
@@ -57,6 +58,8 @@ class _Parameters:
     required: tuple[str, ...]
     required_keywords: tuple[str, ...]
     is_method: bool
+    is_call: bool
+    """True if it is what is run when an object is called."""
     takes_any_number: bool
     """True if any number of arguments is taken by position."""
     passes_on: bool
@@ -82,17 +85,25 @@ class _Parameters:
         is_method = by_position[:1] == ("self",)
         without_default = by_position[: len(by_position) - len(function.__defaults__ or ())]
         return cls(
-            name=function.__qualname__.removesuffix(".__call__").rpartition(".")[2],
+            name=function.__qualname__.rpartition(".")[2],
             positional=by_position[is_method:],
             known=tuple(known),
             required=without_default[is_method:],
             required_keywords=tuple(name for name in by_keyword if name not in (function.__kwdefaults__ or {})),
             is_method=is_method,
+            is_call=function.__name__ == "__call__",
             takes_any_number=bool(code.co_flags & inspect.CO_VARARGS),
             passes_on=passes_on,
             returns_callable=returns_callable and "data" not in known,
             of_calls=of_calls,
         )
+
+    def of_object(self, args: tuple[Any, ...]) -> _Parameters:
+        """The same under the name of the object that is called, or that of its class."""
+        if not self.is_call or not args:
+            return self
+        called = args[0]
+        return replace(self, name=getattr(called, "name", "") or type(called).__name__)
 
     def check(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
         """Refuse arguments that the function does not take, and a call without those that it needs."""
@@ -133,8 +144,11 @@ class _Parameters:
         written = [*self.required, *(f"{name}=…" for name in self.required_keywords)]
         if self.takes_any_number:
             written.insert(0, "…")
-        call = f"{self.name}({', '.join(written)})"
-        sentence = f"{self.name}() needs {', '.join(f'`{name}`' for name in names)}: write `{call}`."
+        call, needed = ", ".join(written), ", ".join(f"`{name}`" for name in names)
+        # an object without a name has that of its class, which is not what the user writes
+        if self.is_call and self.name[:1].isupper():
+            return f"This {self.name} needs {needed}: call it with `({call})`."
+        sentence = f"{self.name}() needs {needed}: write `{self.name}({call})`."
         return f"{sentence} The data go into the same call." if "data" in names else sentence
 
     def _too_many(self) -> str:
@@ -145,6 +159,8 @@ class _Parameters:
         accepted = [f"{first} by position"] if first else []
         if others:
             accepted.append(f"{', '.join(others)} by keyword")
+        elif self.passes_on:
+            accepted.append("arguments by keyword")
         msg = f"{self.name}() takes {' and '.join(accepted) or 'no arguments'}."
         if not self.returns_callable:
             return msg

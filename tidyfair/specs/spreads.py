@@ -42,7 +42,7 @@ class Extreme(Aggregate):
         return max(values) if self.is_highest else min(values)
 
     def in_words(self, of: str) -> str:
-        return f"{'largest' if self.is_highest else 'smallest'} {of}"
+        return f"{'largest' if self.is_highest else 'smallest'} value of {of} in a group"
 
     def reduce(self, groups: GroupValues) -> Reduced:
         end = groups.segments.maximum if self.is_highest else groups.segments.minimum
@@ -91,6 +91,9 @@ class GroupMaximum(Extreme):
 class FarthestPair(GroupMaximum):
     """The largest of values defined on pairs of groups, carried by both groups of the pair."""
 
+    def in_words(self, of: str) -> str:
+        return f"largest value of {of} for any two groups"
+
     def reduce(self, groups: GroupValues) -> Reduced:
         segments, estimate = groups.segments, groups.estimate
         largest = segments.maximum(estimate)
@@ -124,8 +127,8 @@ class Spread(Aggregate):
         return 1.0
 
     def in_words(self, of: str) -> str:
-        weighting = ", groups weighted by rows" if self.weighted else ""
-        return f"{self.words} {of}{weighting}"
+        weighting = ", weighted by their rows" if self.weighted else ""
+        return f"{self.words} {of} across the groups{weighting}"
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         # values at both ends are half the width from their mean
@@ -158,7 +161,7 @@ class GroupMean(Spread):
     """The mean of the groups' values."""
 
     kind = "group_mean"
-    words = "mean"
+    words = "mean of"
     good: Direction | None = None
     """Direction of the metric, to choose the worst of several."""
 
@@ -205,7 +208,7 @@ class CoefficientOfVariation(StandardDeviation):
     """The standard deviation of the groups' values over their mean."""
 
     kind = "coefficient_of_variation"
-    words = "standard deviation over mean of"
+    words = "standard deviation divided by mean of"
 
     @property
     def error_factor(self) -> float | None:
@@ -254,7 +257,7 @@ class GeneralizedEntropy(Aggregate):
         return True
 
     def in_words(self, of: str) -> str:
-        return f"inequality of {of} (generalized entropy, alpha {self.alpha:g})"
+        return f"inequality of {of} across the groups (generalized entropy, alpha {self.alpha:g})"
 
     @property
     def options(self) -> dict[str, object]:

@@ -312,7 +312,7 @@ def _bins(
     """Rows counted by bins of their scores and, if nothing else is to be counted, the cells."""
     scores, needs = order.tally.scores, order.tally.needs
     names = score_columns(len(scores.columns)) if scores else []
-    own = [*key_names(keys), TRUTH]
+    own = [*key_names(keys), TRUTH] if order.tally.truth is not None else key_names(keys)
     with blaming_expressions(order.wanted):
         counts, cells = binned(frame, own, names, order.bins or 0, rows)
         if cells is None or needs.terms or {*frame.collect_schema()} != {*own, *names}:

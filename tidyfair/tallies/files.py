@@ -379,5 +379,5 @@ def _without_formulas(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _as_text(texts: pl.Expr) -> pl.Expr:
-    formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)
-    return pl.when(formula).then(pl.format("'{}", texts)).otherwise(texts)
+    is_plain = ~texts.str.contains(_FORMULA) | texts.str.contains(_NUMBER)
+    return pl.when(is_plain).then(texts).otherwise(pl.lit("'") + texts)

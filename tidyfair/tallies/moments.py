@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tidyfair.specs.forecasts import EVENT
+from tidyfair.specs.polars_versions import number_of_rows, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -188,18 +189,34 @@ def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any
         scores_of_term = cumulative if term.cumulative else single
         for name, score in scores_of_term.items():
             for truth in (0, 1):
-                values[f"{term.column} {name} {truth}"] = term.of(truth=api.lit(float(truth)), score=score)
+                value = term.of(truth=_number_of_rows(float(truth), score, api), score=score)
+                values[f"{term.column} {name} {truth}"] = _of_rows(value, score, api)
     return values
+
+
+def _number_of_rows(value: float, column: Any, api: Any) -> Any:
+    """The same number for each row, as an expression that formulas may compute with."""
+    return number_of_rows(value, column) if api is pl else api.lit(value)
+
+
+def _of_rows(value: Any, column: Any, api: Any) -> Any:
+    """A value that may not depend on any column, in each row nevertheless; databases sum those so by themselves."""
+    return spread(value, column) if api is pl and not value.meta.root_names() else value
 
 
 def _of_forecast(terms: Sequence[Statistic], forecast: Forecast, api: Any) -> dict[str, Any]:
     """Quantities of survival times, intervals and quantiles by name, with one for each point where they differ."""
-    columns: dict[str, Any] = {"truth": api.col(ACTUAL), "time": api.col(ACTUAL), "estimate": api.col(PREDICTED)}
+    truth = api.col(ACTUAL)
+    columns: dict[str, Any] = {"truth": truth, "time": truth, "estimate": api.col(PREDICTED)}
     if forecast.is_survival:
         columns["event"] = api.col(EVENT)
     if forecast.level is not None:
         lower, upper = forecast.names
-        columns |= {"lower": api.col(lower), "upper": api.col(upper), "level": api.lit(forecast.level)}
+        columns |= {
+            "lower": api.col(lower),
+            "upper": api.col(upper),
+            "level": _number_of_rows(forecast.level, truth, api),
+        }
     values: dict[str, Any] = {}
     for term in terms:
         if not term.at_points:
@@ -207,12 +224,13 @@ def _of_forecast(terms: Sequence[Statistic], forecast: Forecast, api: Any) -> di
             continue
         points = zip(forecast.names, forecast.weight_names, forecast.points, strict=True)
         for index, (prediction, weight, point) in enumerate(points):
+            point_of_rows = _number_of_rows(point, truth, api)
             at_point = {
                 "survival": api.col(prediction),
                 "censoring_weight": api.col(weight),
-                "eval_time": api.lit(point),
+                "eval_time": point_of_rows,
             }
-            at_point |= {"quantile": api.col(prediction), "quantile_level": api.lit(point)}
+            at_point |= {"quantile": api.col(prediction), "quantile_level": point_of_rows}
             values[at(term.column, index)] = term.of(**columns, **at_point)
     return values
 

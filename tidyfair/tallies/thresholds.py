@@ -15,6 +15,7 @@ from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.polars_versions import value_at
+from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.key_encoding import Levels
 from tidyfair.tallies.source import WEIGHT, from_arrays
 
@@ -316,6 +317,7 @@ def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
 def sigmoid(column: ColumnLike) -> pl.Expr: ...
 @overload
 def sigmoid(column: object) -> Any: ...
+@refuse_unknown_settings
 def sigmoid(column: Any) -> Any:
     """Convert logits to probabilities for `probs=`: a column, given by name or expression, or an array.
 
