@@ -92,7 +92,7 @@ def test_verdict_equals_one_sided_limits(limit: float, confidence: float) -> Non
     for metric in (tf.demographic_parity("g"), tf.equalized_odds("h"), tf.accuracy.difference("h")):
         expected = metric(data, "t", "e", interval="auto", conf_level=level, explain=True)
         result = tf.check(metric, below=limit, confidence=confidence)(data, "t", "e")
-        assert result.columns == [*expected.columns, ".limit", ".verdict"]
+        assert sorted(result.columns) == sorted([*expected.columns, ".limit", ".verdict"])
         shared = [name for name in expected.columns if name not in (".lower", ".upper")]
         assert result.select(shared).equals(expected.select(shared))
         for name in (".lower", ".upper"):
