@@ -234,7 +234,7 @@ lending_adverse_impact = NamedAudit(
         "differences of scores and residuals, and differences and ratios within segments"
     ),
     is_not=(
-        "a pass or a fail: limits such as an AIR of 0.8 or 0.9 or an SMD of 30 are conventions, and none is applied",
+        "a pass-or-fail rule: limits such as an AIR of 0.8 or an SMD of 30 are conventions, and none is applied here",
         "an analysis of business necessity, or of less discriminatory alternatives",
         "corrected for errors in groups that were guessed from names and addresses",
         "legal advice",
