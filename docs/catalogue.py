@@ -41,6 +41,7 @@ from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
 from tidyfair.metrics.other_names import OTHER_NAMES
 from tidyfair.specs.formulas import Statistic, unprefixed
+from tidyfair.specs.result_columns import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -285,10 +286,40 @@ it like a metric of scores. Null means that a point has no value, as for a rate 
 }  # fmt: skip
 
 
+RESULTS = """\
+# Columns of results
+
+Names of columns that results add start with a dot. Columns before `.metric` are your own: the outer groups of
+`group_by=`. A result has only the columns that its call asks for:
+
+- **a call** has `.metric`, `.by`, `.estimator`, `.estimate`; with `interval=` also `.lower`, `.upper`, `.std_error` and
+  `.method`; with `explain=True` also `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric`,
+  `.metrics_left_out` and `.groups_left_out`;
+- **`by_group`** has a row for each group: `.metric`, `.by`, the features, `.group`, `.level`, `.estimator`,
+  `.estimate`, the interval, `.n`, `.denominator` and `.status`;
+- **a gate** has the columns of an explained call, and at the end `.lower`, `.upper`, `.limit` and `.verdict`.
+
+Printed frames leave out the columns in the middle. This shows those that are read first:
+
+```python
+>>> import polars as pl
+>>> import tidyfair as tdf
+>>> from tidyfair.datasets import lending
+>>> gap = tdf.equalized_odds("race")
+>>> result = gap(lending(), "repaid", "approved", pos_label="yes", interval="auto", explain=True)
+>>> result.select(".metric", ".by", pl.col(".estimate", ".lower", ".upper").round(1), ".group_min", ".group_max").row(0)
+('equalized_odds', 'race', 0.2, 0.1, 0.3, 'Black', 'Asian')
+
+```
+
+`result.pipe(tdf.as_table)` makes a table of it for people, with each value beside its interval."""
+
+
 def pages() -> dict[str, str]:
     """The text of every page by its path."""
     found = {f"metrics/{name}": _parts(name) for name in INTRODUCTIONS}
     found["metrics/names.md"] = _index_of_names()
+    found["reference/columns.md"] = _columns_of_results()
     found |= {f"coming-from/{path.stem}.md": _rows(path) for path in sorted(COMING_FROM.glob("*.py"))}
     return {name: "\n\n".join(_without_empty_sections(parts)) + "\n" for name, parts in found.items()}
 
@@ -307,6 +338,15 @@ def _index_of_names() -> Iterator[str]:
         name = _where(row["name"])
         rows.append(f"| {name} | {_listed(pl.Series(row['aliases']))} | {row['kind']} | {row['direction']} |")
     yield "\n".join(rows)
+
+
+def _columns_of_results() -> Iterator[str]:
+    """What each column of a result holds."""
+    yield RESULTS
+    for heading, columns in COLUMNS.items():
+        yield f"## {heading}"
+        rows = ["| column | holds |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in columns.items())]
+        yield "\n".join(rows)
 
 
 def _where(name: str) -> str:

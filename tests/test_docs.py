@@ -24,6 +24,7 @@ import tidyfair as tf
 from tidyfair.cli.main import main
 from tidyfair.datasets import lending
 from tidyfair.errors import Status
+from tidyfair.specs.result_columns import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +63,7 @@ WRITTEN = [
         )
     ),
     *sorted([*METRICS, "metrics/names.md"]),
+    "reference/columns.md",
 ]
 
 
@@ -167,7 +169,7 @@ def test_generated_folders_hold_no_other_pages(written: dict[str, str]) -> None:
     there = [
         str(path.relative_to(PAGES)) for folder in ("coming-from", "metrics") for path in (PAGES / folder).iterdir()
     ]
-    assert sorted(written) == sorted(there) == WRITTEN
+    assert sorted(written) == sorted([*there, "reference/columns.md"]) == WRITTEN
 
 
 def test_every_metric_factory_and_curve_is_on_exactly_one_page() -> None:
@@ -240,6 +242,28 @@ def test_reference_lists_every_other_public_name_once() -> None:
     referred = Counter(re.findall(r"^::: tidyfair\.([\w.]+)$", pages, re.MULTILINE))
     assert set(referred) == public - in_catalogue
     assert set(referred.values()) == {1}
+
+
+def test_page_of_columns_describes_what_calls_return() -> None:
+    described = set(re.findall(r"^\| `(\.\w+)` \|", committed("reference/columns.md"), re.MULTILINE))
+    people = pl.DataFrame({"y": [1, 0] * 20, "p": [1, 0, 0, 0] * 10, "g": ["a"] * 20 + ["b"] * 20})
+    fair = tf.equalized_odds("g")
+    call: dict[str, Any] = {"truth": "y", "estimate": "p"}
+    returned = {*fair(people, **call, interval="auto", explain=True).columns}
+    returned |= {*fair.by_group(people, **call, interval="auto").columns} - {"g"}
+    returned |= {*tf.check(fair, below=0.1)(people, **call).columns}
+    returned |= {*tf.compare_groups(tf.sens, by="g")(people, **call, explain=True).columns} - {"g"}
+    returned |= {*tf.inference.disparity_test(fair, times=20)(people, **call).columns}
+    assert returned - described == set()
+    assert returned <= RESERVED
+
+
+def test_pages_of_the_reference_say_where_their_contents_are() -> None:
+    for page in (PAGES / "reference").glob("*.md"):
+        text = page.read_text("utf-8")
+        if ":::" in text:
+            assert "`help(tdf." in text, page.name
+            assert "(columns.md)" in text, page.name
 
 
 def test_page_on_undefined_values_names_every_status() -> None:

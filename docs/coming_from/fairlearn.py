@@ -34,12 +34,24 @@ are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="ov
   counts them and compares the others, as reports and the command line do.
 - **Derived functions**, such as `false_positive_rate_difference` and `accuracy_score_group_min`, are
   `tdf.fall_out.difference(*by)` and `tdf.accuracy.group_minimum(*by)`.
-- **Text labels** need `pos_label=`; numbers that are no labels are refused instead of compared with 1."""
+- **Text labels** need `pos_label=`; numbers that are no labels are refused instead of compared with 1.
+- **Metrics of rankings**, such as `tdf.exposure("query")`, rank within each group if they are called with `group_by=`:
+  their values by group are those of `metric.difference(*by).by_group`.
+- **Weights**, `sample_params={"sample_weight": w}`, are a column of the frame, `case_weights="w"`, for all metrics of the
+  call.
+- **Intervals**, `n_boot=` and `ci_quantiles=[0.025, 0.975]`, are `interval="auto", conf_level=0.95`: closed forms or the
+  jackknife where there are any, and for disparities too. `interval="bootstrap", times=1000` draws rows again.
+- **Functions of scikit-learn** have names here: `accuracy_score` is `tdf.accuracy`, and
+  [names in other libraries](../metrics/names.md) lists the others. Any other function of two arrays becomes a metric
+  with `tdf.new_class_metric`, `tdf.new_prob_metric` or `tdf.new_numeric_metric`
+  ([how](../how-to/own-metric.md#from-any-function-of-two-arrays)).
+- **Mitigation** (`ThresholdOptimizer`, `ExponentiatedGradient` …) is not part of tidyfair: keep fairlearn for it, and
+  measure its predictions here. [A threshold for each group](../how-to/thresholds.md) is applied, but not chosen."""
 
 ROWS = {
     "MetricFrame": {
         "overall": lambda metric: metric,
-        # called with `group_by=by`: a row for each group
+        # called with `group_by=by`: a row for each group; not for rankings, see above
         "by_group": lambda metric: metric,
         "difference": lambda metric, by, to: metric.difference(*by, to=to),
         "ratio": lambda metric, by, to: metric.ratio(*by, to=to),

@@ -133,8 +133,21 @@ def test_outer_groups_have_the_audit_of_their_rows(name: str, loans: pl.DataFram
 @pytest.mark.parametrize("name", NAMES)
 def test_unknown_rows_are_counted_in_the_statement(name: str, usual: Callable[[str], tdf.FiledAudit]) -> None:
     statement = " ".join(usual(name).statement)
-    assert "Of 600 rows, 15 are unknown by sex." in statement
+    assert "Of 600 rows, 15 are of unknown sex." in statement
     assert "It is not " in statement
+
+
+def test_statement_counts_unknown_rows_of_the_features_that_have_some(loans: pl.DataFrame) -> None:
+    def counted(name: str, data: pl.DataFrame) -> list[str]:
+        filed = tdf.audit(name, data, estimate="approved", pos_label="yes", by=["sex", "race"])
+        return [sentence for sentence in filed.statement if sentence.startswith(("Of ", "No row "))]
+
+    known = loans.with_columns(pl.col("sex").fill_null("female"))
+    assert counted("eeoc_uniform_guidelines", loans) == ["Of 600 rows, 15 are of unknown sex."]
+    assert counted("eeoc_uniform_guidelines", known) == ["No row is of an unknown group."]
+    # the table has the crossing too
+    crossed = ["Of 600 rows, 15 are of unknown sex.", "Of 600 rows, 15 are of unknown sex or race."]
+    assert counted("nyc_ll144", loans) == crossed
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -286,8 +299,20 @@ def test_columns_of_a_test_are_empty_where_there_is_none() -> None:
 def test_scores_with_a_truth_have_the_same_table_from_pandas() -> None:
     data = lending(300).with_columns(pl.col(pl.Enum).cast(pl.String))
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "by": "sex"}
-    results = [tdf.audit("nyc_ll144", frame, **call).published().rows() for frame in (data, data.to_pandas())]
-    assert results[0] == results[1]
+    expected, from_pandas = (tdf.audit("nyc_ll144", frame, **call).published() for frame in (data, data.to_pandas()))
+    assert_frame_equal(pl.from_pandas(from_pandas), expected)
+
+
+def test_published_tables_are_frames_of_the_kind_given() -> None:
+    data = lending(300).with_columns(pl.col(pl.Enum).cast(pl.String))
+    call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "by": "sex"}
+    expected = tdf.audit("nyc_ll144", data, **call).published()
+    for frame in (data.to_pandas(), data.to_arrow()):
+        filed = tdf.audit("nyc_ll144", frame, **call)
+        assert type(filed.published()) is type(filed.published("selections")) is type(frame)
+        assert list(filed.published()["Selected"]) == list(filed.tables["selections"][".numerator"])
+    assert isinstance(tdf.audit("nyc_ll144", data.lazy(), **call).published(), pl.DataFrame)
+    assert isinstance(expected, pl.DataFrame)
 
 
 def test_a_small_sample_of_two_has_no_correction() -> None:

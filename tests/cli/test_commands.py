@@ -92,7 +92,7 @@ def test_pos_label_is_read_as_the_type_of_the_column(tmp_path: Path, capsys: pyt
     title, _, one = capsys.readouterr().out.partition("\n\n")
     assert "event 1" in title
     assert main(call) == 0
-    assert capsys.readouterr().out.partition("\n\n")[2] == one
+    assert capsys.readouterr().out.partition("\n\n") == (title, "\n\n", one)
     assert main([*call, "--pos-label", "0"]) == 0
     assert capsys.readouterr().out.partition("\n\n")[2] != one
 

@@ -326,3 +326,14 @@ def test_equal_groups_have_no_certain_worst() -> None:
             inference.worst_groups(tf.demographic_parity("g"), times=500)(people, estimate="p")[".p_worst"].max()
         )
     assert np.mean(seen) < 0.75
+
+
+def test_comparison_names_the_columns_and_ends_with_its_findings() -> None:
+    people = pl.DataFrame({"y": [1, 0] * 20, "a": [1, 0, 0, 0] * 10, "b": [1, 0, 1, 1] * 10, "s": [0.1, 0.4] * 20})
+    result = tf.compare_models(tf.accuracy)(people, "y", one="a", other=pl.col("b").alias("new"))
+    assert result.columns[:4] == [".metric", ".by", ".one", ".other"]
+    assert result.columns[-4:] == [".change", ".lower", ".upper", ".p_value"]
+    assert result.select(".model_one", ".model_other").row(0) == ("a", "new")
+    scores: Any = [pl.col("s").alias("p"), (1 - pl.col("s")).alias("q")]
+    unnamed = tf.compare_models(tf.roc_auc)(people, "y", one=scores, other=scores)
+    assert unnamed.select(".model_one", ".model_other").row(0) == (None, None)

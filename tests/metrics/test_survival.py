@@ -495,7 +495,7 @@ def test_metrics_at_several_times_are_drawn_over_time() -> None:
     several, one = (gap(people(), TRUTH, "estimate", probs=probs) for probs in (PROBS, {4: "s4"}))
     over_time = str(tf.autoplot(several).to_dict())
     assert "Evaluation time" in over_time
-    assert "not at each of them: Concordance parity" in over_time
+    assert "not drawn: Concordance parity, which does not depend on the evaluation time" in over_time
     assert "Evaluation time" not in str(tf.autoplot(one).to_dict())
 
 

@@ -7,7 +7,7 @@ import re
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -17,6 +17,10 @@ from report_data import HOSTILE, LABELS, LOANS, Page
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.reports.blocks import Facts, Section, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -545,6 +549,58 @@ def test_offline_browser_opens_the_page(width: int, tmp_path: Path, audit_page: 
     assert HOSTILE in read.text
     assert "How to repeat this audit" in read.text
     assert not read.all("script")
+
+
+def test_facts_name_the_event_of_labels_that_need_no_pos_label() -> None:
+    people = pl.DataFrame(
+        {"y": [1, 0] * 30, "p": [1, 0, 0] * 20, "s": [0.8, 0.3, 0.4] * 20, "g": ["a"] * 30 + ["b"] * 30}
+    )
+    assert "- **Event**: 1\n" in tf.report(people, "y", "p", by="g").markdown()
+    assert "- **Event**: True\n" in tf.report(people.cast({"p": pl.Boolean}), estimate="p", by="g").markdown()
+    assert "- **Event**: 0\n" in tf.report(people, "y", "p", by="g", pos_label=0).markdown()
+    of_three = people.with_columns(y=pl.col("y") + (pl.int_range(60) % 5 == 0), p=pl.col("p").cast(pl.Int64))
+    assert (
+        "**Event**"
+        not in tf.report(of_three.with_columns(pl.col("y", "p").cast(pl.String)), "y", "p", by="g").markdown()
+    )
+    assert "**Event**" not in tf.report(people, "s", pl.col("s").sqrt().alias("root"), by="g").markdown()
+
+
+SCROLLED = """<script>
+const wide = [...document.querySelectorAll(".table")].filter(box => box.scrollWidth > box.clientWidth + 1);
+document.body.dataset.scrolled = wide.map(box => box.id || box.ariaLabel).join(", ");
+document.body.dataset.width = document.documentElement.scrollWidth;
+</script></body>"""
+"""What tables do not fit, and how wide the page is, as a browser finds them."""
+
+
+def wide_table_page() -> str:
+    """A page whose table has the usual metrics, with intervals, of groups whose names are of two words."""
+    names = ["base_rate", "selection_rate", "accuracy", "sens", "spec", "precision", "roc_auc"]
+    group, cell = ["All rows", "farming, unskilled", "professional"], "0.741 (0.728 to 0.754)"
+    table = pl.DataFrame({".group": group, ".n": [6366, 859, 109], **{name: [cell] * 3 for name in names}})
+    titles = ["Base rate", "Selection rate", "Accuracy", "Sensitivity", "Specificity", "Precision"]
+    heads = dict(zip(names, zip([*titles, "Area under the ROC curve"], names, strict=True), strict=True))
+    remark = "Values of few rows are not shown. " * 20
+    return tf.Report("Wide", (Facts(()),), (Section("Groups", (Table(table, heads=heads, remark=remark),)),)).html()
+
+
+def employment_page() -> str:
+    """A page with a table of sixteen columns."""
+    people = lending().with_columns(pl.format("{} group", pl.col("race")).alias("race"))
+    labels: dict[str, Any] = {"estimate": "approved", "pos_label": "yes"}
+    return tf.audit("eeoc_uniform_guidelines", people, **labels, by=["sex", "race"]).page()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("page_of", [wide_table_page, employment_page])
+def test_wide_tables_take_the_room_of_the_window(page_of: Callable[[], str], tmp_path: Path) -> None:
+    page = tmp_path / "wide.html"
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of())
+    page.write_text(text.replace("</body>", SCROLLED), "utf-8")
+    shown = in_a_browser(page, tmp_path / "wide.png", 1280)
+    assert 'data-scrolled=""' in shown
+    assert 'data-width="1280"' in shown or 'data-width="1265"' in shown
 
 
 def applicants() -> pl.DataFrame:

@@ -263,10 +263,49 @@ def test_group_chart_marks_the_overall_value() -> None:
     assert alone.to_dict()["title"]["subtitle"] == ["rows in parentheses"]
 
 
+def labels_of_groups(*metrics: Any) -> tuple[set[str], str]:
+    """The labels of rows in a picture of groups, and its subtitle."""
+    people = pl.DataFrame({"y": [1, 0, 0, 0, 1, 1], "p": [1, 0, 1, 0, 0, 1], "g": list("aaaabb")})
+    chart = tf.autoplot(tf.metric_set(*metrics).difference("g").by_group(people, "y", "p"))
+    return {row["what"] for row in drawn(chart)}, chart.to_dict()["title"].get("subtitle", [""])[0]
+
+
+def test_labels_of_groups_count_the_rows_that_the_metric_is_a_share_of() -> None:
+    assert labels_of_groups(tf.sens) == ({"a (1)", "b (2)"}, "rows that count in parentheses")
+    assert labels_of_groups(tf.accuracy, tf.selection_rate) == ({"a (4)", "b (2)"}, "rows in parentheses")
+
+
+def test_labels_of_comparisons_count_rows_only_where_all_of_them_count() -> None:
+    def labels(metric: Any, **options: Any) -> set[str]:
+        compared = tf.compare_groups(metric, by="sex", to="male")(LOANS, **DECIDED, **options)
+        return {row["what"] for row in drawn(tf.autoplot(compared))}
+
+    rows = dict(LOANS.group_by("sex").len().rows())
+    events = dict(LOANS.filter(repaid="yes").group_by("sex").len().rows())
+    assert labels(tf.selection_rate) == {f"{sex} ({count})" for sex, count in rows.items()}
+    assert labels(tf.sens, explain=True) == {f"{sex} ({count})" for sex, count in events.items()}
+    assert labels(tf.sens) == {"female", "male"}
+
+
+def test_labels_shared_by_metrics_of_different_rows_have_no_count() -> None:
+    labels, subtitle = labels_of_groups(tf.accuracy, tf.sens)
+    assert labels == {"a", "b"}
+    assert "parentheses" not in subtitle
+
+
+def test_panels_of_a_metric_have_the_same_axis() -> None:
+    apart = tf.metric_set(tf.sens.difference("sex"), tf.sens.difference("race"), tf.spec.difference("sex"))
+    assert len(domains(tf.autoplot(apart.by_group(LOANS, **LABELS)))) == 2
+    assert len(domains(specification("comparison"))) == 1
+    assert len(domains(specification("quantiles"))) == 1
+    over_cuts = tf.threshold_curve(tf.metric_set(tf.sens.difference("sex"), tf.sens.difference("race")), [0.3, 0.7])
+    assert len(domains(tf.autoplot(over_cuts.by_group(LOANS, **SCORES)), "y")) == 1
+
+
 def test_undefined_values_show_the_reason() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0], "p": [1, 0, 1, 0], "g": list("aabb")})
     rows = drawn(tf.autoplot(tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")))
-    assert [(row["what"], row["why"]) for row in rows] == [("a (2)", ""), ("b (2)", "zero denominator")]
+    assert [(row["what"], row["why"]) for row in rows] == [("a (1)", ""), ("b (0)", "zero denominator")]
     assert rows[1]["estimate"] is None
 
 
@@ -354,7 +393,18 @@ def test_model_chart_draws_change_and_interval() -> None:
     assert [row["estimate"] for row in changes] == result[".change"].to_list()
     assert {row["model"] for row in rows if "model" in row} == {"today", "challenger"}
     assert {"today", "challenger"} <= set(texts_in(chart))
-    assert {"Model 1", "Model 2"} <= set(texts_in(tf.autoplot(result)))
+    assert {"approved", "other"} <= set(texts_in(tf.autoplot(result)))
+    unnamed = result.drop(".model_one", ".model_other")
+    assert {"Model 1", "Model 2"} <= set(texts_in(tf.autoplot(unnamed)))
+    one, other, change, low, high = result.select(".one", ".other", ".change", ".lower", ".upper").row(0)
+    minus = str.maketrans("-", "\N{MINUS SIGN}")
+    written = [
+        f"{one:.3f} \N{RIGHTWARDS ARROW} {other:.3f}",
+        f"{change:.3f}  ({low:.3f} to {high:.3f})".translate(minus),
+    ]
+    assert set(written) <= set(texts_in(tf.autoplot(result, width=896)))
+    assert written[0] not in texts_in(tf.autoplot(result, width=560))
+    assert written[1] not in texts_in(tf.autoplot(result, width=350))
     for models in ("ab", ("a",), ("a", "a"), ("a", 3)):
         with pytest.raises(tf.ArgumentError, match="`models` are the names of two models"):
             tf.autoplot(result, models=models)  # pyright: ignore[reportArgumentType] - bad input

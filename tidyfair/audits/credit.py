@@ -225,8 +225,8 @@ lending_adverse_impact = NamedAudit(
     name="lending_adverse_impact",
     title="Adverse impact of decisions on credit, as practised in fair lending in the United States",
     version=(
-        "practice, as of 2026-11-23; Regulation B (12 CFR 1002) has no effects test since 2026-07-21, by a final rule "
-        "of 2026-04-22"
+        "practice as of 2026-11-23; Regulation B (12 CFR 1002) has had no effects test since 2026-07-21 (final rule of "
+        "2026-04-22)"
     ),
     source="the documentation of solas-ai 0.6 (adverse impact ratio, SMD, segments); no regulation names these numbers",
     purpose=(
@@ -234,16 +234,20 @@ lending_adverse_impact = NamedAudit(
         "differences of scores and residuals, and differences and ratios within segments"
     ),
     is_not=(
-        "a rule: lines at 0.8, 0.9 or 30 are habits, and none is drawn here",
-        "an analysis of business needs, or of alternatives that discriminate less",
-        "corrected for groups that are guessed from names and addresses",
+        "a pass-or-fail rule: limits such as an AIR of 0.8 or an SMD of 30 are conventions, and none is applied here",
+        "an analysis of business necessity, or of less discriminatory alternatives",
+        "corrected for errors in groups that were guessed from names and addresses",
         "legal advice",
     ),
     readings=(
-        "Differences are the rate of the reference less that of the group: above 0 they are adverse to the group.",
-        "Standardized mean differences are group less reference, in standard deviations of all rows.",
-        "With top_fraction there are ratios at each share of the best scores.",
-        "Within segments, like is compared with like: the ratio and the difference are those of Mantel and Haenszel.",
+        "Differences are the rate of the reference minus that of the group; above 0 they are adverse to the group.",
+        (
+            "Shortfall: the further favorable decisions with which a group would have the rate of the reference. If it "
+            "is negative, the group has that many more than it would have at that rate."
+        ),
+        "Standardized mean differences are group minus reference, in standard deviations of all rows.",
+        "With top_fraction, ratios are given for each share of the best scores.",
+        "Within segments, similar applicants are compared: by the ratio and the difference of Mantel and Haenszel.",
     ),
     tables=(
         ComparisonTable(

@@ -20,23 +20,23 @@ _NOTE = PublishedColumn(column=NOTE, heading="Note")
 nyc_ll144 = NamedAudit(
     name="nyc_ll144",
     title="Bias audit of automated employment decision tools, New York City",
-    version="Local Law 144 of 2021; rules adopted 2023-04-06, in effect since 2023-05-06; looked at 2026-11-23",
+    version="Local Law 144 of 2021; rules adopted 2023-04-06, in effect since 2023-05-06; checked on 2026-11-23",
     source="New York City Administrative Code 20-870 to 20-874; 6 RCNY 5-300 to 5-304",
     purpose=(
         "selection rates (or scoring rates: shares of scores above the median) and impact ratios by sex, by race or "
         "ethnicity, and by both"
     ),
     is_not=(
-        "a finding of discrimination, or of its absence: the rule sets no line at 0.8, no test and no passing mark",
+        "a finding of discrimination, or of its absence: the rule sets no limit such as 0.8, and no test to be passed",
         "the whole audit: the rule also asks for an independent auditor, notices, dates and the source of the data",
         "legal advice",
     ),
     readings=(
-        "The median is that of all rows, those of unknown groups too; a score at the median is not above it.",
-        "A category is compared with the highest rate of its own table: sex, race, and both crossed.",
+        "The median is that of all rows, including those of unknown groups. A score equal to it is not above it.",
+        "Each category is compared with the one that has the highest rate by the same feature: sex, race, or both.",
         (
-            "Categories of under 2 percent of the rows may be left out of the ratios, which is the auditor's choice: "
-            "min_share=0.02. Their counts and rates are listed all the same, and they are no reference."
+            "The auditor may leave categories of less than 2 percent of the rows out of the ratios (min_share=0.02). "
+            "Their counts and rates are still listed, and nothing is compared with them."
         ),
     ),
     complete_rows=True,
@@ -106,23 +106,30 @@ eeoc_uniform_guidelines = NamedAudit(
     name="eeoc_uniform_guidelines",
     title="Adverse impact by the Uniform Guidelines on Employee Selection Procedures, United States",
     version=(
-        "29 CFR part 1607 of 1978, with the questions and answers of 1979; looked at 2026-11-23, when a final rule "
-        "that rescinds it was listed by the EEOC (RIN 3046-AB43) and its publication not known"
+        "29 CFR part 1607 of 1978, with the questions and answers of 1979; checked on 2026-11-23, when the EEOC listed "
+        "a final rule that rescinds the guidelines (RIN 3046-AB43), whose publication could not be confirmed"
     ),
     source="29 CFR 1607.4(D); 44 FR 11996 (1979-03-02)",
     purpose=(
-        "the rate of each group against that of the highest, with the four-fifths rule, two standard deviations, exact "
-        "tests, shortfalls and what one selection more would change"
+        "the selection rate of each group compared with the highest rate, by the four-fifths rule, in standard "
+        "deviations and by exact tests, with shortfalls and the effect of moving a single selection"
     ),
     is_not=(
-        "a finding of law: four fifths is a rule of thumb, and the guidelines prescribe no test",
-        "about age: the guidelines do not cover it",
+        "a legal finding: four fifths is a rule of thumb, and the guidelines prescribe no test",
+        "a check for age discrimination: the guidelines do not cover age",
         "legal advice",
     ),
     readings=(
-        "Whether a rate is below four fifths is worked out in whole numbers: 0.8 itself is not below.",
-        "Sexes are compared with each other, and races with each other; crossings are where a feature names them.",
-        "One selection flips a difference if, moved from the highest group, it makes the rate of the other higher.",
+        "A ratio is compared with four fifths in whole numbers, so that exactly 0.8 is not below.",
+        "Groups are compared within one feature, such as sex or race; combinations only where `by` asks for them.",
+        (
+            "Shortfall: the further selections with which a group would have the rate of the highest group, rounded "
+            "up; or, pooled, the rate of both groups together."
+        ),
+        (
+            "Flips by one: moving one selection from the highest group to this group gives this group the higher rate. "
+            "4/5 by one: it brings the ratio to four fifths."
+        ),
     ),
     tables=(
         ComparisonTable(

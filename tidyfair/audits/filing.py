@@ -51,13 +51,16 @@ _STYLE = """
 .tidyfair-audit h1 { font-size: 1.5em; line-height: 1.25; margin: 0 0 1em; }
 .tidyfair-audit h2 { font-size: 1.15em; margin: 2em 0 .5em; }
 .tidyfair-audit .table { overflow-x: auto; }
-.tidyfair-audit table { border-collapse: collapse; font-size: .875em; margin: 0; }
-.tidyfair-audit :is(th, td) { padding: .3em .75em; text-align: left; vertical-align: top; border: 0; }
-.tidyfair-audit th { font-weight: 600; vertical-align: bottom; border-bottom: 2px solid; min-width: 3.5em; }
+.tidyfair-audit .hint { display: none; font-size: .8125em; opacity: .75; margin: .5em 0; }
+.tidyfair-audit table { border-collapse: collapse; font-size: .8125em; margin: 0; }
+.tidyfair-audit :is(th, td) { padding: .3em .55em; text-align: left; vertical-align: top; border: 0; }
+.tidyfair-audit th { font-weight: 600; vertical-align: bottom; border-bottom: 2px solid; min-width: 3em; }
+.tidyfair-audit :is(th, td):first-child { padding-left: 0; }
 .tidyfair-audit td { border-bottom: 1px solid rgb(128 128 128 / .35); }
 .tidyfair-audit .number { text-align: right; font-variant-numeric: tabular-nums; }
 .tidyfair-audit td.number { white-space: nowrap; }
 .tidyfair-audit ul { padding-left: 1.25em; max-width: 48em; }
+@media screen and (max-width: 70em) { .tidyfair-audit .hint { display: block; } }
 @media print {
   .tidyfair-audit { font-size: 9pt; }
   .tidyfair-audit .table { overflow: visible; }
@@ -88,18 +91,17 @@ class FiledAudit:
     _made: tuple[AuditTable, ...] = ()
     _conf_level: float = 0.95
 
-    def published(self, name: str | None = None) -> pl.DataFrame:
-        """A table as it is published, rounded: the first, or that of a name."""
+    def published(self, name: str | None = None) -> Any:
+        """A table as it is published, rounded, as a frame of the caller's kind: the first, or that of a name."""
         tables = self.published_tables()
-        if name is None:
-            return next(iter(tables.values())).values
+        name = next(iter(tables)) if name is None else name
         if name not in tables:
             kind = "table of the audit"
             raise ArgumentError.unknown(kind, name, tables)
-        return tables[name].values
+        return open_frame(self.tables[name]).restore(tables[name].values)
 
     def published_tables(self) -> dict[str, PublishedTable]:
-        """All tables as they are published, by name."""
+        """All tables as they are published, by name, with their values in polars."""
         return {table.name: table.published(self._frames[table.name]) for table in self._made}
 
     @property
@@ -117,11 +119,15 @@ class FiledAudit:
         )
 
     def _counts(self) -> list[str]:
-        """The rows of unknown groups, and the groups that are not compared."""
-        unknown = self._frames[_UNKNOWN].group_by(".by", maintain_order=True).agg(pl.col(".unknown", ".n").sum())
+        """The rows of unknown groups, of the features of the tables, and the groups that are not compared."""
+        features = {by for table in self._made for by in self._frames[table.name][".by"].to_list()}
+        unknown = self._frames[_UNKNOWN].filter(pl.col(".by").is_in(features))
+        unknown = unknown.group_by(".by", maintain_order=True).agg(pl.col(".unknown", ".n").sum())
         sentences: list[str] = []
-        for by, rows, every in unknown.select(".by", ".unknown", ".n").rows():
-            sentences.append(f"Of {every:,} rows, {rows:,} are unknown by {by}.")
+        for by, rows, every in unknown.filter(pl.col(".unknown") > 0).select(".by", ".unknown", ".n").rows():
+            sentences.append(f"Of {every:,} rows, {rows:,} are of unknown {by.replace(':', ' or ')}.")
+        if not sentences:
+            sentences.append("No row is of an unknown group.")
         small: dict[str, None] = {}
         for table in self._made:
             frame = self._frames[table.name]

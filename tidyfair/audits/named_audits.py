@@ -432,21 +432,21 @@ class NamedAudit:
     def policy(self) -> str:
         """The treatment of unknown and small groups, in a sentence."""
         treatments = {
-            "apart": "rows of unknown groups are counted, and not compared",
+            "apart": "rows of unknown groups are counted but not compared",
             "drop": "rows of unknown groups are not listed",
-            "group": "unknown is a group like all others",
+            "group": "unknown is treated as a group like any other",
         }
         parts = [treatments[self.unknown]]
         if self.complete_rows and self.unknown != "group":
-            counted = "counted, and " if self.unknown == "apart" else ""
+            counted = "counted but " if self.unknown == "apart" else ""
             parts = [f"rows that are unknown in any feature are {counted}left out of all tables"]
         if self.unknown_values is not None:
-            parts.append(f"unknown are missing values and {listed(self.unknown_values)}")
+            parts.append(f"missing values and {listed(self.unknown_values)} count as unknown")
         if self.min_n:
-            parts.append(f"groups of fewer than {self.min_n} rows are listed, and not compared")
+            parts.append(f"groups of fewer than {self.min_n} rows are listed but not compared")
         if self.min_share:
             parts.append(
-                f"groups of less than {100 * self.min_share:g} percent of the rows are listed, and not compared"
+                f"groups of less than {100 * self.min_share:g} percent of the rows are listed but not compared"
             )
         return "; ".join(parts)
 

@@ -60,13 +60,13 @@ clinical_tripod_ai = NamedAudit(
     purpose="discrimination, calibration, overall error and net benefit of risks, by subgroup, with intervals",
     is_not=(
         "a test of fairness: the statement guides reporting, and prescribes no measure, threshold or table",
-        "evidence that patients benefit; net benefit takes one threshold, and so one harm, for all groups",
+        "evidence that patients benefit; net benefit assumes one threshold, and so one trade-off, for all groups",
         "a judgement of bias in the study, or advice on care",
     ),
     readings=(
         "Calibration in the large is the intercept in logits with the slope held at 1; O:E is observed over expected.",
-        "Net benefit depends on how frequent events are, so that groups are compared by the standardized one.",
-        "A model is useful at a threshold where its net benefit exceeds that of treating all, and 0, that of none.",
+        "Net benefit depends on how frequent events are; compare groups by standardized net benefit.",
+        "A model is useful at a threshold if its net benefit exceeds that of treating all, and that of none (0).",
     ),
     tables=(
         ValuesTable(
@@ -125,14 +125,14 @@ eu_ai_act_data = NamedAudit(
     name="eu_ai_act_data",
     title="Groups in data sets, for the examination of data under the EU AI Act",
     version=(
-        "Regulation (EU) 2024/1689 of 2024-06-13; looked at 2026-11-23, when an amending act was agreed that defers "
-        "duties for high-risk systems to 2027-12-02 and 2028-08-02"
+        "Regulation (EU) 2024/1689 of 2024-06-13; checked on 2026-11-23, when an amending act had been agreed that "
+        "defers the duties for high-risk systems to 2027-12-02 and 2028-08-02"
     ),
     source="Regulation (EU) 2024/1689, Articles 10(2), 10(3), 10(4) and 15(3)",
     unknown="group",
-    purpose="rows of each group and crossing, unknown ones too, the share of events, and how predictions do",
+    purpose="rows and share of events of each group and crossing, unknown ones included, and performance",
     is_not=(
-        "an assessment of conformity: no article is satisfied by a table, and none prescribes a metric or a threshold",
+        "a conformity assessment: no table satisfies an article, and no article prescribes a metric or a threshold",
         "an examination of how the data came about, or of all gaps in them",
         "legal advice",
     ),
@@ -169,7 +169,7 @@ model_card = NamedAudit(
     source="Mitchell et al. (2019), section 4.7; arXiv 1810.03993",
     purpose="the usual rates with intervals, by each feature (unitary results) and by all together (intersectional)",
     is_not=(
-        "the card: intended use, factors, data, ethics and caveats are for people to write",
+        "a complete card: intended use, factors, data, ethics and caveats are for people to write",
         "a judgement that the model is fair, or fit for a use",
     ),
     tables=(

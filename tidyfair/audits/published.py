@@ -103,6 +103,8 @@ class PublishedColumn:
         return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+_WIDE = 8
+"""The number of columns of a table that does not fit a narrow window."""
 _AS_IT_IS = PublishedColumn(column="", heading="")
 
 
@@ -160,8 +162,10 @@ class PublishedTable:
         head = _html_row(texts.columns, "th", [f'{own} scope="col"' for own in classes])
         body = "".join(_html_row(row, "td", classes) for row in texts.rows())
         label = as_html(self.heading)
+        wide = f'<p class="hint">{texts.width} columns: scroll sideways to see all of them.</p>\n'
+        hint = wide if texts.width >= _WIDE else ""
         return (
-            f'<div class="table" role="region" tabindex="0" aria-label="{label}">'
+            f'{hint}<div class="table" role="region" tabindex="0" aria-label="{label}">'
             f"<table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
         )
 

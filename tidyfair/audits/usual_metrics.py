@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidyfair.errors import ArgumentError
+from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import Privileged
+    from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
+    from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
@@ -217,6 +220,16 @@ class UsualMetrics:
                 other = replace(metric, name=f"{metric.name} {len(by_name)}")
                 by_name[other.name, by] = other
         return metric_set(*by_name.values())
+
+    def event(self, tally: Tally, options: Options) -> object:
+        """The label that counts as the event; None where no metric reads one label against the others."""
+        reads_labels = any(metric.kind in {"class", "prob"} for metric in self.results) and not tally.needs.numbers
+        if not reads_labels or (tally.truth is None and tally.estimate is None):
+            return None
+        labels = labels_with_scores(
+            tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator
+        )
+        return None if labels.event is None else labels.values[labels.event]
 
     @property
     def bys(self) -> list[By]:

@@ -501,8 +501,8 @@ def _title(audited: _Audited) -> str:
         given.append(f"predictions {inputs.estimate!r}")
     if "probs" in inputs.counting:
         given.append(f"scores {inputs.counting['probs']!r}")
-    if "pos_label" in inputs.reading:
-        given.append(f"event {inputs.reading['pos_label']!r}")
+    if (event := audited.metrics.event(audited.tally, Options(**inputs.reading))) is not None:
+        given.append(f"event {event!r}")
     return f"Audit of {inputs.name}: {rows:,} rows, {', '.join(given)}"
 
 

@@ -62,6 +62,7 @@ class Gate(MetricSetOnData):
 
     subject: ClassVar[str] = "A gate"
     follows_points: ClassVar[bool] = True
+    findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".limit", ".verdict")
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
     limits: tuple[tuple[Side, float], ...]

@@ -69,6 +69,8 @@ _REFUSED = {
 }
 """The options of metrics that a comparison of models does not accept, and why."""
 _CALL = "(data, truth, one=…, other=…)"
+_FINDINGS = (".change", ".lower", ".upper", ".p_value")
+"""The columns that readers look for beside the two values; printed frames show the last ones."""
 _ADDED_ROWS = 2.0
 """Rows added for each true label, spread over the cells of both predictions: half a row per cell for two labels."""
 _MOST_PAIRS = 100
@@ -96,10 +98,11 @@ class ModelComparison:
             with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same rows; the jackknife
             for other functions of sums, areas under curves, and their comparisons; else the bootstrap), and McNemar's
             `.p_value` for rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the
-            selection rate; null for all others.
+            selection rate; null for all others. `.model_one` and `.model_other` are the names of the columns, null for
+            several columns of scores.
         """
         paired = self.paired(data, truth, one=one, other=other, **options)
-        return paired.source.restore(paired.compared())
+        return paired.source.restore(_in_reading_order(paired.compared(), _name_of(one), _name_of(other)))
 
     @refuse_unknown_settings
     def paired(
@@ -265,6 +268,21 @@ class ModelComparison:
                 is_paired = share is not None and _is_of_same_rows(share)
                 changes.append(_ChangedRows.of(cells.filter(outer=outer), share) if share and is_paired else None)
         return changes if len(changes) == results else None
+
+
+def _name_of(prediction: object) -> str | None:
+    """The name of the column of a prediction; None for predictions of several columns."""
+    return Column.of(prediction, "one").name if isinstance(prediction, str | pl.Expr) else None
+
+
+def _in_reading_order(results: pl.DataFrame, one: str | None, other: str | None) -> pl.DataFrame:
+    """The results with the names of both models, both values at the start and the findings at the end."""
+    named = results.with_columns(
+        pl.lit(one, pl.String).alias(".model_one"), pl.lit(other, pl.String).alias(".model_other")
+    )
+    keys = results.columns[: results.columns.index(".by") + 1]
+    between = [name for name in named.columns if name not in {*keys, ".one", ".other", *_FINDINGS}]
+    return named.select(*keys, ".one", ".other", *between, *_FINDINGS)
 
 
 @dataclass(frozen=True, eq=False)

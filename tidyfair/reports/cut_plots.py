@@ -19,6 +19,7 @@ from tidyfair.reports.plot_input import (
     in_sentence,
     listed_names,
     plain,
+    scales_of_metrics,
     span_of_metric,
     with_scales,
 )
@@ -48,7 +49,8 @@ def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     series = pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group")
     metrics = listed_names(in_sentence(values.select(plot.metric()).to_series()))
     name = f"{metrics} by {listed_names(by_words(text) for text in values['.by'])}"
-    return _over_cuts(plot, frame, cut, values.with_columns(series.alias("series")), spans, name)
+    named = values.with_columns(series.alias("series"))
+    return _over_cuts(plot, frame, cut, named, spans, name, scales_of_metrics(values))
 
 
 def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
@@ -72,9 +74,10 @@ def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
 
 
 def _over_cuts(
-    plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFrame, spans: dict[str, Span], name: str
-) -> Picture:
-    """Lines of values that have a `panel` and a `series`."""
+    plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFrame, spans: dict[str, Span], name: str,
+    scales: dict[str, str] | None = None,
+) -> Picture:  # fmt: skip
+    """Lines of values that have a `panel` and a `series`; panels of the same scale have the same axis."""
     words = CUTS[cut]
     dashed = [pl.col(_DASHED).alias("dashed")] if _DASHED in values.columns else []
     table = _thinned(values, cut).select(
@@ -90,13 +93,13 @@ def _over_cuts(
     notes: list[str] = []
     without = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True)
     if len(without):
-        why = "not at each of them" if cut in POINTS else "of scores, so the same for each"
-        notes.append(f"{why}: {', '.join(without)}")
+        verb = "does" if len(without) == 1 else "do"
+        notes.append(f"not drawn: {', '.join(without)}, which {verb} not depend on the {words}")
     if "lower" in table.columns:
         notes.append(_note_on_bands(table))
     if dashed:
         notes.append("dashed: treat all; line at 0: treat none")
-    style = LineStyle(words.capitalize(), at=plot.at, spans=spans)
+    style = LineStyle(words.capitalize(), at=plot.at, spans=spans, scales=scales or {})
     return lines(table, [f"{name} over the {words}", name], notes, style)
 
 

@@ -28,6 +28,8 @@ _ROW, _TALL_ROW = 26, 42
 """The height of a row, and of one whose label stands above it."""
 _LEAST_PANEL = 150
 """The least width of a panel beside others."""
+_LEAST_PART = 110
+"""The least width of the values of two models, and of their changes, beside numbers."""
 _WITH_VALUES = 560
 """The least width of a picture with values written beside their rows."""
 _COLUMNS_SHOWN = {
@@ -47,8 +49,8 @@ class DotStyle:
     """What is known of the values, by panel."""
     keys: tuple[Key, ...] = ()
     """Entries of a legend."""
-    together: bool = False
-    """All panels have the same axis."""
+    scales: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The scale of panels: those of the same one have the same axis."""
 
 
 def dots(
@@ -76,6 +78,8 @@ class Rows:
     panel: float
     values: float
     whole: float
+    both: float = 0.0
+    """The room for the values of two models, between the first part and the second."""
 
     @classmethod
     def of(cls, table: pl.DataFrame, width: float, *, parts: int = 1) -> Rows:
@@ -90,11 +94,16 @@ class Rows:
         heading_width = max(text_width(text, charts.HEADING) for text in table["panel"].to_list()) * charts.BOLD + 2
         least = max(_LEAST_PANEL, min(heading_width, inner / 2 - charts.COLUMN_GAP))
         columns = charts.columns_of(panels, inner, least) if _alike(table) and parts == 1 else 1
-        values = 0.0
-        if columns == parts == 1 and width >= _WITH_VALUES and "outer" not in table.columns:
-            values = max(text_width(text, charts.SMALL) for text in _values_of(table)) + charts.GAP
-        panel = (inner - values - charts.COLUMN_GAP * (columns * parts - 1)) / (columns * parts)
-        return cls(labels, above, columns * parts, panel, values, width)
+        values = both = 0.0
+        if columns == 1 and width >= _WITH_VALUES and "outer" not in table.columns:
+            values = _room_of(_values_of(table))
+        inner -= charts.COLUMN_GAP * (columns * parts - 1)
+        if parts > 1 and values:
+            both = _room_of(_both_of(table))
+            both = both if inner - values - both >= parts * _LEAST_PANEL else 0.0
+            values = values if inner - values >= parts * _LEAST_PART else 0.0
+        panel = (inner - values - both) / (columns * parts)
+        return cls(labels, above, columns * parts, panel, values, width, both)
 
     @property
     def row(self) -> int:
@@ -138,6 +147,18 @@ def _values_of(table: pl.DataFrame) -> list[str]:
     return texts
 
 
+def _both_of(table: pl.DataFrame) -> list[str]:
+    """The values of two models as text."""
+    arrow = "\N{RIGHTWARDS ARROW}"
+    pairs = table.select("one", "other").rows()
+    return [f"{charts.number_text(one)} {arrow} {charts.number_text(other)}" for one, other in pairs]
+
+
+def _room_of(texts: Sequence[str]) -> float:
+    """The room for texts beside rows."""
+    return max(text_width(text, charts.SMALL) for text in texts) + charts.GAP
+
+
 def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
     """Dots in panels."""
     alt = charts.altair()
@@ -149,7 +170,7 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
     for index, part in enumerate(table.partition_by("panel", maintain_order=True)):
         name = part["panel"][0]
         span = style.spans.get(name, Span())
-        axis = _axis_of_dots(table if style.together else part, rows.panel, span)
+        axis = _axis_of_dots(_of_same_scale(table, name, style), rows.panel, span)
         numbered = _in_rows(part, rows)
         plane = _plane_of(axis, numbered, rows)
         layers = _dot_layers(alt, numbered, plane, span.reference)
@@ -161,7 +182,7 @@ def _draw_dots(table: pl.DataFrame, style: DotStyle, width: float) -> Any:
             is_first = index % rows.columns == 0
             layers += _labels(alt, numbered, plane, rows) if is_first else []
         if rows.values:
-            layers.append(_values_beside(alt, numbered, plane, rows))
+            layers.append(_texts_beside(alt, numbered, plane, _values_of(numbered), rows.values))
         if named and name and name != part["what"][0]:
             alone = rows.columns == 1
             above.heading(name, rows.left if alone else 0, width if alone else rows.panel)
@@ -194,6 +215,12 @@ def _axis_of_dots(part: pl.DataFrame, length: float, span: Span) -> Axis:
         if name in part.columns:
             values += part[name].to_list()
     return axis_of(values, length, span)
+
+
+def _of_same_scale(table: pl.DataFrame, panel: str, style: DotStyle) -> pl.DataFrame:
+    """The rows of all panels that have the axis of one."""
+    scales = {name: style.scales.get(name, name) for name in table["panel"].unique()}
+    return table.filter(pl.col("panel").replace_strict(scales) == scales[panel])
 
 
 def _limits(table: pl.DataFrame) -> dict[str, float]:
@@ -316,10 +343,10 @@ def _labels(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> list[Any]
     return charts.on_border(labels) if rows.above else [labels]
 
 
-def _values_beside(alt: Any, part: pl.DataFrame, plane: Plane, rows: Rows) -> Any:
-    """Values with their intervals, at the right."""
-    table = part.select("y", pl.Series("text", _values_of(part)))
-    table = table.with_columns(plane.x_at(pl.lit(plane.width + rows.values)).alias("x"))
+def _texts_beside(alt: Any, part: pl.DataFrame, plane: Plane, texts: Sequence[str], room: float) -> Any:
+    """Texts of rows, in a room at the right."""
+    table = part.select("y", pl.Series("text", texts, dtype=pl.String))
+    table = table.with_columns(plane.x_at(pl.lit(plane.width + room)).alias("x"))
     mark = alt.Chart(table).mark_text(align="right", baseline="middle", color=charts.MUTED, fontSize=charts.SMALL)
     return mark.encode(x=plane.across(alt, "x"), y=plane.down(alt, "y"), text=alt.Text("text:N"))
 
@@ -411,6 +438,8 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
         changes = axis_of([*part["change"], *part["lower"], *part["upper"]], rows.panel, Span(reference=0))
         right = _plane_of(changes, numbered, rows)
         layers = _values_of_models(alt, numbered, left, names) + _labels(alt, numbered, left, rows)
+        if rows.both:
+            layers.append(_texts_beside(alt, numbered, left, _both_of(numbered), rows.both))
         above = charts.Above(alt, left, 4)
         if named:
             above.heading(name, rows.left, rows.panel + rows.labels)
@@ -418,6 +447,8 @@ def _draw_side_by_side(table: pl.DataFrame, names: tuple[str, str], style: DotSt
             above.legend(keys, rows.left, rows.column)
         layers += above.layers
         right_layers = _changes(alt, numbered, right)
+        if rows.values:
+            right_layers.append(_texts_beside(alt, numbered, right, _values_of(numbered), rows.values))
         right_layers += charts.heading(alt, "Change", 0, -6, rows.panel)
         panels.append(charts.in_layers(alt, layers, left))
         panels.append(charts.in_layers(alt, right_layers, right))

@@ -17,6 +17,7 @@ from tidyfair.reports.plot_input import (
     in_sentence,
     listed_names,
     plain,
+    scales_of_metrics,
     span_of_metric,
     with_scales,
 )
@@ -130,7 +131,8 @@ def pairs_plot(plot: PlotInput) -> Picture:
     kind = {"ratio": "Ratios of", "odds_ratio": "Odds ratios of"}.get(scales[0], "Differences in")
     name = _prose(listed_names(in_sentence(frame["panel"])))
     titles = [f"{kind if len(scales) == 1 else 'Comparisons of'} {name}, pair by pair", f"{kind} {name}"]
-    return dots(table, titles, ["lines hold for all pairs at once"], DotStyle(spans=spans))
+    scales = scales_of_metrics(frame.with_columns(panel.alias("panel")))
+    return dots(table, titles, ["lines hold for all pairs at once"], DotStyle(spans=spans, scales=scales))
 
 
 def _prose(title: str) -> str:
@@ -161,7 +163,7 @@ def subgroups_plot(plot: PlotInput) -> Picture:
     if ".status" in frame.columns:
         frame = frame.filter(pl.col(".status") == Status.OK.value)
     first = frame.head(MOST_PANELS)
-    rows = ".n" if ".n" in frame.columns else ".denominator"
+    rows = ".denominator" if ".denominator" in frame.columns else ".n"
     limited = [pl.col(".epsilon").alias("upper"), pl.lit(0.0).alias("lower")] if ".epsilon" in frame.columns else []
     table = first.select(
         plot.metric().alias("panel"),
@@ -179,7 +181,7 @@ def subgroups_plot(plot: PlotInput) -> Picture:
         notes = ["dot: the subgroup that differs most", "line: how far any subgroup may differ"]
     else:
         titles = [f"Subgroups that differ most from the rest in {_prose(name)}", f"{name} of subgroups"]
-        notes = ["value of the subgroup less that of the rest", "rows in parentheses"]
+        notes = ["value of the subgroup less that of the rest", "rows that count in parentheses"]
         if len(frame) > len(first):
             notes.append(f"{len(first)} of {len(frame)}")
     return dots(table, titles, notes, DotStyle(spans=_spans(table, _NO_DIFFERENCE)))

@@ -52,6 +52,8 @@ class LineStyle:
     """What is known of the values of the horizontal axis."""
     spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
     """What is known of those of the vertical axis, by panel."""
+    scales: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The scale of panels: those of the same one have the same vertical axis."""
     points: bool = False
     """A dot at each point."""
 
@@ -80,7 +82,9 @@ def _draw_lines(table: pl.DataFrame, style: LineStyle, width: float) -> Any:
     panels: list[Any] = []
     for index, part in enumerate(parts):
         name = part["panel"][0]
-        plane, left = _plane_of_lines(part, style, room)
+        scale = style.scales.get(name, name)
+        same = [other for other in parts if style.scales.get(other["panel"][0], other["panel"][0]) == scale]
+        plane, left = _plane_of_lines(part, same, style, room)
         above = charts.Above(alt, plane, 12)
         if style.y:
             # said once in a row of panels
@@ -95,8 +99,13 @@ def _draw_lines(table: pl.DataFrame, style: LineStyle, width: float) -> Any:
     return charts.in_grid(alt, panels, columns, 20)
 
 
-def _plane_of_lines(part: pl.DataFrame, style: LineStyle, room: float) -> tuple[Plane, float]:
-    """The panel of some lines in a column of so many pixels, and the width of the labels of its vertical axis."""
+def _plane_of_lines(
+    part: pl.DataFrame, same: Sequence[pl.DataFrame], style: LineStyle, room: float
+) -> tuple[Plane, float]:
+    """The panel of some lines in a column of so many pixels, and the width of the labels of its vertical axis.
+
+    The axis is that of all parts of the same scale.
+    """
     if style.square:
         most = min(room, _LARGEST_SQUARE)
         y = axis_of([], most, Span(0, 1, is_whole=True), down=True)
@@ -104,7 +113,8 @@ def _plane_of_lines(part: pl.DataFrame, style: LineStyle, room: float) -> tuple[
         side = min(room - left - 4, _LARGEST_SQUARE)
         x = axis_of([], side, Span(0, 1, is_whole=True))
         return Plane(x, y.high, y.low, side, side, style.x, y), left
-    y = axis_of(_heights(part, style), 180, style.spans.get(part["panel"][0]), down=True)
+    heights = [value for other in same for value in _heights(other, style)]
+    y = axis_of(heights, 180, style.spans.get(part["panel"][0]), down=True)
     left = _width_of_ticks(y)
     marked = [] if style.at is None else [style.at]
     x = axis_of([*part["x"], *marked], room - left, style.span)

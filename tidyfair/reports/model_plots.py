@@ -26,8 +26,9 @@ def models_plot(plot: PlotInput) -> Picture:
     one, other = plot.models
     sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)) if ".lower" in frame.columns else frame.head(0)
     total = len(frame)
-    finding = f"{len(sure) or 'none'} of {total} values {'is' if len(sure) == 1 else 'are'} clearly different"
-    titles = [f"{one} and {other}: {finding}", f"{one} and {other}"]
+    finding = f"{len(sure) or 'None'} of {total} values {'is' if len(sure) == 1 else 'are'} clearly different"
+    # names of columns need not start with a capital letter
+    titles = [f"{finding} between {one} and {other}", finding]
     notes = [f"change: {other} less {one}, with its confidence interval"]
     return side_by_side(table, titles, notes, plot.models, DotStyle(spans=spans))
 

@@ -192,6 +192,44 @@ def with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
     return frame.select(pl.exclude(outer), joined)
 
 
+def with_counts(frame: pl.DataFrame, label: pl.Expr) -> tuple[pl.Series, str]:
+    """Labels of groups with the rows that their metrics are shares of, and the note on these.
+
+    Panels that have the same groups share their labels. Where their metrics are of different rows, or nobody knows of
+    how many, and where rows have weights, labels are without numbers.
+    """
+    labels = frame.select(label.alias("what"))["what"]
+    name = _column_of_counts(frame)
+    if name is None or not (frame[name].cast(pl.Float64).drop_nulls() % 1 == 0).all():
+        return labels, ""
+    counts = frame.select("panel", labels, frame[name].cast(pl.Int64).alias("count"))
+    groups_of_panels = counts.group_by("panel", maintain_order=True).agg("what")["what"]
+    if groups_of_panels.n_unique() == 1 and counts.group_by("what").agg(pl.col("count").n_unique())["count"].max() != 1:
+        return labels, ""
+    texts = counts.select(pl.format("{} ({})", "what", "count").fill_null(pl.col("what"))).to_series()
+    is_of_all = ".n" in frame.columns and (frame[name] == frame[".n"]).all()
+    return texts, "rows in parentheses" if is_of_all else "rows that count in parentheses"
+
+
+def _column_of_counts(frame: pl.DataFrame) -> str | None:
+    """The column of the rows that values are shares of; None where there is none."""
+    if ".denominator" in frame.columns:
+        return ".denominator"
+    if not {".metric", ".reference"} <= set(frame.columns):
+        return ".n"
+    # a comparison with a reference has all rows of a group in `.n`, of which few may count for its metric
+    metrics = map(metric_named, frame[".metric"].unique())
+    is_of_all = all(metric is not None and metric.definition.reads == frozenset({"estimate"}) for metric in metrics)
+    return ".n" if is_of_all else None
+
+
+def scales_of_metrics(frame: pl.DataFrame) -> dict[str, str]:
+    """The name that panels have in common whose axis is the same, because their metric and its scale are."""
+    names = [name for name in (".metric", ".scale") if name in frame.columns]
+    scale = pl.concat_str(pl.col(names), separator=" ") if names else pl.lit("")
+    return dict(frame.select("panel", scale.alias("scale")).unique(maintain_order=True).rows())
+
+
 def plain(frame: pl.DataFrame, *names: str) -> list[pl.Expr]:
     """Columns under names without a dot, which Vega would take for a path."""
     columns: list[pl.Expr] = []

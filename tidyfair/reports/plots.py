@@ -50,7 +50,8 @@ def autoplot(
         kind: `"dots"` or `"heat map"`, where values of crossed groups can be both; where left out, dots if they have
             intervals.
         at: The threshold, or other cut, that is marked where values are lines over a list of them.
-        models: The names of the two models of `compare_models` or `compare_resamples`, `("today", "challenger")`.
+        models: The names of the two models of `compare_models` or `compare_resamples`, `("today", "challenger")`; where
+            left out, those of the columns that were compared, if the result has them.
         title: A title in place of one that says what is drawn.
         width: The width of the whole picture in pixels, with labels; 640 where left out.
 
@@ -91,14 +92,14 @@ def autoplot(
     if expected is not None:
         common = [name for name in outer if name in expected.columns]
         expected = with_outer_text(expected.select(pl.col("^\\..*$"), *common), common)
-    plot = PlotInput(with_outer_text(frame, outer), expected, kind, marked, _names_of(models), outer)
+    plot = PlotInput(with_outer_text(frame, outer), expected, kind, marked, _names_of(models, frame), outer)
     return draw(plot).finished(title, pixels)
 
 
-def _names_of(models: object) -> tuple[str, str]:
-    """The names of two models, which differ."""
+def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:
+    """The names of two models, which differ: those given, or those of the columns that were compared."""
     if models is None:
-        return _MODELS
+        models = _names_in(frame)
     shown = in_short(models)
     given = cast("Sequence[object]", models) if isinstance(models, list | tuple) else ()
     names = [name for name in given if isinstance(name, str)]
@@ -107,6 +108,16 @@ def _names_of(models: object) -> tuple[str, str]:
         raise ArgumentError(msg)
     one, other = renamed(names, lambda name: short(without_tags(name)))
     return one, other
+
+
+def _names_in(frame: pl.DataFrame) -> tuple[str, str]:
+    """The names of the two models that a result compares."""
+    if not {".model_one", ".model_other"} <= set(frame.columns):
+        return _MODELS
+    pairs = frame.select(".model_one", ".model_other").unique()
+    one, other = pairs.row(0)
+    is_named = len(pairs) == 1 and None not in (one, other) and one != other
+    return (one, other) if is_named else _MODELS
 
 
 def _picture_of(frame: pl.DataFrame) -> tuple[set[str], Callable[[PlotInput], Picture]]:

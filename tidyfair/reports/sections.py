@@ -32,6 +32,7 @@ from tidyfair.reports.tables import (
 )
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.contrasts import difference
+from tidyfair.specs.options import Options
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, TRUTH
@@ -72,7 +73,9 @@ _MOST_ROWS = 24
 def facts_of(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], given: Mapping[str, str | None]) -> Facts:
     """What was audited."""
     facts = [(label, text) for label, text in given.items() if text is not None]
-    facts.append(("Predictions", _predictions(tally, options)))
+    facts.append(("Predictions", _predictions(tally)))
+    if (event := audit.event(tally, Options(**options))) is not None:
+        facts.append(("Event", str(event)))
     if (cut := tally.cut) is not None:
         at = "one for each group" if cut.groups else f"{cut.values[0]:g}"
         facts.append((f"Decision {cut.option.replace('_', ' ')}", at))
@@ -84,8 +87,8 @@ def facts_of(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], give
     return Facts(tuple(facts))
 
 
-def _predictions(tally: Tally, options: Mapping[str, Any]) -> str:
-    """The columns of predictions and truth, and the event."""
+def _predictions(tally: Tally) -> str:
+    """The columns of predictions and truth."""
     columns: list[str] = []
     if tally.estimate is not None:
         columns.append(tally.estimate.name)
@@ -94,8 +97,6 @@ def _predictions(tally: Tally, options: Mapping[str, Any]) -> str:
     text = ", ".join(columns)
     if tally.truth is not None:
         text += f", against {tally.truth.name}"
-    if options.get("pos_label") is not None:
-        text += f"; the event is {options['pos_label']}"
     return text
 
 

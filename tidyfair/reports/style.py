@@ -1,4 +1,4 @@
-"""The style of report pages: one column of text, pictures as wide as it, light and dark, and paper."""
+"""The style of report pages: one column of text, pictures as wide as it, tables wider if need be, screens and paper."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from tidyfair.reports.theme import DARK, FONT, LIGHT, variables
 __all__: list[str] = []
 
 STYLE = f"""
-:root {{ color-scheme: light dark; {variables(LIGHT)} --wash: #f6f7f9; }}
-@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} --wash: #1c2025; }} }}
+:root {{ color-scheme: light dark; {variables(LIGHT)} --wash: #f6f7f9;
+  --shade: rgb(0 0 0 / 0.2); }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} --wash: #1c2025;
+  --shade: rgb(255 255 255 / 0.22); }} }}
 """ + """
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
@@ -49,10 +51,15 @@ code { font: 0.8125em ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace
 figure { margin: 1.75rem 0; }
 figure svg { display: block; width: 100%; height: auto; }
 .narrow { display: none; }
-.table { margin: 1.5rem 0; overflow-x: auto; }
+.table { position: relative; left: 50%; transform: translateX(-50%); transform: translateX(round(-50%, 1px));
+  width: min-content; min-width: 100%; max-width: calc(100vw - 3rem); margin: 1.5rem 0; overflow-x: auto; background:
+  linear-gradient(to right, var(--background) 40%, transparent) left / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--background) 40%, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to right, var(--shade), transparent) left / 1.25rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--shade), transparent) right / 1.25rem 100% no-repeat scroll; }
 table { border-collapse: collapse; width: 100%; font-size: 0.875rem; line-height: 1.4; }
 caption { text-align: left; font-weight: 600; padding-bottom: 0.35rem; }
-th, td { padding: 0.5rem 0.75rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule);
+th, td { padding: 0.5rem 0.65rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule);
   overflow-wrap: break-word; }
 th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
@@ -73,6 +80,7 @@ summary { cursor: pointer; padding: 0.6rem 0; color: var(--accent); }
 pre { overflow-x: auto; background: var(--wash); padding: 1rem 1.25rem; line-height: 1.5; white-space: pre-wrap; }
 pre code { color: inherit; }
 @media screen and (max-width: 44rem) {
+  .table { position: static; transform: none; width: auto; background: none; }
   main { padding: 1.75rem 1.25rem 3rem; }
   h1 { font-size: 1.75rem; }
   .wide { display: none; }
@@ -100,7 +108,7 @@ pre code { color: inherit; }
   figure, tr, .verdicts li, .findings li { break-inside: avoid; }
   figure svg { max-height: 235mm; }
   thead { display: table-header-group; }
-  .table { overflow: visible; }
+  .table { position: static; transform: none; width: auto; max-width: none; overflow: visible; background: none; }
   table { font-size: 7.5pt; }
   th, td { padding: 3pt 4pt; }
   .short, p, pre, dl, .headline { break-inside: avoid; }

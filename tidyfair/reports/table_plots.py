@@ -16,6 +16,8 @@ from tidyfair.reports.plot_input import (
     in_sentence,
     listed_names,
     plain,
+    scales_of_metrics,
+    with_counts,
     with_group_text,
 )
 
@@ -68,9 +70,11 @@ def comparison_plot(plot: PlotInput) -> Picture:
     status = pl.col(".status").str.replace_all("_", " ") if ".status" in frame.columns else pl.lit("no value")
     group = pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group")
     value = pl.col(".disparity")
+    frame = frame.with_columns(panel.alias("panel"))
+    labels, counted = with_counts(frame, group)
     table = frame.select(
-        panel.alias("panel"),
-        pl.format("{} ({})", group, pl.col(".n")).alias("what"),
+        "panel",
+        labels.alias("what"),
         pl.when(~is_reference).then(value).alias("estimate"),
         *plain(frame, ".lower", ".upper"),
         pl.when(is_reference).then(pl.lit("reference"))
@@ -91,7 +95,7 @@ def comparison_plot(plot: PlotInput) -> Picture:
         titles = [f"{name}, compared with a reference", name]
     if ".below_four_fifths" in frame.columns:
         table = table.with_columns(pl.lit(0.8).alias("limit"))
-    return dots(table, titles, ["rows in parentheses", _INTERVALS], DotStyle("four fifths,", spans))
+    return dots(table, titles, [counted, _INTERVALS], DotStyle("four fifths,", spans, scales=scales_of_metrics(frame)))
 
 
 def bounds_plot(plot: PlotInput) -> Picture:

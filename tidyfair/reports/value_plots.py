@@ -20,7 +20,9 @@ from tidyfair.reports.plot_input import (
     in_sentence,
     listed_names,
     plain,
+    scales_of_metrics,
     span_of_metric,
+    with_counts,
     with_group_text,
     with_scales,
 )
@@ -137,9 +139,10 @@ def is_crossed(frame: pl.DataFrame) -> bool:
 
 def _group_dots(plot: PlotInput, frame: pl.DataFrame, grouped: pl.DataFrame, spans: dict[str, Span]) -> Picture:
     """Values of groups as dots, with a line at the value of all rows."""
+    labels, counted = with_counts(grouped, pl.col(".group"))
     columns = [
-        "panel", pl.format("{} ({})", ".group", pl.col(".n")).alias("what"), pl.col(".estimate").alias("estimate"),
-        *plain(grouped, ".lower", ".upper"), *_reason(grouped),
+        "panel", labels.alias("what"), pl.col(".estimate").alias("estimate"), *plain(grouped, ".lower", ".upper"),
+        *_reason(grouped),
     ]  # fmt: skip
     if ".by" in frame.columns and frame[".by"].has_nulls():
         keys = [name for name in (".metric", ".level") if name in frame.columns]
@@ -148,11 +151,12 @@ def _group_dots(plot: PlotInput, frame: pl.DataFrame, grouped: pl.DataFrame, spa
         columns.append("limit")
     columns += _alone(grouped)
     notes = [
-        "rows in parentheses",
+        counted,
         _INTERVALS if ".lower" in grouped.columns else "",
         _ALONE if ".raw" in frame.columns else "",
     ]
-    return dots(grouped.select(columns), _titles_of_groups(plot, grouped), notes, DotStyle("all rows", spans))
+    style = DotStyle("all rows", spans, scales=scales_of_metrics(grouped))
+    return dots(grouped.select(columns), _titles_of_groups(plot, grouped), notes, style)
 
 
 def _alone(grouped: pl.DataFrame) -> list[pl.Expr]:
@@ -197,15 +201,17 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
             panel.alias("panel"),
             pl.col(names[row]).alias("what"),
             pl.col(".estimate").alias("estimate"),
-            pl.col(".n").alias("rows"),
+            _rows_that_count(grouped).alias("rows"),
             *plain(grouped, ".lower", ".upper"),
             *_alone(grouped),
             *_reason(grouped),
         )
-        span = next(iter(spans.values()))
-        panels = table["panel"].unique(maintain_order=True)
+        own = grouped.select("panel", ".metric").with_columns(table["panel"].alias("of"))
+        panels_of = dict(own.select("of", "panel").unique(maintain_order=True).rows())
+        scales = scales_of_metrics(own.select(".metric", pl.col("of").alias("panel")))
         notes = [_INTERVALS, _ALONE if ".raw" in grouped.columns else ""]
-        return dots(table, titles, notes, DotStyle(spans=dict.fromkeys(panels, span), together=not several))
+        style = DotStyle(spans={of: spans[panel] for of, panel in panels_of.items()}, scales=scales)
+        return dots(table, titles, notes, style)
     text = [number_text(value) if value is not None else "\N{EN DASH}" for value in grouped[".estimate"]]
     table = grouped.select(
         "panel",
@@ -213,10 +219,21 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
         pl.col(names[column]).alias("column"),
         pl.col(".estimate").alias("estimate"),
         pl.Series("text", text, dtype=pl.String),
-        pl.format("n = {}", pl.col(".n")).alias("below"),
-        pl.col(".n").alias("rows"),
+        _size_of_cell(grouped).alias("below"),
+        _rows_that_count(grouped).alias("rows"),
     )
     return heat_map(table, titles, ["stronger colours: higher values"], features[row], features[column])
+
+
+def _rows_that_count(grouped: pl.DataFrame) -> pl.Expr:
+    """The rows that values are shares of, where that is known."""
+    return pl.col(".denominator" if ".denominator" in grouped.columns else ".n")
+
+
+def _size_of_cell(grouped: pl.DataFrame) -> pl.Expr:
+    """The rows of a cell in words; nothing where they have weights."""
+    count = _rows_that_count(grouped)
+    return pl.when(count % 1 == 0).then(pl.format("n = {}", count.cast(pl.Int64))).otherwise(pl.lit(""))
 
 
 def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) -> Picture:
@@ -233,7 +250,9 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) ->
             *_reason(frame),
         )  # fmt: skip
         of_panels = frame.select(panel.alias("both"), "panel").unique().rows()
-        return dots(table, titles, [_INTERVALS], DotStyle(spans={both: spans[one] for both, one in of_panels}))
+        scales = scales_of_metrics(frame.with_columns(panel.alias("panel"))) if of_groups else {}
+        style = DotStyle(spans={both: spans[one] for both, one in of_panels}, scales=scales)
+        return dots(table, titles, [_INTERVALS], style)
     # chance adds to every unsigned disparity, so that a mean of disparities is biased
     has_mean = pl.lit(value=True) if of_groups else pl.col(".by").is_null()
     average = pl.col(".estimate").mean().over("panel", "what")

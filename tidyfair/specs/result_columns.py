@@ -1,4 +1,4 @@
-"""The column names of results, which are reserved."""
+"""The columns of results: what they hold, and their names, which are reserved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidyfair.errors import ColumnError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
 
@@ -17,38 +17,169 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-RESERVED = frozenset({
-    # the subject of a row
-    ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
-    ".eval_time", ".quantile_level",
-    ".period", ".before", ".look", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
-    # values
-    ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".quantile", ".difference", ".change", ".probability",
-    ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
-    ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
-    ".additive", ".estimate_reference", ".reference", ".scale", ".disparity",
-    ".flip_rate", ".statistic", ".df", ".relative_rate", ".marginal_effect", ".marginal_effect_lower",
-    ".marginal_effect_upper", ".marginal_effect_within", ".below_four_fifths",
-    ".ratio", ".ratio_lower", ".ratio_upper", ".odds_ratio", ".odds_ratio_lower", ".odds_ratio_upper",
-    ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
-    # how sure they are
-    ".lower", ".upper", ".lower_bound", ".upper_bound", ".disparity_lower_bound", ".disparity_upper_bound",
-    ".disparity_lower", ".disparity_upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value",
-    ".expected",
-    ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
-    ".p_equal_odds", ".p_fisher", ".p_mid_p",
-    ".adjustment", ".power", ".confidence", ".limit", ".verdict",
-    ".test", ".deviations", ".flip_flop", ".spread", ".flips", ".within_one",
-    # how many rows they are of
-    ".n", ".n_other", ".n_events", ".n_expected", ".denominator", ".effective_n", ".rows", ".groups", ".strata",
-    ".share", ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n", ".shortfall",
-    ".numerator", ".numerator_reference", ".denominator_reference", ".unknown",
-    ".pairs", ".unmatched", ".shortfall_pooled",
-    # what explains them
-    ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
-    ".groups_left_out", ".note",
-})  # fmt: skip
-"""Names of the columns of results, of metrics as of tests, gates, curves and comparisons."""
+COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "The subject of a row": {
+        ".metric": "the metric or disparity",
+        ".by": "the feature whose groups are compared, several joined by `:`; null for a metric of all rows",
+        ".group": "the group; parts of a crossing are joined by `:`",
+        ".other": "the group, or the second of two values, that is compared with the first",
+        ".level": "the label that a value is about, where there are more than two",
+        ".estimator": "the kind of average: `binary`, `macro`, `macro_weighted`, `micro`, `one_vs_rest`, `standard` …",
+        ".threshold": "the threshold, if you gave a list",
+        ".top_k": "the number of rows selected, if you gave a list",
+        ".top_fraction": "the share of rows selected, if you gave a list",
+        ".eval_time": "the evaluation time of a survival metric",
+        ".quantile_level": "the level of the quantile",
+        ".model_one": "the column that `compare_models` got as `one=`",
+        ".model_other": "the column that it got as `other=`",
+        ".period": "the period",
+        ".before": "the period before it",
+        ".look": "the number of the look at the data, from 1",
+        ".subgroup": "the condition of a subgroup",
+        ".depth": "the number of features in that condition",
+        ".error": "the kind of error in the data that is assumed",
+        ".to": "the group to which rows are moved",
+        ".moved": "the cells of the confusion matrix between which rows are moved",
+        ".bin": "the number of the bin, from 1",
+        ".truth": "the true label",
+        ".predicted": "the predicted label",
+    },
+    "Values": {
+        ".estimate": "the value; null if undefined, with the reason in `.status`",
+        ".overall": "the value of all rows",
+        ".rest": "the value of the rows outside the group",
+        ".one": "the value of the first model",
+        ".raw": "the rate of the group by itself, before it learns from the others",
+        ".mean": "the mean over resamples, or of the scores of a group",
+        ".quantile": "the quantile of the group",
+        ".difference": "the difference, in the direction that the function documents",
+        ".change": "the second value minus the first",
+        ".probability": "the posterior probability that the limit is kept",
+        ".estimate_other": "the value of the other group",
+        ".estimate_before": "the value in the period before",
+        ".estimate_reference": "the value of the reference group",
+        ".crude": "the difference of all rows together",
+        ".adjusted": "the difference within strata",
+        ".violation": "the distance from the rate of all, times the share of the rows",
+        ".smallest": "the smallest group",
+        ".mean_score": "the mean score of the bin",
+        ".event_rate": "the share of events in the bin",
+        ".lift": "the share of events among those selected, relative to all rows",
+        ".percent_tested": "the percentage of rows selected",
+        ".percent_found": "the percentage of events among them",
+        ".missing_if_positive": "the share without a truth among rows with a positive estimate",
+        ".missing_if_negative": "the same among rows with a negative estimate",
+        ".additive": "the rate if features had no interaction",
+        ".reference": "the group that others are compared with",
+        ".scale": "`difference`, `ratio`, `odds_ratio` or `standardized`",
+        ".disparity": "the comparison of a group with the other or the reference, on that scale",
+        ".flip_rate": "the share of pairs whose labels differ",
+        ".statistic": "the statistic of the test",
+        ".df": "its degrees of freedom",
+        ".relative_rate": "the rate of those not selected, over that of the reference",
+        ".marginal_effect": "the rate of the reference minus that of the group",
+        ".marginal_effect_lower": "its lower limit within segments",
+        ".marginal_effect_upper": "its upper limit within segments",
+        ".marginal_effect_within": "the same difference within segments",
+        ".below_four_fifths": "true if the ratio is below four fifths",
+        ".ratio": "the ratio within strata",
+        ".ratio_lower": "its lower limit",
+        ".ratio_upper": "its upper limit",
+        ".odds_ratio": "the odds ratio",
+        ".odds_ratio_lower": "its lower limit",
+        ".odds_ratio_upper": "its upper limit",
+        ".epsilon": "the most by which any subgroup can be worse than the others",
+        ".compared_with": "the value of the rows that a subgroup is compared with",
+        ".becomes": "the verdict after the errors",
+        ".lowest": "the smallest value over all possible missing truths",
+        ".highest": "the largest value over all possible missing truths",
+    },
+    "How sure they are": {
+        ".lower": "the lower limit of the confidence interval",
+        ".upper": "the upper limit of the confidence interval",
+        ".lower_bound": "the smallest value that agrees with the data",
+        ".upper_bound": "the largest value that agrees with the data",
+        ".disparity_lower_bound": "the smallest disparity that agrees with the data",
+        ".disparity_upper_bound": "the largest disparity that agrees with the data",
+        ".disparity_lower": "the lower limit of the disparity",
+        ".disparity_upper": "the upper limit of the disparity",
+        ".std_error": "the standard error",
+        ".method": "the method of the interval",
+        ".replicates_lost": "replicates without a value for some group",
+        ".error_bound": "how far off a value from scores in bins can be",
+        ".e_value": "the evidence, so far, that the limit is exceeded",
+        ".expected": "the mean of the disparity if groups are equal",
+        ".expected_lower": "the lower end of the range expected if groups are equal",
+        ".expected_upper": "the upper end of the range expected if groups are equal",
+        ".hypothesis": "the hypothesis that is tested",
+        ".p_value": "the p-value of the row alone",
+        ".p_adjusted": "the p-value adjusted for all rows of the call",
+        ".p_homogeneity": "the p-value of equal differences in all strata",
+        ".p_worst": "the probability that the group is the worst",
+        ".p_equal_odds": "the p-value of equal odds ratios in all strata",
+        ".p_fisher": "the p-value of Fisher's exact test",
+        ".p_mid_p": "its mid-p-value",
+        ".adjustment": "the method by which p-values are adjusted",
+        ".power": "the planned power",
+        ".confidence": "the confidence level",
+        ".limit": "the limit of a gate",
+        ".verdict": (
+            "`pass`, `fail` or `not enough evidence`; of a monitor `within`, `above the limit`, `below the limit` "
+            "or `undecided`"
+        ),
+        ".test": "the test of the p-value",
+        ".deviations": "the difference of two rates in standard deviations",
+        ".flip_flop": "the disparity if one selection moved from the reference to the group",
+        ".spread": "the standard deviation by which standardized differences are divided",
+        ".flips": "true if moving one selection from the reference reverses the difference",
+        ".within_one": "true if moving one selection brings the ratio to four fifths",
+    },
+    "How many rows they are of": {
+        ".n": "the rows of the group, or of all groups that are compared",
+        ".n_other": "the rows of the other group",
+        ".n_events": "the rows with the event",
+        ".n_expected": "the expected rows of a group that is known by probability",
+        ".denominator": (
+            "the rows, or their weight, that the value is a share of: for sensitivity, those with the event; `.n` "
+            "for metrics that are no rates"
+        ),
+        ".effective_n": "the effective sample size of weighted rows",
+        ".rows": "the number of rows that the row is about",
+        ".groups": "the number of groups",
+        ".strata": "the number of strata",
+        ".share": "the share of the rows",
+        ".weight": "the weight of the rows",
+        ".vpc": "the share of the variance of logits that lies between groups",
+        ".interaction_share": "the part of it that main effects do not explain",
+        ".searched": "the conjunctions that were searched",
+        ".not_searched": "those that have too few rows",
+        ".min_n": "the least rows of a subgroup that is searched",
+        ".shortfall": (
+            "the further selections with which the group has the rate of the reference; negative if it has more"
+        ),
+        ".numerator": "the rows that count, such as those selected",
+        ".numerator_reference": "the same of the reference",
+        ".denominator_reference": "the denominator of the reference",
+        ".unknown": "the rows whose group is unknown",
+        ".pairs": "the number of pairs",
+        ".unmatched": "the pairs that lack one of the groups, or its prediction",
+        ".shortfall_pooled": "the further selections with which the group has the rate of both groups together",
+    },
+    "What explains them": {
+        ".status": "`ok`, or [why there is no value](../how-to/undefined-values.md)",
+        ".pattern": "how strata agree: `simpson`, `heterogeneous` …",
+        ".worst": "the bad side: `lowest` or `highest`",
+        ".group_min": "the group with the lowest value",
+        ".group_max": "the group with the highest value",
+        ".base_metric": "which of several metrics carries the disparity",
+        ".metrics_left_out": "metrics that could not be compared",
+        ".groups_left_out": "groups that the disparity was not taken over",
+        ".note": "a remark for readers of a published table",
+    },
+}
+"""The columns of results, of metrics as of tests, gates, curves and comparisons, and what they hold, by sections."""
+RESERVED = frozenset(name for section in COLUMNS.values() for name in section)
+"""Their names, which no key of a caller may have."""
 
 
 def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
