@@ -17,7 +17,6 @@ import dask.dataframe
 import duckdb
 import ibis
 import narwhals.stable.v2 as nw
-import numpy as np
 import pandas as pd
 import polars as pl
 import polars.selectors as cs
@@ -84,11 +83,6 @@ def pytest_collection_finish() -> None:
 
 def pytest_sessionfinish() -> None:
     gc.unfreeze()
-
-
-def is_numpy_2_5() -> bool:
-    """Check for a numpy that draws a few of the numbers of a seed anew: binomial and multinomial ones."""
-    return tuple(map(int, np.__version__.split(".")[:2])) >= (2, 5)
 
 
 DOCS = Path(__file__).parents[1] / "docs"

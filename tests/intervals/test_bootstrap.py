@@ -195,7 +195,7 @@ def drawn_again(values: Callable[[np.ndarray], float], rows: int, times: int, se
 
 
 def test_ranking_metric_interval_equals_bootstrap_of_rows() -> None:
-    frame, times = LOANS.head(600), 1_000
+    frame, times = LOANS.head(600), 2_000
     truth, score = (frame["repaid"] == "yes").to_numpy(), frame["score"].to_numpy()
     result = tf.average_precision(frame, **SCORED, interval="auto", times=times)
     plain = drawn_again(lambda rows: average_precision_score(truth[rows], score[rows]), len(frame), times)

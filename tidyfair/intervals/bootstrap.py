@@ -131,7 +131,7 @@ def replicates_of(
         by_design.setdefault((spec.by, is_stratified(spec), _of_rows(spec)), []).append(spec)
     for (_, stratified, of_rows), own in by_design.items():
         by = own[0].by
-        random = generator(options.seed, f"{by and by.text} {stratified}")
+        random = generator(options.seed, f"replicates {stratified}")
         columns = by.columns if by else ()
         # a prior of one group says nothing about another
         fixed = columns if stratified or interval == "bayes" else ()
