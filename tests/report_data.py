@@ -1,12 +1,14 @@
-"""Lending data with a hostile name, and pages as a browser reads them, for tests of reports."""
+"""Lending data with a hostile name, survival times, and pages as a browser reads them, for tests of reports."""
 
 from __future__ import annotations
 
 from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from tidyfair import survival
 from tidyfair.datasets import lending
 
 HOSTILE = "<script>alert(1)</script> | `x` & *y*"
@@ -40,3 +42,21 @@ def shown(table: Any) -> list[str]:
     """The texts of the cells of a table, and of what stands around them."""
     page = Page(table.as_raw_html())
     return [line.strip() for line in page.text.split("\n") if line.strip()]
+
+
+def patients(rows: int = 400) -> pl.DataFrame:
+    """Survival times without censoring of two groups, of which one has wrong predictions at the time 8 only.
+
+    The row that is followed longest outlives both times, so that no row is left out.
+    """
+    random = np.random.default_rng(0)
+    time = random.integers(1, 13, rows).astype(float)
+    ward = np.where(np.arange(rows) % 2 == 0, "a", "b")
+    lives_4, lives_8 = time > 4, time > 8
+    s4 = np.where(lives_4, 0.8, 0.2) + random.uniform(-0.1, 0.1, rows)
+    s8 = np.where(lives_8 == (ward == "a"), 0.8, 0.2) + random.uniform(-0.1, 0.1, rows)
+    risk = random.random(rows)
+    return pl.DataFrame({"time": time, "died": True, "ward": ward, "s4": s4, "s8": s8, "risk": risk})
+
+
+TIMES: dict[str, Any] = {"truth": survival("time", "died"), "probs": {4: "s4", 8: "s8"}}

@@ -244,7 +244,10 @@ class Run:
                 part = _with_intervals(tally, evaluated, tidy_groups(evaluated), options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
         parts = _without_bounds(counted, parts)
-        return pl.concat(parts, how="diagonal_relaxed").select(self._columns_of_groups(parts))
+        groups = pl.concat(parts, how="diagonal_relaxed").select(self._columns_of_groups(parts))
+        if len(parts) == 1:
+            return groups
+        return _in_order(groups, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
 
     def _columns_of_groups(self, parts: Sequence[pl.DataFrame]) -> list[str]:
         """The columns of the values of groups: those of all parts, features in the order of the metrics."""
@@ -281,18 +284,21 @@ class Run:
         _warn_of_selections(counted[0][0])
         if on_undefined == "warn":
             _warn_of_values(messages, constant)
-        results = self._in_order(parts)
+        results = parts[0]
+        if len(parts) > 1:
+            together = pl.concat(parts, how="vertical_relaxed")
+            results = _in_order(together, [(spec.name, spec.by) for spec in self.specs])
         columns = [name for name in results.columns if options.explain or name not in EXPLANATION]
         return results[columns]
 
-    def _in_order(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """The parts of a result as one frame, with the metrics in the order of the set."""
-        if len(parts) == 1:
-            return parts[0]
-        order = {(spec.name, spec.by.text if spec.by else None): index for index, spec in enumerate(self.specs)}
-        results = pl.concat(parts, how="vertical_relaxed")
-        indices = [order[pair] for pair in results.select(".metric", ".by").rows()]
-        return results[pl.Series(indices, dtype=pl.Int64).arg_sort()]
+
+def _in_order(frame: pl.DataFrame, metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
+    """Results or values of groups in the order of the metrics and their features."""
+    order: dict[tuple[str, str | None], int] = {}
+    for name, by in metrics:
+        order.setdefault((name, by.text if by else None), len(order))
+    indices = [order[pair] for pair in frame.select(".metric", ".by").rows()]
+    return frame.sort(pl.Series(indices, dtype=pl.Int64), maintain_order=True)
 
 
 def _made_by(spec: MetricSpec) -> str:

@@ -632,10 +632,25 @@ def test_assert_fair_table_describes_its_rows() -> None:
         tf.assert_fair(tf.demographic_parity("g", name=name), UNFAIR, estimate="e", below=0.1)
 
 
-def failure(metrics: Any, data: Any, *columns: str, **options: Any) -> str:
+def failure(metrics: Any, data: Any, *columns: Any, **options: Any) -> str:
     with pytest.raises(tf.UnfairError) as caught:
         tf.assert_fair(metrics, data, *columns, **options)
     return str(caught.value)
+
+
+def test_failure_at_several_times_shows_the_groups_of_each_time() -> None:
+    rows = pl.DataFrame({"time": [2.0, 6.0, 9.0, 9.0] * 100, "died": True, "g": ["a", "b"] * 200})
+    rows = rows.with_columns(s4=pl.lit(0.9), s8=pl.when(pl.col("g") == "a").then(0.95).otherwise(0.9))
+    gap: Any = tf.brier_survival.difference("g")
+    text = failure(gap, rows, tf.survival("time", "died"), probs={4: "s4", 8: "s8"}, below=0.01, strict=True)
+    assert ".eval_time" in text.splitlines()[2]
+    for at in (4, 8):
+        error = ((pl.col("time") > at).cast(pl.Float64) - pl.col(f"s{at}")) ** 2
+        values = dict(rows.group_by("g").agg(error.mean()).rows())
+        paragraph = text.partition(f"eval_time={at} passes if")[2].partition("\n\n")[0]
+        assert paragraph.count("brier_survival ") == 2
+        for value in values.values():
+            assert f"{value:.6g}"[:6] in paragraph
 
 
 def limit_that_passes(text: str) -> float:

@@ -107,6 +107,16 @@ def test_smallest_difference_reaches_the_power_asked_for(
     assert power((share, moved(share, apart)), ordered, mid_p=mid_p) == pytest.approx(0.8, abs=0.03)
 
 
+def test_smallest_differences_at_several_thresholds_are_those_of_each() -> None:
+    rows = pl.DataFrame({"g": ["a", "b"] * 400, "s": [0.2, 0.5, 0.5, 0.8] * 200})
+    rates = tf.demographic_parity("g")
+    several = smallest_difference(rates.by_group(rows, probs="s", threshold=[0.3, 0.6]))
+    assert several[".threshold"].to_list() == [0.3, 0.6]
+    for row in several.to_dicts():
+        one = smallest_difference(rates.by_group(rows, probs="s", threshold=row[".threshold"]))
+        assert row[".difference"] == one[".difference"].item()
+
+
 def share_found(rates: list[float], rows: list[int], test: Any, runs: int = 250) -> float:
     """How often a test of the library finds a difference in data that are drawn anew."""
     hits = np.random.default_rng(9).binomial(rows, rates, (runs, len(rows)))

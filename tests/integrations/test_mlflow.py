@@ -87,6 +87,19 @@ def test_the_name_of_a_group_does_not_depend_on_the_other_groups() -> None:
     assert legal("sex:race") == "sex.race"
 
 
+def test_values_at_several_times_are_named_by_their_time() -> None:
+    rows = pl.DataFrame({"time": [2.0, 6.0, 9.0, 9.0] * 20, "died": True, "g": ["a", "b"] * 40, "s": [0.4, 0.5] * 40})
+    metrics: Any = tf.brier_survival.difference("g")
+    call = {"probs": {4: "s", 8: "s"}}
+    result = metrics(rows, tf.survival("time", "died"), **call, explain=True)
+    groups = metrics.by_group(rows, tf.survival("time", "died"), **call)
+    given = named_values(result, groups)
+    for at, value in result.select(".eval_time", ".estimate").rows():
+        assert given[f"disparities/g/brier_survival_difference eval_time {at:g}"] == value
+    for group, at, value in groups.select(".group", ".eval_time", ".estimate").rows():
+        assert given[f"groups/g/{group}/brier_survival eval_time {at:g}"] == value
+
+
 def test_undefined_values_are_in_tables_only() -> None:
     people = pd.DataFrame({"y": [1, 0, 0, 0], "p": [1, 0, 1, 0], "g": ["a", "a", "b", "b"]})
     given = evaluated(dataset(people, "y", "p"), by="g", pos_label=1, min_n=0)

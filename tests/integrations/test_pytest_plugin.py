@@ -225,6 +225,25 @@ def test_two(fairness):
     ])  # fmt: skip
 
 
+def test_verdicts_at_several_times_name_their_time(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    result = run(
+        """
+def test_brier(fairness):
+    rows = pl.DataFrame({"time": [2.0, 6.0, 9.0, 9.0] * 100, "died": True, "g": ["a", "b"] * 200, "s": 0.5})
+    rows = rows.with_columns(s4=pl.col("s") + pl.int_range(pl.len()) % 5 / 100)
+    fairness(
+        tdf.brier_survival.difference("g"), rows, tdf.survival("time", "died"), probs={4: "s4", 8: "s4"}, below=0.3
+    )
+""",
+        "--junitxml=junit.xml",
+    )
+    for at in (4, 8):
+        result.stdout.fnmatch_lines([f"test_model.py::test_brier  brier_survival_difference(g) eval_time={at} * pass"])
+        assert properties(pytester)[f"brier_survival_difference(g) eval_time={at} verdict"] == "pass"
+
+
 def test_runs_without_gates_have_no_summary(run: Callable[..., pytest.RunResult]) -> None:
     result = run("def test_nothing():\n    pass\n")
     result.stdout.no_fnmatch_line("*fairness*")

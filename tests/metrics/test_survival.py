@@ -454,14 +454,14 @@ def test_tallies_of_parts_have_the_intervals_of_a_call() -> None:
 
 
 @pytest.mark.usefixtures("few_draws")
-def test_tests_and_comparisons_take_one_evaluation_time_and_gates_several() -> None:
+def test_tests_and_comparisons_take_one_evaluation_time_and_gates_and_pairs_several() -> None:
     rows, options = people(150), {"probs": PROBS}
     gap: Any = tf.metric_set(tf.brier_survival.difference("group"), tf.concordance_parity("group"))
     gate: Any = tf.check(gap, below=0.9)
     verdicts = gate(rows, TRUTH, "estimate", **options)
     assert verdicts.select(".eval_time", ".verdict").rows() == [(4.0, "pass"), (8.0, "pass"), (None, "pass")]
     analyses: list[Any] = [
-        tf.inference.disparity_test(gap, times=20), tf.pairwise(gap),
+        tf.inference.disparity_test(gap, times=20),
         tf.compare_groups(tf.brier_survival, by="group", to="a"),
     ]  # fmt: skip
     for analysis in analyses:
@@ -488,6 +488,52 @@ def test_models_are_compared_by_their_survival_probabilities() -> None:
     values = [tf.concordance_survival(rows, TRUTH, name)[".estimate"].item() for name in ("estimate", "s8")]
     assert result[".change"].item() == pytest.approx(values[1] - values[0], rel=1e-12)
     assert result[".lower"].item() < result[".change"].item() < result[".upper"].item()
+
+
+def test_pairs_at_several_times_are_those_of_each_time_adjusted_for_all() -> None:
+    rows, keys = people(150), [".metric", ".eval_time", ".group", ".other"]
+    brier, order = tf.brier_survival.difference("group"), tf.concordance_parity("group")
+    pairs: Any = tf.pairwise(brier, order, adjust="holm", family="all")
+    result = pairs(rows, TRUTH, "estimate", probs=PROBS).sort(keys)
+    values: dict[tuple[Any, ...], tuple[float, float]] = {}
+    for at, name in PROBS.items():
+        alone: Any = tf.pairwise(brier, adjust="none")
+        for row in alone(rows, TRUTH, probs={at: name}).to_dicts():
+            values["brier_survival", at, row[".group"], row[".other"]] = row[".disparity"], row[".p_value"]
+    alone = tf.pairwise(order, adjust="none")
+    for row in alone(rows, TRUTH, "estimate").to_dicts():
+        values["concordance_survival", None, row[".group"], row[".other"]] = row[".disparity"], row[".p_value"]
+    assert set(result.select(keys).rows()) == set(values)
+    for key, disparity, p_value in result.select(pl.struct(keys), ".disparity", ".p_value").rows():
+        expected, p_expected = values[tuple(key.values())]
+        assert disparity == pytest.approx(expected, rel=1e-9)
+        assert p_value == pytest.approx(p_expected, rel=0.05)
+    # the smallest of nine p-values, of three comparisons of three groups each, is multiplied by nine
+    smallest = result.sort(".p_value").row(0, named=True)
+    assert smallest[".p_adjusted"] == pytest.approx(min(1, 9 * smallest[".p_value"]))
+    assert {name.split(" by ")[0] for name in panels_of(tf.autoplot(result))} >= {
+        "Brier score of survival at time 4", "Brier score of survival at time 8"
+    }  # fmt: skip
+
+
+def panels_of(chart: Any) -> set[str]:
+    """The names of panels, as the rows of marks have them."""
+    rows = [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+    return {row["panel"] for row in rows if "panel" in row}
+
+
+def test_values_of_groups_are_in_the_order_of_the_set() -> None:
+    order, brier = tf.concordance_parity("group"), tf.brier_survival.difference("group")
+    for metrics in (
+        tf.metric_set(order, brier),
+        tf.metric_set(brier, order),
+        tf.metric_set(order, brier, tf.brier_survival),
+    ):
+        groups = metrics.by_group(people(), TRUTH, "estimate", probs=PROBS)
+        shown = groups.select(".metric", ".by").unique(maintain_order=True).rows()
+        assert shown == [(metric.specs[0].formulas[0][0], metric.by and metric.by.text) for metric in metrics]
+        times = groups.filter(pl.col(".metric") == "brier_survival", pl.col(".by") == "group")
+        assert times.select(".eval_time", ".group").rows() == list(product(PROBS, "abc"))
 
 
 def test_metrics_at_several_times_are_drawn_over_time() -> None:

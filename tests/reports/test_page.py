@@ -13,11 +13,12 @@ import polars as pl
 import pytest
 from command_line import called, written
 from conftest import CHROMIUM, in_a_browser
-from report_data import HOSTILE, LABELS, LOANS, Page
+from report_data import HOSTILE, LABELS, LOANS, TIMES, Page, patients
 
 import tidyfair as tf
 from tidyfair.datasets import lending
 from tidyfair.reports.blocks import Facts, Section, Table
+from tidyfair.reports.reproduction import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,15 +111,44 @@ def test_reproduction_code_gives_the_same_report() -> None:
     assert names["again"].markdown() == text
 
 
+REPEATED: dict[str, Any] = {
+    "metric of survival": tf.brier_survival.difference("ward"),
+    "set": tf.metric_set(tf.brier_survival, tf.concordance_survival.ratio("ward", name="gap")),
+    "option of a disparity": tf.concordance_parity("ward", risk=True),
+    "option of a metric": tf.metric_tweak(tf.f_meas, "f2", beta=2).difference("sex", min_n=10, unknown="drop"),
+    "reference": tf.accuracy.difference("sex", to="male", signed=True),
+    "other aggregate": tf.demographic_parity("race", aggregate=tf.ratio(to="White"), name="own"),
+    "sides": tf.equal_opportunity(tf.privileged({"sex": "male", "race": ["a", "b"]}, unprivileged={"sex": "female"})),
+    "gate": tf.check(tf.brier_survival.difference("ward"), below=0.1),
+    "four-fifths rule": tf.four_fifths("sex", favourable="yes"),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_reproduction_code_makes_every_metric_and_gate_of_the_library(name: str) -> None:
+    code = call_of({"metrics": REPEATED[name]})
+    made: dict[str, Any] = {}
+    exec(code.partition("tdf.report(")[0], made)  # noqa: S102 - our own
+    assert made["metrics"] == REPEATED[name]
+
+
+def test_reproduction_code_makes_truths_and_intervals_of_several_columns() -> None:
+    call = {"truth": TIMES["truth"], "estimate": tf.prediction_interval("lo", "hi", level=0.8), "probs": {4: "s4"}}
+    line = call_of(call).splitlines()[-1]
+    made: dict[str, Any] = {}
+    exec(f"import tidyfair as tdf\nmade = {line.replace('tdf.report(data, ', 'dict(')}", made)  # noqa: S102 - our own
+    assert made["made"] == call
+
+
 def test_reproduction_code_describes_custom_objects() -> None:
     own = tf.new_groupwise_metric(tf.accuracy, "own", pl.col(".estimate").max())
     sides = tf.equal_opportunity(tf.privileged(race="White"))
     text = tf.report(LOANS, **LABELS, by="sex", metrics=tf.metric_set(own("sex"), sides), times=20).markdown()
     assert "metrics = ...  # <metric set of <groupwise metric own('sex')" in text
     assert "<groupwise metric equal_opportunity(privileged(race=White))" in text
-    rule = tf.four_fifths("sex", favourable="yes")
-    text = tf.report(LOANS, **LABELS, by="sex", gate=rule).markdown()
-    assert "gate = ...  # <Gate of four_fifths('sex') above 0.8" in text
+    older = call_of({"by": ["sex", pl.col("age") > 40]})
+    assert older.splitlines()[2].startswith("by = ...  # [")
+    assert older.endswith("tdf.report(data, by=by)")
     exact = tf.check(tf.equal_opportunity("sex"), below=0.123456789, confidence=0.9999999)
     assert "below=0.123456789, confidence=0.9999999)" in tf.report(LOANS, **LABELS, by="sex", gate=exact).markdown()
 
@@ -172,7 +202,7 @@ def test_group_sizes_count_all_rows_and_missing_rows_are_listed() -> None:
     text = tf.report(people, "y", "p", by="g", metrics=tf.metric_set(tf.accuracy, tf.equal_opportunity("g"))).markdown()
     assert "*By g*\n\n| Group | Rows | Share |" in part(text, "Data")
     assert "| a | 50 | 50.0 % |" in part(text, "Data")
-    assert "40 rows without 'y' are left out" in part(text, "Exclusions")
+    assert "40 rows without y are left out" in part(text, "Exclusions")
 
 
 def test_groups_of_equal_text_are_kept_separate() -> None:
@@ -205,7 +235,8 @@ def test_gates_and_thresholds_hide_small_groups() -> None:
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     call: dict[str, Any] = {"probs": "s", "threshold": 0.5, "by": "g", "frequency_weights": "times", "gate": gate}
     text = tf.report(people, "y", **call, min_n=10).markdown()
-    shown = [line for line in text.split("\n") if "tiny" in line]
+    # the reason why a group is not drawn is the limit, and no number of the group
+    shown = [line.replace("fewer than 10 rows", "") for line in text.split("\n") if "tiny" in line]
     assert shown
     assert not any(re.search(r"\d", line) for line in shown)
     assert "**Not enough evidence**: Demographic parity" in text
@@ -631,3 +662,143 @@ def test_no_headline_rests_on_an_unknown_or_a_tiny_group(tmp_path: Path, capsys:
 def test_a_feature_that_is_named_twice_is_refused() -> None:
     with pytest.raises(tf.ArgumentError, match=r"report\(\): `by` names 'sex' twice"):
         tf.report(LOANS, **LABELS, by=["sex", "sex"])
+
+
+@pytest.fixture(scope="module")
+def at_two_times() -> str:
+    """A report on predictions that are wrong in one ward, at the second time only."""
+    metrics = tf.metric_set(tf.concordance_survival.difference("ward"), tf.brier_survival.difference("ward"))
+    gate = tf.check(tf.brier_survival.difference("ward"), below=0.1)
+    return tf.report(patients(), estimate="risk", **TIMES, by="ward", metrics=metrics, gate=gate).markdown()
+
+
+def brier_of(rows: pl.DataFrame, at: int) -> dict[str, float]:
+    """The Brier score of each ward by its definition, as nobody is censored."""
+    error = ((pl.col("time") > at).cast(pl.Float64) - pl.col(f"s{at}")) ** 2
+    return dict(rows.group_by("ward").agg(error.mean()).rows())
+
+
+def test_verdicts_at_several_times_name_their_time_and_are_not_mixed_up(at_two_times: str) -> None:
+    verdicts = [line for line in at_two_times.splitlines() if "must be below 0.1" in line]
+    assert len(verdicts) == 2
+    for at, verdict in ((8, "Fail"), (4, "Pass")):
+        of_wards = brier_of(patients(), at)
+        (line,) = [line for line in verdicts if f"survival at time {at} by ward" in line]
+        assert f"**{verdict}**" in line
+        assert f" {abs(of_wards['a'] - of_wards['b']):.3f} (" in line
+    assert "The gate also judges" not in at_two_times
+    assert "| Difference in Brier score of survival at time 4 `brier_survival_difference` | ward |" in at_two_times
+
+
+def test_verdicts_on_groups_that_a_page_leaves_out_have_the_value_without_them_of_their_time() -> None:
+    is_few = pl.int_range(pl.len()) < 5
+    wrong = [
+        pl.when(is_few).then((pl.col("time") <= at).cast(pl.Float64)).otherwise(f"s{at}").alias(f"s{at}")
+        for at in (4, 8)
+    ]
+    rows = patients().with_columns(*wrong, ward=pl.when(is_few).then(pl.lit("c")).otherwise("ward"))
+    metrics = tf.brier_survival.difference("ward")
+    gate = tf.check(metrics, below=0.1)
+    text = tf.report(rows, **TIMES, by="ward", metrics=metrics, gate=gate, interval=None).markdown()
+    for at in (4, 8):
+        of_wards = brier_of(rows, at)
+        (line,) = [line for line in text.splitlines() if f"time {at} by ward" in line and "must be below" in line]
+        assert f"without them the value is {abs(of_wards['a'] - of_wards['b']):.3f}." in line
+
+
+def test_disparities_at_several_times_are_judged_time_by_time(at_two_times: str) -> None:
+    disparities = part(at_two_times, "Disparities")
+    assert "1 of 3 disparities is significant" in disparities
+    rows = {line.split("`")[0].strip("| "): line for line in disparities.splitlines() if "_difference`" in line}
+    assert rows["Difference in Brier score of survival at time 8"].endswith("| &lt; 0.05 |")
+    assert rows["Difference in Brier score of survival at time 4"].endswith("| \u2265 0.05 |")
+    assert rows["Difference in concordance"].endswith("| \u2265 0.05 |")
+    low, high = sorted(brier_of(patients(), 8).values())
+    assert f"survival at time 8 differs by ward:** {low:.3f} for a and {high:.3f} for b" in at_two_times
+    assert "None of the other 2 disparities is significant." in at_two_times
+    assert f"at time 8 ranges from {low:.3f} (a) to {high:.3f} (b)" in part(at_two_times, "Groups")
+
+
+def test_values_of_many_groups_at_several_times_have_a_row_for_each_time() -> None:
+    rows = pl.concat([patients(1_000), patients(1_000)]).with_columns(
+        ward=pl.format("{}{}", "ward", pl.int_range(pl.len()) // 2 % 15)
+    )
+    metrics = tf.brier_survival.difference("ward")
+    groups = part(tf.report(rows, **TIMES, by="ward", metrics=metrics, min_n=0).markdown(), "Groups")
+    for at in (4, 8):
+        of_wards = brier_of(rows, at)
+        (line,) = [line for line in groups.splitlines() if line.startswith(f"| Brier score of survival at time {at} `")]
+        assert f"| {min(of_wards.values()):.3f} (" in line
+        assert f"| {max(of_wards.values()):.3f} (" in line
+
+
+def test_findings_at_several_quantile_levels_are_of_one_level() -> None:
+    random = pl.int_range(400)
+    rows = pl.select(y=random, party=pl.when(random % 2 == 0).then(pl.lit("dem")).otherwise(pl.lit("rep")))
+    dem = pl.col("party") == "dem"
+    rows = rows.with_columns(
+        q1=pl.col("y") - 1, q9=pl.when(dem | (pl.col("y") < 100)).then(pl.col("y") - 1).otherwise(pl.col("y") + 1)
+    )
+    metrics = tf.quantile_coverage_error.difference("party")
+    text = tf.report(rows, "y", {0.1: "q1", 0.9: "q9"}, by="party", metrics=metrics).markdown()
+    # the share of truths below the quantile: none at the level 0.1, and at 0.9 those of rep from 100 on
+    assert "quantiles at quantile level 0.9 ranges from -0.900 (dem) to -0.150 (rep)" in part(text, "Groups")
+    assert "| Difference in coverage error of quantiles at quantile level 0.1 `" in text
+
+
+UNTIL = "time (times until the event died, or censoring)"
+COLUMNS: dict[str, tuple[dict[str, Any], Any, str]] = {
+    "survival probabilities": (
+        TIMES, tf.brier_survival.difference("ward"),
+        f"the survival probabilities s4 (at time 4), s8 (at time 8), against {UNTIL}",
+    ),
+    "risk": (
+        {"truth": TIMES["truth"], "estimate": "risk"}, tf.concordance_survival.difference("ward"),
+        f"risk, against {UNTIL}",
+    ),
+    "interval": (
+        {"truth": "time", "estimate": tf.prediction_interval("s4", "time", level=0.8)}, tf.equalized_coverage("ward"),
+        "the interval s4 to time (level 80 %), against time",
+    ),
+    "quantiles": (
+        {"truth": "time", "estimate": {0.1: "s4", 0.9: "time"}}, tf.quantile_coverage_error.difference("ward"),
+        "the quantiles s4 (level 0.1), time (level 0.9), against time",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_facts_name_the_columns_of_predictions(name: str) -> None:
+    call, metrics, words = COLUMNS[name]
+    text = tf.report(patients(), **call, by="ward", metrics=metrics, interval=None).markdown()
+    assert f"- **Predictions**: {words}\n" in text
+
+
+def test_rows_without_one_of_several_predictions_are_counted_as_missing() -> None:
+    nth = pl.int_range(pl.len())
+    rows = patients().with_columns(
+        s8=pl.when(nth >= 20).then("s8"), died=pl.when((nth < 20) | (nth >= 27)).then("died")
+    )
+    metrics = tf.brier_survival.difference("ward")
+    text = tf.report(rows, **TIMES, by="ward", metrics=metrics, interval=None).markdown()
+    assert "400 rows; 7 without time or died, 20 without s4 or s8." in part(text, "Data")
+    assert "7 rows without time or died and 20 rows without s4 or s8 are left out" in part(text, "Exclusions")
+
+
+def test_groups_that_a_curve_leaves_out_are_named_with_the_reason() -> None:
+    sizes = {f"g{size}": size for size in (10, 100, *range(400, 409))}
+    rows = pl.concat(
+        pl.select(g=pl.lit(name), y=pl.int_range(size) % 2, p=(pl.int_range(size) * 37 % 100) / 100)
+        for name, size in sizes.items()
+    )
+    text = part(
+        tf.report(rows, "y", probs="p", threshold=0.5, by="g", min_n=20).markdown(), "Thresholds and calibration"
+    )
+    few = "there are fewer than 20 rows in each of the ten bins of their scores"
+    assert f"Not drawn, because {few}: g10; g100. Not drawn, because only the 8 largest groups are: g400." in text
+    assert (
+        "Not drawn, because there are fewer than 20 rows: g10. Not drawn, because only the 8 largest groups are: "
+        in text
+    )
+    alike = part(tf.report(LOANS, **SCORES, by="sex").markdown(), "Thresholds and calibration")
+    assert "Not drawn" not in alike

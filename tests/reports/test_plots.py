@@ -22,7 +22,7 @@ from tidyfair.reports.svg import svg_of_two_themes, themed_svg
 from tidyfair.reports.theme import DARK, LIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 LOANS = lending(2_000)
@@ -766,3 +766,72 @@ def test_curves_without_a_point_are_refused() -> None:
         nothing = tf.roc_curve(data, "y", probs="p", pos_label=1, labels=[0, 1])
     with pytest.raises(tf.ArgumentError, match="has nothing to draw"):
         tf.autoplot(nothing)
+
+
+def over_times(**values: Sequence[float | None]) -> pl.DataFrame:
+    """Values of one group at three times, as `by_group` gives them."""
+    return pl.DataFrame(
+        {
+            ".metric": "brier_survival", ".by": "g", "g": "a", ".group": "a", ".eval_time": [1.0, 2.0, 3.0],
+            ".estimate": [0.1, 0.2, 0.3], ".n": 50, ".status": "ok", **values,
+        },
+        schema_overrides={".lower": pl.Float64, ".upper": pl.Float64},
+    )  # fmt: skip
+
+
+def arrows_of(chart: Any) -> dict[str, list[float]]:
+    """The times of the arrows of a chart, by their direction."""
+    arrows: dict[str, list[float]] = {}
+    for layer in layers_of(chart):
+        shape = layer["mark"].get("shape", "")
+        if shape.startswith("triangle"):
+            arrows[shape] = [row["point"] for row in layer["rows"]]
+    return arrows
+
+
+def test_intervals_over_times_that_leave_the_axis_or_lack_an_end_have_arrows() -> None:
+    chart = tf.autoplot(over_times(**{".lower": [0.05, None, 0.25], ".upper": [0.2, 0.3, 40.0]}))
+    assert arrows_of(chart) == {"triangle-down": [2.0], "triangle-up": [3.0]}
+    assert "arrows: intervals that go on" in str(chart.to_dict()["title"]["subtitle"])
+    _, high = sorted(domains(chart, "y")[0])
+    assert 0.3 < high < 0.5
+    whole = tf.autoplot(over_times(**{".lower": [0.05, 0.1, 0.25], ".upper": [0.2, 0.3, 0.4]}))
+    assert arrows_of(whole) == {}
+    assert "arrows" not in str(whole.to_dict()["title"]["subtitle"])
+
+
+def test_bands_that_leave_the_axis_have_arrows() -> None:
+    x = [float(step) for step in range(30)]
+    points = pl.DataFrame({"panel": "", "series": "a", "x": x, "y": x, "lower": x, "upper": [99.0] * 10 + x[10:]})
+    layers = layers_of(lines(points, ["Lines"], [], LineStyle("x")).finished(None, 640))
+    (arrows,) = [layer["rows"] for layer in layers if layer["mark"].get("shape") == "triangle-up"]
+    # arrows have room beside each other
+    assert 2 < len(arrows) < 10
+    assert max(row["x"] for row in arrows) < 10
+
+
+def test_intervals_of_groups_at_the_same_time_stand_beside_each_other() -> None:
+    one = over_times(**{".lower": [0.0, 0.1, 0.2], ".upper": [0.2, 0.3, 0.4]})
+    chart = tf.autoplot(pl.concat([one, one.with_columns(g=pl.lit("b"), **{".group": pl.lit("b")})]))
+    rows = drawn(chart)
+    for point in (1.0, 2.0, 3.0):
+        left, right = sorted({row["x"] for row in rows if row["point"] == point})
+        assert left < point < right
+
+
+def test_verdicts_at_several_times_are_drawn_with_their_limit() -> None:
+    verdicts = over_times(**{".lower": [0.05, 0.1, 0.25], ".upper": [0.2, 0.3, 0.4]}).drop("g", ".group")
+    verdicts = verdicts.with_columns(
+        pl.Series(".verdict", ["pass", "not enough evidence", "fail"]), pl.lit(0.25).alias(".limit")
+    )
+    chart = tf.autoplot(verdicts)
+    rows = drawn(chart)
+    assert [(row["what"], row["limit"], row["verdict"]) for row in rows] == [
+        ("Time 1", 0.25, "pass"), ("Time 2", 0.25, "not enough evidence"), ("Time 3", 0.25, "fail")
+    ]  # fmt: skip
+    assert "Brier score of survival at a time by g" in str(chart.to_dict()["title"]["subtitle"])
+
+
+def test_a_single_time_is_part_of_the_title() -> None:
+    one = over_times().head(1).drop("g", ".group")
+    assert "Brier score of survival at time 1 by g" in str(tf.autoplot(one).to_dict()["title"])

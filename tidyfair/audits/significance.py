@@ -7,6 +7,7 @@ the number of disparities in the audit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,18 +16,19 @@ from tidyfair.errors import Status
 from tidyfair.inference.permutation_test import disparity_test
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.metric_sets import metric_set
+from tidyfair.specs.result_columns import key_of, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.specs.groups import By
+    from tidyfair.specs.result_columns import RowKey
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
-_Key = tuple[str, str]
-"""The name of a disparity, and the text of its feature."""
 _LEVEL = 0.95
 _OF_TESTS = {"pos_label", "labels", "na_rm"}
 """The options that tests take; they decide the others for themselves."""
@@ -44,8 +46,8 @@ class Significance:
     """The probability of any significant disparity where groups are equal."""
     tested: pl.DataFrame | None
     """The tests of the disparities of rates, with p-values that are adjusted for all that are judged."""
-    outcomes: Mapping[_Key, bool]
-    """Whether each disparity that is judged is significant."""
+    outcomes: Mapping[RowKey, bool]
+    """Whether each disparity that is judged is significant, by the key of its row."""
 
     @property
     def number(self) -> int:
@@ -54,7 +56,7 @@ class Significance:
 
     def has(self, row: Mapping[str, Any]) -> bool:
         """Tell whether the disparity of a row of results is significant."""
-        return self.outcomes.get((row[".metric"], row[".by"]), False)
+        return self.outcomes.get(key_of(row), False)
 
     @classmethod
     def of(
@@ -81,10 +83,9 @@ class Significance:
         if reading["interval"] is None:
             return cls(error, None, {})
         compared = results.filter(pl.col(".by").is_not_null() & pl.col(".estimate").is_not_null())
-        keys = set(compared.select(".metric", ".by").rows())
         tested = None
         if tests:
-            tested = _tested(parities, tally, reading, draws, keys)
+            tested = _tested(parities, tally, reading, draws, set(compared.select(".metric", ".by").rows()))
         p_values = {} if tested is None else _by_key(tested, ".p_value")
         intervals = _Intervals(parities, tally, reading, compared)
         untested = [key for key in intervals.bounded if key not in p_values]
@@ -142,24 +143,28 @@ def without_single_groups(
 
 
 def _tested(
-    parities: Sequence[GroupwiseMetric], tally: Tally, reading: Mapping[str, Any], draws: int, keys: set[_Key]
+    parities: Sequence[GroupwiseMetric],
+    tally: Tally,
+    reading: Mapping[str, Any],
+    draws: int,
+    compared: AbstractSet[tuple[str, str]],
 ) -> pl.DataFrame | None:
     """The permutation tests of disparities, for metrics where they are exact."""
     rates: list[GroupwiseMetric] = []
     for parity in parities:
         aggregate = parity.aggregate
         has_test = parity.kind == "class" and aggregate.equality is not None and not aggregate.direction_is_unknown
-        if has_test and (parity.name, parity.by.text) in keys:
+        if has_test and (parity.name, parity.by.text) in compared:
             rates.append(parity)
     if not rates:
         return None
     return disparity_test(*rates, times=draws, adjust="none").compute(tally, **options_of_tests(reading))
 
 
-def _by_key(tested: pl.DataFrame, column: str) -> dict[_Key, float]:
+def _by_key(tested: pl.DataFrame, column: str) -> dict[RowKey, float]:
     """The values of a column of tests, where there are any, by disparity."""
-    rows = tested.drop_nulls(column).select(".metric", ".by", column).rows()
-    return {(metric, by): value for metric, by, value in rows}
+    known = tested.drop_nulls(column)
+    return dict(zip(keys_of(known), known[column], strict=True))
 
 
 def _adjusted(tested: pl.DataFrame, others: int) -> pl.DataFrame:
@@ -177,52 +182,60 @@ def _adjusted(tested: pl.DataFrame, others: int) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Intervals:
-    """The intervals of disparities, and judgements by them."""
+    """The intervals of disparities, at each time or quantile level, and judgements by them."""
 
     parities: Sequence[GroupwiseMetric]
     tally: Tally
     reading: Mapping[str, Any]
     compared: pl.DataFrame
 
+    @cached_property
+    def by_key(self) -> dict[RowKey, GroupwiseMetric]:
+        """The disparity of each row of results."""
+        by_name = {(parity.name, parity.by.text): parity for parity in self.parities}
+        by_key: dict[RowKey, GroupwiseMetric] = {}
+        for row in self.compared.to_dicts():
+            name = row[".metric"], row[".by"]
+            if name in by_name:
+                by_key[key_of(row)] = by_name[name]
+        return by_key
+
     @property
-    def bounded(self) -> list[_Key]:
-        """The disparities whose interval can leave out equality."""
-        ends = {
-            (metric, by): (lower, upper)
-            for metric, by, lower, upper in self.compared.select(".metric", ".by", ".lower", ".upper").rows()
-        }
-        bounded: list[_Key] = []
+    def bounded(self) -> list[RowKey]:
+        """The disparities whose interval can leave out equality, in the order of the parities."""
+        ends = dict(zip(keys_of(self.compared), self.compared.select(".lower", ".upper").rows(), strict=True))
+        bounded: list[RowKey] = []
         for parity in self.parities:
-            key = parity.name, parity.by.text
-            if parity.aggregate.equality is not None and ends.get(key, (None, None)) != (None, None):
-                bounded.append(key)
+            own = [key for key, of_row in self.by_key.items() if of_row is parity]
+            if parity.aggregate.equality is not None:
+                bounded += [key for key in own if ends[key] != (None, None)]
         return bounded
 
-    def judge(self, outcomes: dict[_Key, bool], keys: Sequence[_Key], error: float) -> None:
+    def judge(self, outcomes: dict[RowKey, bool], keys: Sequence[RowKey], error: float) -> None:
         """Judge the disparities of these keys at the level that the number of those that remain requires."""
-        by_key = {(parity.name, parity.by.text): parity for parity in self.parities}
         # what is not clear by itself is not clear at a stricter level either
-        undecided: list[_Key] = self._clear(self.compared, [by_key[key] for key in keys])
+        undecided: list[RowKey] = self._clear(self.compared, keys)
         while undecided:
             remaining = sum(not is_significant for is_significant in outcomes.values())
             results = self.compared
             if remaining > 1:
                 level = 1 - error / remaining
                 options: dict[str, Any] = {**self.reading, "conf_level": level, "on_undefined": "ignore"}
-                results = metric_set(*(by_key[key] for key in undecided)).compute(self.tally, **options)
-            clear = self._clear(results, [by_key[key] for key in undecided])
+                # a disparity at several times is computed once for all of them
+                parities = list(dict.fromkeys(self.by_key[key] for key in undecided))
+                results = metric_set(*parities).compute(self.tally, **options)
+            clear = self._clear(results, undecided)
             if not clear:
                 return
             outcomes |= dict.fromkeys(clear, True)
             undecided = [key for key in undecided if key not in clear]
 
-    @staticmethod
-    def _clear(results: pl.DataFrame, parities: Sequence[GroupwiseMetric]) -> list[_Key]:
-        """The disparities whose interval leaves out equality."""
-        ends = {(row[".metric"], row[".by"]): (row[".lower"], row[".upper"]) for row in results.to_dicts()}
-        clear: list[_Key] = []
-        for parity in parities:
-            key, equality = (parity.name, parity.by.text), parity.aggregate.equality
+    def _clear(self, results: pl.DataFrame, keys: Sequence[RowKey]) -> list[RowKey]:
+        """Those of some disparities whose interval leaves out equality."""
+        ends = dict(zip(keys_of(results), results.select(".lower", ".upper").rows(), strict=True))
+        clear: list[RowKey] = []
+        for key in keys:
+            equality = self.by_key[key].aggregate.equality
             lower, upper = ends.get(key, (None, None))
             if equality is None:
                 continue

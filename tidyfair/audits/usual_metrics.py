@@ -87,9 +87,7 @@ LEAST_ROWS = 30
 """The rows of the smallest group that audits compare unless told otherwise: of fewer, limits are 0.3 or more apart."""
 
 
-def kind_of(
-    source: Source, truth: ColumnLike | None, estimate: ColumnLike | None, options: Mapping[str, Any]
-) -> Predictions:
+def kind_of(source: Source, truth: Any, estimate: Any, options: Mapping[str, Any]) -> Predictions:
     """The kind of predictions, from the call and the columns.
 
     Raises:

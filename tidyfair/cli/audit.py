@@ -14,7 +14,7 @@ from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.cli.documents import Document, Part, in_words
 from tidyfair.cli.fail_if import SIDES, comparison_of, gate_of
 from tidyfair.cli.flags import as_flags
-from tidyfair.cli.folds import CUT_COLUMNS, over_outer_groups, pooled, with_cuts_in_words
+from tidyfair.cli.folds import over_outer_groups, pooled, with_cuts_in_words
 from tidyfair.cli.headlines import exit_code_of, findings_in_words, verdicts_in_words
 from tidyfair.cli.inputs import CUTS, groups_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
 from tidyfair.cli.named_audits import file_named_audit
@@ -31,7 +31,7 @@ from tidyfair.reports.sections import missing_of
 from tidyfair.reports.tables import ALL_ROWS, groups_side_by_side, has_dropped_rows, one_below_the_other
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_columns import SELECTIONS, key_columns
 from tidyfair.tallies.files import write
 from tidyfair.tallies.tally import ESTIMATE
 
@@ -208,7 +208,7 @@ class _Audited:
 
     def _with_every_cut(self, results: pl.DataFrame) -> pl.DataFrame:
         """Results of which those that depend on no decision, such as areas, are shown at each of several cuts."""
-        cut = next((name for name in CUT_COLUMNS if name in results.columns), None)
+        cut = next((name for name in SELECTIONS if name in results.columns), None)
         if cut is None:
             return results
         cuts = results[cut].unique().drop_nulls().sort()
@@ -532,7 +532,7 @@ def verdicts_part(
     if outer and not is_full:
         return Part("Verdicts", _counts_of_verdicts(named, outer), (), "fails if", tuple(remarks))
     value = ".change" if ".change" in verdicts.columns else ".estimate"
-    cuts = [name for name in CUT_COLUMNS if name in named.columns]
+    cuts = [name for name in SELECTIONS if name in named.columns]
     shown = one_below_the_other(
         with_cuts_in_words(named).select(*outer, *cuts, ".condition", value, ".lower", ".upper", ".verdict")
     )
@@ -548,7 +548,7 @@ def _counts_of_verdicts(verdicts: pl.DataFrame, outer: Sequence[str]) -> pl.Data
     """The number of outer groups with each verdict, for each condition, and the names of those that fail."""
     names = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in outer], separator=", ")
     is_failure = pl.col(".verdict") == FAIL
-    cuts = [name for name in CUT_COLUMNS if name in verdicts.columns]
+    cuts = [name for name in SELECTIONS if name in verdicts.columns]
     named = with_cuts_in_words(verdicts).with_columns(names.alias(_NAME))
     counts = named.group_by(".condition", *cuts, maintain_order=True).agg(
         *(_count_of(outcome).alias(outcome) for outcome in (FAIL, UNSURE, PASS)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.reports.tables import rounded
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_columns import RESULT_KEYS, SELECTIONS, key_columns
 
 if TYPE_CHECKING:
     from tidyfair.tallies.tally import Tally
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _NAME = "\0name"
-CUT_COLUMNS = (".threshold", ".top_k", ".top_fraction")
-"""The columns of results that say by which of several rules decisions were made."""
 
 
 def pooled(tally: Tally) -> Tally:
@@ -28,7 +26,7 @@ def pooled(tally: Tally) -> Tally:
 
 def with_cuts_in_words(results: pl.DataFrame) -> pl.DataFrame:
     """Results whose thresholds, numbers and shares of rows are texts with all their digits."""
-    cuts = [name for name in CUT_COLUMNS if name in results.columns]
+    cuts = [name for name in SELECTIONS if name in results.columns]
     texts = [pl.Series(name, [f"{cut:g}" for cut in results[name]], dtype=pl.String) for name in cuts]
     return results.with_columns(texts)
 
@@ -41,7 +39,7 @@ def over_outer_groups(results: pl.DataFrame, together: pl.DataFrame) -> pl.DataF
         together: The same results of all rows, as a table of texts; its rows are in the order of the metrics.
     """
     outer = key_columns(results)
-    keys = [name for name in (".metric", ".by", ".level", *CUT_COLUMNS) if name in together.columns]
+    keys = [name for name in (*RESULT_KEYS, ".level") if name in together.columns]
     names = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in outer], separator=", ")
     value = pl.col(".estimate").fill_nan(None)
     known = results.with_columns(names.alias(_NAME)).filter(value.is_not_null())

@@ -9,7 +9,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
 from tidyfair.specs.arguments import flag, is_list, text
 from tidyfair.specs.columns import stacked
-from tidyfair.specs.result_columns import RESERVED
+from tidyfair.specs.result_columns import GROUP_KEYS, RESERVED
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import alike
@@ -21,17 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_resamples", "resamples", "summarize"]
 
-_ROW_KEYS = (
-    ".metric",
-    ".by",
-    ".group",
-    ".estimator",
-    ".threshold",
-    ".top_k",
-    ".top_fraction",
-    ".eval_time",
-    ".quantile_level",
-)
+_ROW_KEYS = frozenset(GROUP_KEYS) - {".level"} | {".estimator"}
 """The columns of results that identify a row, besides outer groups."""
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from tidyfair.errors import listed
 from tidyfair.escapes import renamed, visible, visible_texts
 from tidyfair.metric_sets import GroupwiseMetric
+from tidyfair.specs.result_columns import CUTS, cut_as_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +23,11 @@ _EXPLAINED = 5
 """The most disparities whose groups are shown."""
 _GROUPS = 12
 """The most groups that are shown of a disparity; of more, the lowest and the highest."""
-_SELECTION = (".threshold", ".top_k", ".top_fraction")
-"""Columns that say which of several decisions on scores a row is about."""
 
 
 def table_of(verdicts: pl.DataFrame) -> str:
     """The text of a table of verdicts."""
-    columns = [*_outer_keys(verdicts), ".metric", ".by", *_selection(verdicts)]
+    columns = [*_outer_keys(verdicts), ".metric", ".by", *_cuts(verdicts)]
     columns += [".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
     if verdicts[".level"].null_count() < len(verdicts):
         columns.append(".level")
@@ -52,11 +51,13 @@ def way_out(unsure: pl.DataFrame) -> str:
 def groups_behind(metrics: MetricSet, failed: pl.DataFrame, groups: pl.DataFrame, side: str) -> Iterator[str]:
     """A paragraph on each disparity that fails: what would pass, and the values of its groups with their rows."""
     by_name = {(metric.name, metric.by.text if metric.by else None): metric for metric in metrics}
-    shared = [*_outer_keys(failed), *_selection(failed)]
+    outer = _outer_keys(failed)
+    shared = [*outer, *_cuts(failed)]
     for number, row in enumerate(failed.head(_EXPLAINED).iter_rows(named=True)):
         metric = by_name[row[".metric"], row[".by"]]
         name = f"{row['.metric']} of {row['.by']}" if row[".by"] else row[".metric"]
-        name += "".join(f", {key.removeprefix('.')}={row[key]}" for key in shared if row[key] is not None)
+        settings = [f"{key}={row[key]}" for key in outer if row[key] is not None] + cut_as_settings(row)
+        name += "".join(f", {setting}" for setting in settings)
         text = f"{visible(name)} {_what_passes(metric, row, side)}"
         if isinstance(metric, GroupwiseMetric):
             same = groups
@@ -117,8 +118,8 @@ def _outer_keys(verdicts: pl.DataFrame) -> list[str]:
     return [name for name in verdicts.columns if not name.startswith(".")]
 
 
-def _selection(verdicts: pl.DataFrame) -> list[str]:
-    return [name for name in _SELECTION if name in verdicts.columns]
+def _cuts(verdicts: pl.DataFrame) -> list[str]:
+    return [name for name in CUTS if name in verdicts.columns]
 
 
 def _as_text(frame: pl.DataFrame) -> str:

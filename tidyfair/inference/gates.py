@@ -433,8 +433,8 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
 @refuse_unknown_keywords
 @show_keywords(CallOptions, without=_REFUSED)
 def assert_fair(
-    metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: ColumnLike | None = None,
-    estimate: ColumnLike | None = None, *, below: float | None = None, above: float | None = None,
+    metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: TruthLike | None = None,
+    estimate: Prediction | None = None, *, below: float | None = None, above: float | None = None,
     confidence: float = 0.95, strict: bool = False, **options: Unpack[CallOptions],
 ) -> None:  # fmt: skip
     """Raise `UnfairError` with the groups behind it if a disparity fails its limit; for test suites.

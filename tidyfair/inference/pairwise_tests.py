@@ -57,7 +57,7 @@ from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
-from tidyfair.specs.result_columns import key_columns, opened
+from tidyfair.specs.result_columns import CUTS, key_columns, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -201,6 +201,7 @@ class PairwiseTest(AdjustedTest):
     """Tests each pair of groups; made by `pairwise`."""
 
     subject: ClassVar[str] = "pairwise()"
+    follows_points: ClassVar[bool] = True
     findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".p_adjusted")
     refused: ClassVar[Mapping[str, str]] = REFUSED
     test: str = "fisher"
@@ -212,7 +213,10 @@ class PairwiseTest(AdjustedTest):
         self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Compare each pair of groups of a dataframe; it takes what a metric takes, with one threshold at most."""
+        """Compare each pair of groups of a dataframe; it takes what a metric takes, with one threshold at most.
+
+        At several evaluation times or levels of quantiles, pairs are compared at each of them.
+        """
         return self._on_data(data, truth, estimate, options)
 
     @show_keywords(ReadOptions, without=REFUSED)
@@ -236,27 +240,32 @@ class PairwiseTest(AdjustedTest):
         options = replace(
             options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed
         )  # fmt: skip
-        (evaluated,) = self._run.evaluate(tally, options)
+        evaluated = self._run.evaluate(tally, options)
         comparisons = self._comparisons(tally, evaluated, options)
-        nothing = evaluated.rows.clear()
-        empty = pl.DataFrame(evaluated.key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
+        nothing = evaluated[0].rows.clear()
+        empty = pl.DataFrame(evaluated[0].key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
         tables = [
             comparison.table(number, self.test, mid_p=self.mid_p) for number, comparison in enumerate(comparisons)
         ]
         table = pl.concat([empty, *tables], how="vertical_relaxed")
         return self._with_limits(self._adjusted_for(table, comparisons), comparisons)
 
-    def _comparisons(self, tally: Tally, evaluated: Evaluated, options: Options) -> list[_Comparison]:
-        """The metrics and outer groups, label by label, that have groups to be compared."""
-        comparisons: list[_Comparison] = []
-        for metric in self.metrics:
-            _check_reference(evaluated, metric)
-        for family in families(tally, evaluated, options):
-            metric, scale = self.metrics[family.spec], self.scales[family.spec]
-            if len(family.rows) > 1:
-                check_positive(family, scale)
-                comparisons.append(_Comparison(metric, evaluated, family, scale))
-        return comparisons
+    def _comparisons(self, tally: Tally, evaluated: Sequence[Evaluated], options: Options) -> list[_Comparison]:
+        """The metrics and outer groups, label by label and time by time, that have groups to be compared."""
+        comparisons: list[list[_Comparison]] = [[] for _ in self.metrics]
+        numbers = {spec.name: number for number, spec in enumerate(self._run.specs)}
+        for part in evaluated:
+            # metrics at several times are evaluated apart from the others
+            of_specs = [numbers[spec.name] for spec in part.specs]
+            for number in of_specs:
+                _check_reference(part, self.metrics[number])
+            for family in families(tally, part, options):
+                number = of_specs[family.spec]
+                if len(family.rows) > 1:
+                    check_positive(family, self.scales[number])
+                    comparison = _Comparison(self.metrics[number], part, family, self.scales[number])
+                    comparisons[number].append(comparison)
+        return [comparison for of_metric in comparisons for comparison in of_metric]
 
     def _adjusted_for(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
         """The table with adjusted p-values, and the standard errors that limits are from their comparison."""
@@ -340,7 +349,8 @@ class PairwiseTest(AdjustedTest):
         table = table.with_columns(pl.when(pl.col(".lower").is_not_null()).then(method).alias(".method"))
         shown = [name for name in _PAIRS if not name.startswith("\0")]
         shown.insert(shown.index(".test") + 1, ".adjustment")
-        return table.select(*key_columns(table), ".metric", ".by", *shown)
+        cuts = [name for name in CUTS if name in table.columns]
+        return table.select(*key_columns(table), ".metric", ".by", *cuts, *shown)
 
     def _closed(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with p-values adjusted by Holm, for as many pairs as can be equal (Shaffer, 1986)."""
@@ -554,11 +564,12 @@ def pairwise(
         seed: Seed of the draws.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each pair, label and outer group: `.group`,
-        `.other`, the rows of both (`.n`, `.n_other`: of rates those that count), both values, `.scale` (`difference`,
-        group less other, `ratio`, group over other, or `odds_ratio`), `.disparity` with `.lower`, `.upper` and
-        `.method`, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are those of `compare_groups`
-        (Newcombe's for differences of rates, Miettinen and Nurminen's for ratios), at a level at which they hold for
+        A callable that takes what a metric takes, and gives one row for each pair, label, evaluation time or quantile
+        level, and outer group: `.group`, `.other`, the rows of both (`.n`, `.n_other`: of rates those that count), both
+        values, `.scale` (`difference`, group less other, `ratio`, group over other, or `odds_ratio`), `.disparity` with
+        `.lower`, `.upper` and `.method`, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are
+        those of `compare_groups` (Newcombe's for differences of rates, Miettinen and Nurminen's for ratios), at a level
+        at which they hold for
         all pairs together, without steps: by Bonferroni's inequality for `"holm"`, by the quantile of the largest
         distance for `"max_t"`; with `"bh"` and `"by"` so that of the pairs that are told apart the share outside of
         their limits is expected to be small (Benjamini and Yekutieli, 2005); with `"none"` each alone. They agree with

@@ -18,7 +18,7 @@ from tidyfair.intervals.resampling import MOST_SHUFFLED
 from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
 from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_columns import GROUP_KEYS, key_columns
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
@@ -102,7 +102,7 @@ def smallest_difference(
         )
         raise ColumnError(msg)
     keys = key_columns(frame)
-    keys += [name for name in (".metric", ".by", ".level") if name in frame.columns]
+    keys += [name for name in GROUP_KEYS if name in frame.columns and name != ".group"]
     valued = frame.filter(pl.col(".estimate").is_not_null() & pl.col(".by").is_not_null())
     tables = [pl.DataFrame(schema=frame.select(keys).schema | _SHOWN)]
     for _, part in valued.group_by(keys, maintain_order=True):

@@ -14,6 +14,7 @@ from tidyfair.metric_sets import metric_set
 from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, string
 from tidyfair.specs.options import CallOptions
+from tidyfair.specs.result_columns import cut_as_settings
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def named_values(results: pl.DataFrame, groups: pl.DataFrame) -> dict[str, float
     """
     values: dict[str, float] = {}
     for row in results.rows(named=True):
-        metric = _of_level(row)
+        metric = _name_of(row)
         if row[".by"] is None:
             _add(values, ["overall", metric], row[".estimate"])
             continue
@@ -209,14 +210,15 @@ def named_values(results: pl.DataFrame, groups: pl.DataFrame) -> dict[str, float
             _add(values, [section, row[".by"], metric], row.get(column))
     for row in groups.rows(named=True):
         if row[".by"] is not None:
-            _add(values, ["groups", row[".by"], row[".group"], _of_level(row)], row[".estimate"])
+            _add(values, ["groups", row[".by"], row[".group"], _name_of(row)], row[".estimate"])
     return values
 
 
-def _of_level(row: Mapping[str, Any]) -> str:
-    """The name of a metric; of one label, with that label."""
+def _name_of(row: Mapping[str, Any]) -> str:
+    """The name of a metric; of one label, with that label, and of one time or quantile level with that."""
     level = row.get(".level")
-    return row[".metric"] if level is None or ".group_min" in row else f"{row['.metric']} {level}"
+    name = row[".metric"] if level is None or ".group_min" in row else f"{row['.metric']} {level}"
+    return " ".join([name, *(setting.replace("=", " ") for setting in cut_as_settings(row))])
 
 
 def _add(values: dict[str, float], parts: Sequence[str], value: float | None) -> None:

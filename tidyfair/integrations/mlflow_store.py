@@ -16,6 +16,7 @@ from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, list
 from tidyfair.inference.gates import FAIL, UnfairError
 from tidyfair.integrations.mlflow_evaluation import Predicted, check_columns
 from tidyfair.specs.arguments import is_list
+from tidyfair.specs.result_columns import cut_as_settings
 from tidyfair.tallies.files import write
 
 if TYPE_CHECKING:
@@ -219,7 +220,10 @@ def log(evaluation: Evaluation, run_id: str, configuration: Configuration) -> An
     if configuration.raise_on_fail and evaluation.verdict == FAIL:
         verdicts = evaluation.tables["verdicts"]
         failed = verdicts.filter(verdicts[".verdict"] == FAIL)
-        names = [metric if by is None else f"{metric}({by})" for metric, by in failed.select(".metric", ".by").rows()]
+        names: list[str] = []
+        for row in failed.iter_rows(named=True):
+            name = row[".metric"] if row[".by"] is None else f"{row['.metric']}({row['.by']})"
+            names.append(" ".join([name, *cut_as_settings(row)]))
         msg = (
             f"The gate of the run {run_id} fails: {', '.join(names)}. Its table is the artifact tidyfair_verdicts.csv."
         )

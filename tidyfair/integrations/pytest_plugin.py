@@ -166,10 +166,12 @@ def pytest_runtest_makereport(
 def _in_texts(row: Mapping[str, Any], side: str) -> Judged:
     """A row of verdicts in texts."""
     from tidyfair.escapes import visible  # noqa: PLC0415 - reads polars
+    from tidyfair.specs.result_columns import cut_as_settings  # noqa: PLC0415 - as above
 
     keys = [f"{name}={value}" for name, value in row.items() if not name.startswith(".")]
-    details = (".threshold", ".top_k", ".top_fraction", ".level")
-    keys += [f"{name[1:]}={row[name]}" for name in details if row.get(name) is not None]
+    keys += cut_as_settings(row)
+    if row.get(".level") is not None:
+        keys.append(f"level={row['.level']}")
     gate = row[".metric"] if row[".by"] is None else f"{row['.metric']}({row['.by']})"
     return {
         "gate": visible(" ".join([gate, *keys])),

@@ -15,6 +15,7 @@ from tidyfair.evaluation.results import LOST, tidy_groups, tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator, redrawn, redrawn_clusters, redrawn_rows
+from tidyfair.specs.result_columns import GROUP_KEYS
 from tidyfair.tallies.tally import BLOCK, ESTIMATE, HIDDEN, LABELS, THRESHOLD
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
-_KEYS = (".metric", ".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction", ".eval_time", ".quantile_level")
 _KNOWN = "\0known"
 _LEAST, _MOST = "\0least", "\0most"
 ALIKE = "alike"
@@ -161,7 +161,7 @@ def quietly(options: Options) -> Options:
 def group_keys(tally: Tally, table: pl.DataFrame) -> list[str]:
     """The key columns of a tidy table of replicates, without the number of the replicate."""
     outer = [key.column.name for key in tally.outer if key.role == "outer"]
-    return [*outer, *(name for name in _KEYS if name in table.columns)]
+    return [*outer, *(name for name in GROUP_KEYS if name in table.columns)]
 
 
 def _possible(tally: Tally, options: Options) -> pl.DataFrame:

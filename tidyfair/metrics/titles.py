@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.specs.result_columns import CUTS, cut_of_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__: list[str] = []
 
@@ -128,6 +134,19 @@ _COMPARED = {
     "group_maximum": "Highest {} of a group",
 }  # fmt: skip
 """The ways in which every metric compares itself."""
+_AT_A_TIME = " at a time"
+"""The words of titles for the time that a row may name."""
+_AT: dict[str, str] = dict(
+    zip(
+        CUTS,
+        (
+            "at threshold {:.15g}", "with {:.15g} selected", "with a share of {:.15g} selected", "at time {:.15g}",
+            "at quantile level {:.15g}",
+        ),
+        strict=True,
+    )
+)  # fmt: skip
+"""The words for a cut or a point."""
 _NAMES_OF_PEOPLE = re.compile(
     r"(Brier|Cohen|Fleiss|Gini|Huber|Kolmogorov|Krippendorff|Kullback|Matthews|Poisson|Theil|Wasserstein|Winkler|"
     r"Youden)"
@@ -156,6 +175,27 @@ def short_title(name: str) -> str:
     'Sensitivity'
     """
     return title_of(name).partition(" (")[0]
+
+
+def at_cut(title: str, row: Mapping[str, Any]) -> str:
+    """A title with the threshold, the evaluation time or the quantile level that a row of results is about.
+
+    >>> at_cut("Brier score of survival at a time", {".eval_time": 10.0}), at_cut("Sensitivity", {".threshold": 0.5})
+    ('Brier score of survival at time 10', 'Sensitivity at threshold 0.5')
+    """
+    words = cut_in_words(row)
+    if words and _AT_A_TIME in title:
+        return title.replace(_AT_A_TIME, f" {words}", 1)
+    return f"{title} {words}" if words else title
+
+
+def cut_in_words(row: Mapping[str, Any]) -> str:
+    """The threshold, the evaluation time or the quantile level that a row of results is about; empty without one.
+
+    >>> cut_in_words({".quantile_level": 0.1})
+    'at quantile level 0.1'
+    """
+    return " ".join(_AT[name].format(value) for name, value in cut_of_row(row).items())
 
 
 def capitalized(text: str) -> str:

@@ -11,9 +11,8 @@ from tidyfair.errors import ArgumentError
 from tidyfair.reports.charts import MOST_POINTS, Picture, unique_names
 from tidyfair.reports.line_charts import MOST_BANDS, LineStyle, lines
 from tidyfair.reports.plot_input import (
-    CUTS,
+    CUT_TITLES,
     OUTER,
-    POINTS,
     PlotInput,
     by_words,
     in_sentence,
@@ -23,6 +22,7 @@ from tidyfair.reports.plot_input import (
     span_of_metric,
     with_scales,
 )
+from tidyfair.specs.result_columns import CUTS, GROUP_KEYS, POINTS
 
 if TYPE_CHECKING:
     from tidyfair.reports.layout import Span
@@ -31,11 +31,14 @@ __all__: list[str] = []
 
 _TREAT_ALL = "net_benefit_of_treating_all"
 _DASHED = ".treat_all"
+_FEW_POINTS = 12
+"""The number of times or quantile levels up to which there is a dot with its interval at each, and nothing between."""
 
 
 def cut_of(frame: pl.DataFrame) -> str | None:
     """The column of a list of cuts, or of several points of predictions."""
     for name in CUTS:
+        # points of predictions are lines only if there are several
         if name in frame.columns and (name not in POINTS or frame[name].drop_nulls().n_unique() > 1):
             return name
     return None
@@ -47,7 +50,7 @@ def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     panels = values.select("panel", ".metric").unique().rows()
     spans = {panel: span_of_metric(metric) for panel, metric in panels}
     series = pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group")
-    metrics = listed_names(in_sentence(values.select(plot.metric()).to_series()))
+    metrics = listed_names(in_sentence(values.select(plot.metric(over_cuts=True)).to_series()))
     name = f"{metrics} by {listed_names(by_words(text) for text in values['.by'])}"
     named = values.with_columns(series.alias("series"))
     return _over_cuts(plot, frame, cut, named, spans, name, scales_of_metrics(values))
@@ -68,7 +71,7 @@ def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
     """The values that depend on the cut."""
     values = frame.filter(pl.col(cut).is_not_null())
     if values.is_empty():
-        msg = f"autoplot() draws values over the {CUTS[cut]}, and no metric of the result has any."
+        msg = f"autoplot() draws values over the {CUT_TITLES[cut]}, and no metric of the result has any."
         raise ArgumentError(msg)
     return values
 
@@ -78,7 +81,7 @@ def _over_cuts(
     scales: dict[str, str] | None = None,
 ) -> Picture:  # fmt: skip
     """Lines of values that have a `panel` and a `series`; panels of the same scale have the same axis."""
-    words = CUTS[cut]
+    words = CUT_TITLES[cut]
     dashed = [pl.col(_DASHED).alias("dashed")] if _DASHED in values.columns else []
     table = _thinned(values, cut).select(
         "panel",
@@ -91,25 +94,30 @@ def _over_cuts(
     # different groups can have the same text
     table = unique_names(table, "series", "panel", "x")
     notes: list[str] = []
-    without = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series().unique(maintain_order=True)
+    without = (
+        frame.filter(pl.col(cut).is_null()).select(plot.metric(over_cuts=True)).to_series().unique(maintain_order=True)
+    )
     if len(without):
         verb = "does" if len(without) == 1 else "do"
         notes.append(f"not drawn: {', '.join(without)}, which {verb} not depend on the {words}")
+    are_few = cut in POINTS and table["x"].n_unique() <= _FEW_POINTS
     if "lower" in table.columns:
-        notes.append(_note_on_bands(table))
+        notes.append(_note_on_intervals(table, "vertical lines" if are_few else "bands"))
     if dashed:
         notes.append("dashed: treat all; line at 0: treat none")
-    style = LineStyle(words.capitalize(), at=plot.at, spans=spans, scales=scales or {})
+    style = LineStyle(
+        words.capitalize(), at=plot.at, spans=spans, scales=scales or {}, points=are_few, side_by_side=are_few
+    )  # fmt: skip
     return lines(table, [f"{name} over the {words}", name], notes, style)
 
 
-def _note_on_bands(table: pl.DataFrame) -> str:
-    """What the bands are, and that there are none where lines are many."""
+def _note_on_intervals(table: pl.DataFrame, shape: str) -> str:
+    """What shows the intervals, and that there are none where lines are many."""
     lines_of_panels = table.group_by("panel").agg(pl.col("series").n_unique())["series"]
     many = f"more than {MOST_BANDS} lines are drawn without"
     if (lines_of_panels > MOST_BANDS).all():
         return f"{many} their confidence intervals"
-    return "bands are confidence intervals" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
+    return f"{shape} are confidence intervals" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
 
 
 def _thinned(values: pl.DataFrame, cut: str) -> pl.DataFrame:
@@ -127,7 +135,8 @@ def _with_treat_all(values: pl.DataFrame, cut: str) -> pl.DataFrame:
     metrics = set(values[".metric"])
     if not {_TREAT_ALL, "net_benefit"} <= metrics:
         return values
-    keys = [name for name in (".by", ".group", ".level", OUTER, cut) if name in values.columns]
+    identifying = (*GROUP_KEYS, OUTER)
+    keys = [name for name in identifying if name in values.columns and name != ".metric"]
     odds = pl.col(cut) / (1 - pl.col(cut))
     treat_all = pl.col(".estimate")
     # net benefit of treating all is the rate of events less the odds times the rate of the others

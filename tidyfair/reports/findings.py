@@ -6,7 +6,7 @@ Pages and the command line lay out the same sentences.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,8 +14,9 @@ import polars as pl
 from tidyfair.audits.significance import compared_groups
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
-from tidyfair.metrics.titles import capitalized, in_prose, short_title
+from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title
 from tidyfair.reports.tables import reason, rounded
+from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,10 +77,10 @@ def of_percents(metric: Metric) -> bool:
 
 
 def disparity_in_words(row: Mapping[str, Any]) -> str:
-    """The title of a disparity of a row of results, with the metric or the label of which several it is about."""
-    title = short_title(row[".metric"])
+    """The title of a disparity of a row of results, with the time, metric or label of which several it is about."""
+    title = at_cut(short_title(row[".metric"]), row)
     if row.get(".base_metric") is not None:
-        title += f", here {in_prose(row['.base_metric'])}"
+        title += f", here {at_cut(in_prose(row['.base_metric']), row)}"
     if row.get(".level") is not None:
         title += f", label {row['.level']}"
     return title
@@ -150,6 +151,8 @@ class Finding:
     """The kind of its aggregate."""
     label: str | None = None
     """The label that it is about, where there are several."""
+    cut: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The threshold, time or quantile level that it is about, by its column, where results name it."""
     compared: tuple[Ends, ...] = ()
     """The values that it compares: of one metric, or of several that it is made of."""
     size: str = ""
@@ -177,13 +180,13 @@ class Finding:
         if not self.disparity:
             return f"No comparison by {words}:"
         if self.metric is None:
-            return f"{capitalized(in_prose(self.disparity))}{self._of_label} by {words}:"
+            return f"{capitalized(self._in_prose(self.disparity))} by {words}:"
         if self.is_significant is False:
             return f"No clear difference by {words}:"
         name = in_prose(self.metric.name)
         names = f"{name}s" if name.endswith("rate") else name
         verb = "" if self.is_significant is None else " differ" if names != name else " differs"
-        return f"{capitalized(names)}{self._of_label}{verb} by {words}:"
+        return f"{capitalized(self._of_part(names))}{verb} by {words}:"
 
     @property
     def text(self) -> str:
@@ -192,7 +195,9 @@ class Finding:
             return f"{self.why}."
         certainty = f" ({self.certainty})" if self.certainty else ""
         if self.metric is None:
-            values = "".join(f"; {in_prose(ends.metric.name)} is {ends.text}" for ends in self.compared)
+            values = "".join(
+                f"; {at_cut(in_prose(ends.metric.name), self.cut)} is {ends.text}" for ends in self.compared
+            )
             outcome = (
                 "" if self.is_significant is None else f" It is {'' if self.is_significant else 'not '}significant."
             )
@@ -200,14 +205,17 @@ class Finding:
         (ends,) = self.compared
         values = ends.text
         if self.is_significant is False:
-            name = f"{in_prose(self.metric.name)}{self._of_label}"
+            name = self._in_prose(self.metric.name)
             values = f"the largest is in {name}, {values}" if self.others else f"{name} is {values}"
         return f"{values}, {self.size}{certainty}.{self._on_others}"
 
-    @property
-    def _of_label(self) -> str:
-        """The label of which several a disparity is about."""
-        return "" if self.label is None else f" of label {self.label}"
+    def _in_prose(self, name: str) -> str:
+        """The name of a metric, with the label, time or quantile level of which several the disparity is about."""
+        return self._of_part(in_prose(name))
+
+    def _of_part(self, name: str) -> str:
+        of_label = "" if self.label is None else f" of label {self.label}"
+        return at_cut(f"{name}{of_label}", self.cut)
 
     @property
     def _on_others(self) -> str:
@@ -260,15 +268,16 @@ def of_feature(
 
     row = max(defined, key=rank)
     parity = of_by[row[".metric"]]
-    keys = [(other[".metric"], other[".by"]) for other in defined if other is not row]
+    keys = [key_of(other) for other in defined if other is not row]
     outcomes = [significance.outcomes[key] for key in keys if key in significance.outcomes]
-    is_significant = significance.outcomes.get((parity.name, by.text))
+    is_significant = significance.outcomes.get(key_of(row))
     compared = _compared(by, row, parity, groups)
     return Finding(
         by,
         parity.name,
         parity.aggregate.kind,
         row.get(".level"),
+        cut_of_row(row),
         compared,
         _size(row, parity, compared),
         _certainty(row, parity, level),
@@ -293,7 +302,8 @@ def _why_not(by: By, rows: Sequence[Mapping[str, Any]], results: pl.DataFrame, g
         return f"there is only one group to compare, {group}; {left_out}"
     if not compared:
         return "there is no group to compare; all are unknown or have too few rows"
-    return f"{in_prose(rows[0]['.metric'])} has no value, because {reason(rows[0]['.status'])}"
+    first = rows[0]
+    return f"{at_cut(in_prose(first['.metric']), first)} has no value, because {reason(first['.status'])}"
 
 
 def _evidence(row: Mapping[str, Any], aggregate: Aggregate) -> float:
@@ -311,6 +321,7 @@ def _compared(by: By, row: Mapping[str, Any], parity: GroupwiseMetric, groups: p
     of_feature = groups.filter(is_known & ~pl.col(".group").is_in(row[".groups_left_out"] or []))
     if row.get(".level") is not None:
         of_feature = of_feature.filter(pl.col(".level") == row[".level"])
+    of_feature = at_same_cut(of_feature, row)
     compared: list[Ends] = []
     for metric in metrics:
         values = of_feature.filter(pl.col(".metric") == metric.name).select(".group", ".estimate").rows()
@@ -320,6 +331,14 @@ def _compared(by: By, row: Mapping[str, Any], parity: GroupwiseMetric, groups: p
             (low, least), (high, most) = min(values, key=_value_of), max(values, key=_value_of)
             compared.append(Ends(metric, (group_in_words(by, low), group_in_words(by, high)), (least, most)))
     return tuple(compared)
+
+
+def at_same_cut(values: pl.DataFrame, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The values at the threshold, time or quantile level of a row, and those that are at none."""
+    for name in CUTS:
+        if name in values.columns and name in row:
+            values = values.filter(pl.col(name).eq_missing(pl.lit(row[name], values.schema[name])))
+    return values
 
 
 def _value_of(pair: tuple[str, float]) -> float:

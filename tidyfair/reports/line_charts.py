@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,10 +25,16 @@ _LEAST_SQUARE, _LARGEST_SQUARE = 155, 420
 _SHARE_OF_HEIGHT, _LEAST_HEIGHT, _LARGEST_HEIGHT = 0.55, 170, 260
 MOST_BANDS = 3
 """The most lines of a panel that have bands."""
-_SHARE_OF_BANDS = 0.3
-"""Bands reach beyond the lines of a panel by this share of their length, so that a wide one does not flatten them."""
+_REACH = 1.5
+"""Intervals that reach farther beyond the lines of a panel than this share of their height are cut."""
+_SHARE_OF_CUT = 0.3
+"""The share at which they are cut, so that a wide one does not flatten the lines."""
+_APART = 7
+"""The pixels between the intervals of different lines at the same point."""
+_ARROWS_APART = 24
+"""The least number of pixels between the arrows of a band."""
 _COLUMNS_SHOWN = {
-    "panel": "of", "series": "series", "at": "at", "x": "x", "y": "value", "lower": "lower end",
+    "panel": "of", "series": "series", "at": "at", "x": "x", "point": "x", "y": "value", "lower": "lower end",
     "upper": "upper end", "dashed": "dashed",
     "rows": "rows", "limit": "limit", "verdict": "verdict", "expected_lower": "expected from",
     "expected_upper": "expected to",
@@ -55,7 +62,9 @@ class LineStyle:
     scales: Mapping[str, str] = field(default_factory=dict[str, str])
     """The scale of panels: those of the same one have the same vertical axis."""
     points: bool = False
-    """A dot at each point."""
+    """A dot at each point, with its interval as a line."""
+    side_by_side: bool = False
+    """The intervals of different lines at the same value stand beside each other, and many lines have none."""
 
 
 def lines(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], style: LineStyle) -> Picture:
@@ -69,6 +78,8 @@ def lines(table: pl.DataFrame, titles: Sequence[str], notes: Sequence[str], styl
     table = charts.drawable(table)
     if style.diagonal:
         notes = [*notes, f"dashed: {style.diagonal}"]
+    if any(_are_cut(part, style) for part in table.partition_by("panel")):
+        notes = [*notes, "arrows: intervals that go on"]
     return Picture(partial(_draw_lines, table, style), titles, charts.described(table, "y", "series"), notes)
 
 
@@ -123,22 +134,49 @@ def _plane_of_lines(
 
 
 def _heights(part: pl.DataFrame, style: LineStyle) -> list[float | None]:
-    """The values that the vertical axis shows: those of lines, and of bands as far as these leave lines their room."""
+    """The values that the vertical axis shows: those of lines, and intervals as far as these leave lines their room."""
     values = part["y"].to_list()
     if not _has_intervals(part, style):
         return values
-    finite = part["y"].filter(part["y"].is_finite())
-    low, high = finite.min(), finite.max()
     bands = part.select("lower", "upper")
-    if isinstance(low, float) and isinstance(high, float) and low < high:
-        beyond = (high - low) * _SHARE_OF_BANDS
-        bands = bands.select(pl.all().clip(low - beyond, high + beyond))
+    height = _ends_of_lines(part)
+    if height is not None:
+        low, high = height
+        cut, ends = (high - low) * _SHARE_OF_CUT, pl.all()
+        bands = bands.select(pl.when(_in_reach(*height)).then(ends).otherwise(ends.clip(low - cut, high + cut)))
     return [*values, *bands["lower"], *bands["upper"]]
 
 
+def _ends_of_lines(part: pl.DataFrame) -> tuple[float, float] | None:
+    """The lowest and the highest point of the lines of a panel, if these differ."""
+    finite = part["y"].filter(part["y"].is_finite())
+    low, high = finite.min(), finite.max()
+    return (low, high) if isinstance(low, float) and isinstance(high, float) and low < high else None
+
+
+def _in_reach(low: float, high: float) -> pl.Expr:
+    """Mask of the ends of intervals that are near the lines, so that the axis holds them."""
+    reach = (high - low) * _REACH
+    return pl.all().is_between(low - reach, high + reach)
+
+
+def _are_cut(part: pl.DataFrame, style: LineStyle) -> bool:
+    """Check whether intervals of a panel may go on beyond its axis, or lack an end."""
+    if not _has_intervals(part, style) or style.square:
+        return False
+    bands = part.filter(pl.col("y").is_not_null()).select("lower", "upper")
+    lacks_one = bands["lower"].is_null() != bands["upper"].is_null()
+    height = _ends_of_lines(part)
+    if height is None:
+        return bool(lacks_one.any())
+    in_reach = bands.select(_in_reach(*height).fill_null(value=True).all())
+    return bool(lacks_one.any()) or not all(in_reach.row(0))
+
+
 def _has_intervals(part: pl.DataFrame, style: LineStyle) -> bool:
-    """True where intervals are drawn: bands of many lines would hide each other."""
-    return "lower" in part.columns and (style.points or part["series"].n_unique() <= MOST_BANDS)
+    """True where intervals are drawn: those of many lines would hide each other."""
+    may_be_many = style.points and not style.side_by_side
+    return "lower" in part.columns and (may_be_many or part["series"].n_unique() <= MOST_BANDS)
 
 
 def _width_of_ticks(axis: Axis) -> float:
@@ -153,7 +191,7 @@ def _python(d3: str) -> str:
 
 def _line_layers(alt: Any, part: pl.DataFrame, plane: Plane, style: LineStyle) -> list[Any]:
     """The marks of a panel, from behind to front."""
-    data = part.with_row_index("order")
+    data = _beside_each_other(part.with_row_index("order"), plane, style)
     layers = _reference_lines(alt, plane, style, part["panel"][0])
     if _has_intervals(part, style):
         layers += _ranges(alt, data, plane, style)
@@ -168,7 +206,8 @@ def _line_layers(alt: Any, part: pl.DataFrame, plane: Plane, style: LineStyle) -
     if len(front) < len(data):
         behind = alt.Chart(data.filter(~pl.col("front"))).mark_line(strokeWidth=1, opacity=0.5)
         layers.append(behind.encode(**encoded))
-    shown = charts.tooltip(alt, part, _COLUMNS_SHOWN)
+    columns = {name: title for name, title in _COLUMNS_SHOWN.items() if name != "x" or "point" not in data.columns}
+    shown = charts.tooltip(alt, data, columns)
     layers.append(alt.Chart(front).mark_line(strokeWidth=2, strokeJoin="round").encode(**encoded, tooltip=shown))
     if style.points:
         del encoded["order"]
@@ -213,17 +252,54 @@ def _name_of_mark(alt: Any, plane: Plane, at: float) -> list[Any]:
 
 
 def _ranges(alt: Any, data: pl.DataFrame, plane: Plane, style: LineStyle) -> list[Any]:
-    """Intervals: of dots as lines, else as a band behind the line."""
-    known = data.filter(pl.col("lower").is_not_null() & pl.col("upper").is_not_null())
+    """Intervals: of dots as lines, else as a band behind the line; with arrows where they go on beyond the axis."""
+    known = _within_axis(data, plane)
     if known.is_empty():
         return []
-    clipped = known.with_columns(pl.col("lower", "upper").clip(plane.bottom, plane.top))
-    x, low, high = plane.across(alt, "x"), plane.down(alt, "lower"), alt.Y2("upper")
+    x, low, high = plane.across(alt, "x"), plane.down(alt, "from"), alt.Y2("to")
     colour = alt.Color("colour:N", scale=None, legend=None)
-    base = alt.Chart(clipped).encode(x=x, y=low, y2=high, color=colour, detail=alt.Detail("series:N"))
+    base = alt.Chart(known).encode(x=x, y=low, y2=high, color=colour, detail=alt.Detail("series:N"))
     if style.points:
-        return [base.mark_rule(strokeWidth=1.5, opacity=0.6)]
-    return [base.mark_area(opacity=0.14, line=False)]
+        return [base.mark_rule(strokeWidth=1.5, opacity=0.6), *_arrows(alt, known, plane, x, colour)]
+    pixels = (pl.col("x") - plane.x.low) / (plane.x.high - plane.x.low) * plane.width
+    with_slots = known.with_columns((pixels // _ARROWS_APART).alias("slot"))
+    few = with_slots.unique(["series", "goes_down", "goes_up", "slot"], keep="first", maintain_order=True)
+    return [base.mark_area(opacity=0.14, line=False), *_arrows(alt, few, plane, x, colour)]
+
+
+def _within_axis(data: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """The rows with an interval, `from` and `to` within the axis, and whether it `goes_down` and `goes_up` beyond."""
+    low, high = sorted((plane.bottom, plane.top))
+    lower, upper = pl.col("lower").fill_null(-math.inf), pl.col("upper").fill_null(math.inf)
+    known = data.filter(pl.col("y").is_not_null() & (pl.col("lower").is_not_null() | pl.col("upper").is_not_null()))
+    # an end on the axis may be beyond it by the last digit
+    least = (high - low) * 1e-9
+    return known.with_columns(
+        lower.clip(low, high).alias("from"), upper.clip(low, high).alias("to"),
+        (lower < low - least).alias("goes_down"), (upper > high + least).alias("goes_up"),
+    )  # fmt: skip
+
+
+def _arrows(alt: Any, known: pl.DataFrame, plane: Plane, x: Any, colour: Any) -> list[Any]:
+    """Arrows at the ends of the axis, where intervals go on beyond it."""
+    layers: list[Any] = []
+    for goes_on, end, shape in (("goes_down", "from", "triangle-down"), ("goes_up", "to", "triangle-up")):
+        beyond = known.filter(goes_on)
+        if not beyond.is_empty():
+            arrow = alt.Chart(beyond).mark_point(filled=True, size=70, shape=shape, opacity=1)
+            layers.append(arrow.encode(x=x, y=plane.down(alt, end), color=colour))
+    return layers
+
+
+def _beside_each_other(data: pl.DataFrame, plane: Plane, style: LineStyle) -> pl.DataFrame:
+    """Points with `x` where they are drawn, and `point` where they belong."""
+    if not (style.side_by_side and _has_intervals(data, style)):
+        return data
+    names = data["series"].unique(maintain_order=True).to_list()
+    numbers = pl.col("series").replace_strict(names, range(len(names)), return_dtype=pl.Float64)
+    pixels = (numbers - (len(names) - 1) / 2) * _APART
+    unit = (plane.x.high - plane.x.low) / plane.width
+    return data.with_columns(pl.col("x").alias("point"), pl.col("x") + pixels * unit)
 
 
 def _coloured(table: pl.DataFrame) -> tuple[pl.DataFrame, list[Key]]:
@@ -279,7 +355,7 @@ def _draw_over_time(table: pl.DataFrame, style: LineStyle, limit: str, width: fl
         placed = part.with_columns(pl.int_range(pl.len()).cast(pl.Float64).alias("x"))
         x = Axis(-0.5, len(part) - 0.5, (), "d")
         plane = Plane(x, y.high, y.low, inner, min(max(inner * 0.4, _LEAST_HEIGHT), 220), y=y)
-        layers = _time_layers(alt, placed, plane, y, span.reference)
+        layers = _time_layers(alt, placed, plane, span.reference)
         is_last = index == len(parts) - 1
         layers += _names_of_periods(alt, placed, plane, style.x if is_last else "")
         if "limit" in part.columns:
@@ -293,7 +369,7 @@ def _draw_over_time(table: pl.DataFrame, style: LineStyle, limit: str, width: fl
     return charts.in_grid(alt, panels, 1, 20)
 
 
-def _time_layers(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, reference: float | None) -> list[Any]:
+def _time_layers(alt: Any, part: pl.DataFrame, plane: Plane, reference: float | None) -> list[Any]:
     """The marks of a panel over time."""
     across = plane.across(alt, "x")
     layers: list[Any] = []
@@ -307,11 +383,10 @@ def _time_layers(alt: Any, part: pl.DataFrame, plane: Plane, y: Axis, reference:
         layers.append(band.encode(y=plane.down(alt, "expected_lower"), y2=alt.Y2("expected_upper")))
     colour, shape = colour_of_verdicts(alt, part)
     if "lower" in part.columns:
-        known = part.filter(pl.col("lower").is_not_null() | pl.col("upper").is_not_null()).with_columns(
-            pl.col("lower").fill_null(y.low).clip(y.low, y.high), pl.col("upper").fill_null(y.high).clip(y.low, y.high)
-        )
+        known = _within_axis(part, plane)
         rule = alt.Chart(known).mark_rule(strokeWidth=2, opacity=0.75)
-        layers.append(rule.encode(x=across, y=plane.down(alt, "lower"), y2=alt.Y2("upper"), color=colour))
+        layers.append(rule.encode(x=across, y=plane.down(alt, "from"), y2=alt.Y2("to"), color=colour))
+        layers += _arrows(alt, known, plane, across, colour)
     line = base.mark_line(color=charts.MUTED, strokeWidth=1, opacity=0.6).encode(y=plane.down(alt, "y"))
     points = base.mark_point(filled=True, size=80, opacity=1).encode(
         y=plane.down(alt, "y"), color=colour, shape=shape, tooltip=charts.tooltip(alt, part, _COLUMNS_SHOWN)

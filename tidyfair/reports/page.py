@@ -11,8 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from tidyfair.audits.significance import (
     Significance,
     draws_of,
@@ -48,16 +46,20 @@ from tidyfair.reports.style import STYLE
 from tidyfair.reports.verdicts import of_gate, of_verdicts
 from tidyfair.specs.arguments import flag, string
 from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
+from tidyfair.specs.result_columns import keys_of
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import polars as pl
+
     from tidyfair.audits.usual_metrics import Feature
     from tidyfair.reports.findings import Finding
-    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import Treatment
+    from tidyfair.specs.result_columns import RowKey
     from tidyfair.tallies.tally import Tally
 
 __all__ = ["Report", "report"]
@@ -130,8 +132,8 @@ class Report:
 @refuse_unknown_keywords
 def report(
     data: Any,
-    truth: ColumnLike | None = None,
-    estimate: ColumnLike | None = None,
+    truth: TruthLike | None = None,
+    estimate: Prediction | None = None,
     *,
     by: Feature | list[Feature],
     metrics: Metric | GroupwiseMetric | MetricSet | None = None,
@@ -151,8 +153,8 @@ def report(
 
     Args:
         data: A frame, as metrics take it; it is not grouped.
-        truth: Column of the true labels, or numbers.
-        estimate: Column of the predictions.
+        truth: Column of the true labels, or numbers; or `survival(…)`.
+        estimate: Column of the predictions; or a `prediction_interval(…)`, or quantiles by level.
         by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
             groups, or `privileged(…)`.
         metrics: Metrics and disparities in place of the usual ones, which are those of labels, of scores too where
@@ -264,12 +266,11 @@ def _verdicts_of(
     judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
     words = features_in_words([*audit.bys, *(metric.by for metric in judged)])
     limited = [compared.limited(metric) for metric in judged]
-    others: dict[tuple[str, str | None], float | None] = {}
+    others: dict[RowKey, float | None] = {}
     if limited != judged:
         values_only: dict[str, Any] = {**options, "interval": None}
         values = metric_set(*limited).compute(tally, **values_only)
-        for metric, by, value in values.select(".metric", ".by", ".estimate").rows():
-            others[metric, by] = value
+        others = dict(zip(keys_of(values), values[".estimate"], strict=True))
     return [of_gate(gate, verdicts, words, others), of_verdicts(verdicts, words, gate.confidence)]
 
 
@@ -312,10 +313,8 @@ def _clearest(findings: Sequence[Finding]) -> Finding:
 
 def _main_figure(values: GroupValues, clearest: Finding) -> list[Content]:
     """The picture of the clearest finding: the values of the groups that differ most."""
-    if clearest.metric is None:
-        return []
-    shown = values.values.filter((pl.col(".by") == clearest.by.text) & (pl.col(".n") >= values.min_n))
-    return [] if shown.is_empty() else [values.leading_figure(clearest.by, shown, clearest.metric.name)]
+    figure = values.figure_of(clearest)
+    return [] if figure is None else [figure]
 
 
 def need_packages() -> None:

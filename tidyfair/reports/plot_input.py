@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
-from tidyfair.metrics.titles import in_prose, title_of
+from tidyfair.metrics.titles import at_cut, in_prose, title_of
 from tidyfair.reports.layout import Span
+from tidyfair.specs.result_columns import CUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__: list[str] = []
 
 Kind = Literal["dots", "heat map"]
 OUTER = ".outer"
-CUTS = {
-    ".threshold": "threshold", ".top_k": "number selected", ".top_fraction": "share selected",
-    ".eval_time": "evaluation time", ".quantile_level": "level of the quantile",
-}  # fmt: skip
+CUT_TITLES: dict[str, str] = dict(
+    zip(
+        CUTS,
+        ("threshold", "number selected", "share selected", "evaluation time", "level of the quantile"),
+        strict=True,
+    )
+)
 """The columns of lists of cuts, and of the points of predictions, over which values are lines, in words."""
-POINTS = (".eval_time", ".quantile_level")
-"""Those of the points of predictions, which are lines only if there are several."""
 METRICS, DIFFERENCES, RATIOS, DISPARITIES = "Metrics", "Differences", "Ratios", "Disparities"
 """The panels of results."""
 _REFERENCES = {
@@ -53,21 +55,27 @@ class PlotInput:
         """The title of each metric, without what is in brackets, but with its name where two have the same."""
         return short_titles(self.frame[".metric"].drop_nulls().unique(maintain_order=True).to_list())
 
-    def metric(self) -> pl.Expr:
-        """The title of the metric of a row."""
-        return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
+    def metric(self, *, over_cuts: bool = False) -> pl.Expr:
+        """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
+        cuts = [] if over_cuts else [name for name in CUTS if name in self.frame.columns]
+        if not cuts:
+            return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
+        return pl.struct(".metric", *cuts).map_elements(self._title_at_cut, return_dtype=pl.String)
 
-    def compared(self) -> pl.Expr:
+    def _title_at_cut(self, row: Mapping[str, Any]) -> str:
+        return at_cut(self.titles.get(row[".metric"], ""), row)
+
+    def compared(self, *, over_cuts: bool = False) -> pl.Expr:
         """The title of a metric, and the feature by which it is compared."""
-        return self.metric() + by_text()
+        return self.metric(over_cuts=over_cuts) + by_text()
 
     def label(self) -> pl.Expr:
         """The same, with the outer group."""
         return pl.format("{}, {}", self.compared(), OUTER) if self.outer else self.compared()
 
-    def panel(self, *, one_feature: bool = False) -> pl.Expr:
+    def panel(self, *, one_feature: bool = False, over_cuts: bool = False) -> pl.Expr:
         """The metric of a value of a group, its label, and the feature where there are several."""
-        metric = self.metric() + self._level()
+        metric = self.metric(over_cuts=over_cuts) + self._level()
         return metric if one_feature else metric + by_text()
 
     def _level(self) -> pl.Expr:

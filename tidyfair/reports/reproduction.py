@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from dataclasses import replace
+from functools import singledispatch
 from importlib.metadata import version
 from platform import python_version
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.calls import Evaluable
-from tidyfair.inference.gates import Gate
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
-from tidyfair.metrics import fairness
-from tidyfair.metrics.catalog import comparison_named
+from tidyfair.errors import TidyfairError
+from tidyfair.inference.gates import Gate, four_fifths
+from tidyfair.metric_sets import COMPARISONS, GroupwiseMetric, Metric, MetricSet, comparison
+from tidyfair.metrics.catalog import factories
 from tidyfair.reports.blocks import Code, Section
+from tidyfair.specs.aggregates import Aggregate
+from tidyfair.specs.forecasts import PredictionInterval, Survival
+from tidyfair.specs.groups import Privileged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from tidyfair.metric_sets import GroupwiseFactory
 
 __all__: list[str] = []
 
@@ -28,60 +33,212 @@ def how_to_repeat(code: str) -> Section:
 
 
 def call_of(call: Mapping[str, Any]) -> str:
-    """The code of a call of `report`, after the code of the metrics and gates in it."""
+    """The code of a call of `report`, after the code of the metrics and gates in it.
+
+    What is the user's own, such as an expression or a metric, is described in a comment.
+    """
     lines = ["import tidyfair as tdf", ""]
     arguments: list[str] = []
     for name, value in call.items():
         # of these only `interval` has another default
         if value is None and name != "interval":
             continue
-        code = repr(value)
-        if isinstance(value, Evaluable | Gate):
-            description = " ".join(code.split())
-            lines.append(f"{name} = {_in_code(value) or f'...  # {description}'}")
+        code = _in_code(value)
+        if code is None:
+            code = f"...  # {' '.join(repr(value).split())}"
+        if code.startswith("...") or isinstance(value, Metric | GroupwiseMetric | MetricSet | Gate):
+            lines.append(f"{name} = {code}")
             code = name
         arguments.append(f"{name}={code}")
     return "\n".join([*lines, f"tdf.report(data, {', '.join(arguments)})"])
 
 
+@singledispatch
 def _in_code(value: object) -> str | None:
-    """The code that makes a metric or a gate; None where that is not known."""
-    match value:
-        case MetricSet():
-            return _set_in_code(value)
-        case Gate(options=(), limits=limits) if len(set(limits)) == 1 and (metrics := _in_code(value.metrics)):
-            side, limit = limits[0]
-            return f"tdf.check({metrics}, {side}={limit!r}, confidence={value.confidence!r})"
-        case Metric() if getattr(sys.modules["tidyfair"], value.name, None) == value:
-            return f"tdf.{value.name}"
-        case GroupwiseMetric():
-            return _comparison_in_code(value)
-        case _:
-            return None
+    """The code that makes an argument; None where that is not known."""
+    return "None" if value is None else None
 
 
-def _set_in_code(metrics: MetricSet) -> str | None:
-    """The code of a metric set, or of the one metric in it."""
-    parts: list[str] = []
-    for metric in metrics:
-        part = _in_code(metric)
-        if part is None:
-            return None
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else f"tdf.metric_set({', '.join(parts)})"
+@_in_code.register(str)
+@_in_code.register(int)
+def _(value: str | int) -> str:
+    return repr(value)
 
 
-def _comparison_in_code(metric: GroupwiseMetric) -> str | None:
-    """The code of a disparity of the catalogue, or of a metric that compares itself."""
-    if not all(isinstance(feature, str) for feature in metric.by.features):
+@_in_code.register(float)
+def _(value: float) -> str | None:
+    # without the types of numpy
+    return repr(float(value)) if math.isfinite(value) else None
+
+
+@_in_code.register(list)
+@_in_code.register(tuple)
+def _(value: list[object] | tuple[object, ...]) -> str | None:
+    known = _all_in_code(value)
+    if known is None:
         return None
-    factory = comparison_named(metric.name)
-    limits: dict[str, Any] = {"min_n": metric.min_n, "min_share": metric.min_share}
-    if factory is None or replace(factory(*metric.by.features, **limits), by=metric.by) != metric:
+    if isinstance(value, list):
+        return f"[{', '.join(known)}]"
+    return f"({', '.join(known)}{',' if len(known) == 1 else ''})"
+
+
+@_in_code.register(dict)
+def _(value: dict[object, object]) -> str | None:
+    keys, contents = _all_in_code(value), _all_in_code(value.values())
+    if keys is None or contents is None:
         return None
-    function = metric.name
-    if function not in fairness.__all__:
-        rate = metric.metrics[0].name
-        function = f"{rate}.{function.removeprefix(rate + '_')}"
-    given = [repr(metric.by), *(f"{name}={value}" for name, value in limits.items() if value)]
-    return f"tdf.{function}({', '.join(given)})"
+    return f"{{{', '.join(map('{}: {}'.format, keys, contents))}}}"
+
+
+def _all_in_code(values: Iterable[object]) -> list[str] | None:
+    """The code of each of some values; None where that of one is not known."""
+    texts = [_in_code(value) for value in values]
+    known = [text for text in texts if text is not None]
+    return known if len(known) == len(texts) else None
+
+
+def _call_in_code(function: str, arguments: Iterable[object], options: Mapping[str, object]) -> str | None:
+    """The code of a call; None where the code of a part is not known."""
+    positional, named = _all_in_code(arguments), _all_in_code(options.values())
+    if positional is None or named is None:
+        return None
+    return f"{function}({', '.join([*positional, *map('{}={}'.format, options, named)])})"
+
+
+def _source_of(column: object) -> object:
+    """What a user has given for a column."""
+    return getattr(column, "source", column)
+
+
+@_in_code.register(Survival)
+def _(value: Survival) -> str | None:
+    options: dict[str, object] = {}
+    if isinstance(value.censoring, tuple):
+        options["censoring"] = {at: _source_of(column) for at, column in value.censoring}
+    elif value.censoring is not None:
+        # an estimate from the user's own data
+        return None
+    if value.censoring_by:
+        options["censoring_by"] = [_source_of(column) for column in value.censoring_by]
+    return _call_in_code("tdf.survival", [_source_of(value.time), _source_of(value.event)], options)
+
+
+@_in_code.register(PredictionInterval)
+def _(value: PredictionInterval) -> str | None:
+    ends = [_source_of(value.lower), _source_of(value.upper)]
+    return _call_in_code("tdf.prediction_interval", ends, {"level": value.level})
+
+
+@_in_code.register(Privileged)
+def _(value: Privileged) -> str | None:
+    options = {"unprivileged": _conditions(value.unprivileged)} if value.unprivileged else {}
+    return _call_in_code("tdf.privileged", _conditions(value.conditions), options)
+
+
+def _conditions(conditions: tuple[tuple[tuple[str, tuple[object, ...]], ...], ...]) -> list[dict[str, object]]:
+    """Conditions as a user writes them."""
+    written: list[dict[str, object]] = []
+    for condition in conditions:
+        written.append({name: values[0] if len(values) == 1 else list(values) for name, values in condition})
+    return written
+
+
+@_in_code.register(Gate)
+def _(gate: Gate) -> str | None:
+    first = gate.metrics.metrics[0]
+    if first.name == four_fifths.__name__ and isinstance(first, GroupwiseMetric):
+        favourable = dict(gate.options).get("pos_label")
+        options: dict[str, Any] = {} if favourable is None else {"favourable": favourable}
+        options["confidence"] = gate.confidence
+        if four_fifths(*first.by.features, **options) == gate:
+            return _call_in_code("tdf.four_fifths", first.by.features, options)
+    if gate.options or len(set(gate.limits)) > 1:
+        return None
+    side, limit = gate.limits[0]
+    return _call_in_code("tdf.check", [gate.metrics], {side: limit, "confidence": gate.confidence})
+
+
+@_in_code.register(MetricSet)
+def _(metrics: MetricSet) -> str | None:
+    return _in_code(metrics.metrics[0]) if len(metrics) == 1 else _call_in_code("tdf.metric_set", metrics, {})
+
+
+@_in_code.register(Aggregate)
+def _(aggregate: Aggregate) -> str | None:
+    is_ours = hasattr(sys.modules["tidyfair"], aggregate.kind)
+    return _call_in_code(f"tdf.{aggregate.kind}", [], _options_of_aggregate(aggregate)) if is_ours else None
+
+
+@_in_code.register(Metric)
+def _(metric: Metric) -> str | None:
+    if getattr(sys.modules["tidyfair"], metric.name, None) == metric:
+        return f"tdf.{metric.name}"
+    base = _in_code(metric.base)
+    if metric.base is None or base is None:
+        # the user's own
+        return None
+    options = {name: value for name, value in metric.options.items() if metric.base.options.get(name) != value}
+    if options:
+        return _call_in_code("tdf.metric_tweak", [metric.base, metric.name], options)
+    return _call_in_code(f"{base}.alias", [metric.name], {})
+
+
+@_in_code.register(GroupwiseMetric)
+def _(metric: GroupwiseMetric) -> str | None:
+    features = metric.by.features
+    for function, factory in _factories_of(metric):
+        try:
+            options = _options_of(factory, metric)
+            is_same = factory(*features, **options) == metric
+        except TidyfairError:
+            # another factory may have these options
+            continue
+        if is_same:
+            return _call_in_code(function, features, options)
+    return None
+
+
+def _factories_of(metric: GroupwiseMetric) -> list[tuple[str, GroupwiseFactory]]:
+    """The factories of the library that may have made a disparity, with their code; that of its name comes first."""
+    names = [one.name for one in metric.metrics]
+    made: list[tuple[str, GroupwiseFactory]] = []
+    for factory in factories():
+        if [one.name for one in factory.metrics] == names:
+            made.append((f"tdf.{factory.name}", factory))
+    for base in (metric.metrics[0].base, metric.metrics[0]) if len(names) == 1 else ():
+        code = _in_code(base)
+        if base is not None and code is not None:
+            made += [(f"{code}.{way}", comparison(base, way)) for way in COMPARISONS]
+    return sorted(made, key=lambda pair: pair[1].name != metric.name)
+
+
+def _options_of(factory: GroupwiseFactory, metric: GroupwiseMetric) -> dict[str, Any]:
+    """The options with which a factory may make a disparity."""
+    options: dict[str, Any] = {} if metric.name == factory.name else {"name": metric.name}
+    options |= {name: value for name, value in (("min_n", metric.min_n), ("min_share", metric.min_share)) if value}
+    if metric.by.unknown is not None:
+        options["unknown"] = "apart" if metric.by.unknown.is_listed else "drop"
+        if metric.by.unknown.values is not None:
+            options["unknown_values"] = list(metric.by.unknown.values)
+    for base, default in zip(metric.metrics, factory.metrics, strict=True):
+        options |= {name: value for name, value in base.options.items() if default.options.get(name) != value}
+    plain = factory(*metric.by.features, **options).aggregate
+    if plain == metric.aggregate:
+        return options
+    if plain.kind == metric.aggregate.kind:
+        asked, usual = metric.aggregate.options, plain.options
+        options |= {name: value for name, value in asked.items() if usual.get(name) != value}
+        if plain.across == metric.aggregate.across:
+            return options
+    make = getattr(sys.modules["tidyfair"], metric.aggregate.kind, None)
+    if make is not None:
+        options = {name: value for name, value in options.items() if name not in metric.aggregate.options}
+        options["aggregate"] = make(**_options_of_aggregate(metric.aggregate))
+    return options
+
+
+def _options_of_aggregate(aggregate: Aggregate) -> dict[str, Any]:
+    """The options of an aggregate of the library that are not the usual ones."""
+    own = {name: getattr(aggregate, name, None) for name in ("to", "signed", "alpha", "weighted")}
+    options = {name: value for name, value in own.items() if value is not None and value is not False}
+    return options if aggregate.across == "worst" else {**options, "across": aggregate.across}

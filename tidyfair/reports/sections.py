@@ -15,9 +15,9 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.metrics.titles import capitalized, in_prose, short_title, title_of
+from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
-from tidyfair.reports.findings import disparity_in_words, feature_in_words, group_in_words, percent
+from tidyfair.reports.findings import at_same_cut, disparity_in_words, feature_in_words, group_in_words, percent
 from tidyfair.reports.tables import (
     ALL_ROWS,
     NOTHING,
@@ -33,6 +33,7 @@ from tidyfair.reports.tables import (
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import Options
+from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of, keys_of
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, TRUTH
@@ -44,7 +45,10 @@ if TYPE_CHECKING:
     from tidyfair.audits.usual_metrics import UsualMetrics
     from tidyfair.reports.findings import Finding
     from tidyfair.reports.tables import Note
+    from tidyfair.specs.columns import Column
+    from tidyfair.specs.forecasts import Forecast
     from tidyfair.specs.groups import By
+    from tidyfair.specs.result_columns import RowKey
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -60,6 +64,10 @@ _EXTREMES = 6
 """The number of lowest, and of highest groups that are drawn of many."""
 _MOST_PANELS = 9
 """The number of metrics that are drawn beside each other."""
+_MOST_POINTS = 12
+"""The number of times or quantile levels whose columns are named."""
+_MOST_NAMED = 12
+"""The number of groups that are named as not drawn."""
 _MOST_LABELS = 6
 """The number of labels that are columns of a table."""
 _FEW_DISPARITIES = 8
@@ -94,10 +102,32 @@ def _predictions(tally: Tally) -> str:
         columns.append(tally.estimate.name)
     if tally.scores is not None:
         columns += [f"{column.name} (scores)" for column in tally.scores.columns]
+    if tally.forecast is not None:
+        columns += _of_forecast(tally.forecast)
     text = ", ".join(columns)
     if tally.truth is not None:
         text += f", against {tally.truth.name}"
+    if tally.forecast is not None and tally.forecast.event is not None:
+        text += f" (times until the event {tally.forecast.event.name}, or censoring)"
     return text
+
+
+def _of_forecast(forecast: Forecast) -> list[str]:
+    """The columns of an interval with its level, of quantiles, or of survival probabilities by time."""
+    if not forecast.columns:
+        return []
+    if forecast.level is not None:
+        lower, upper = forecast.columns
+        return [f"the interval {lower.name} to {upper.name} (level {percent(forecast.level)})"]
+    one, several = (
+        ("survival probability", "survival probabilities") if forecast.is_survival else ("quantile", "quantiles")
+    )
+    at = "at time " if forecast.is_survival else "level "
+    by_point = zip(forecast.columns, forecast.points, strict=True)
+    texts = [f"{column.name} ({at}{point:.15g})" for column, point in by_point]
+    more = [f"and {len(texts) - _MOST_POINTS} more"] if len(texts) > _MOST_POINTS else []
+    kind = one if len(texts) == 1 else several
+    return [f"the {kind} {texts[0]}", *texts[1:_MOST_POINTS], *more]
 
 
 def of_disparities(
@@ -199,15 +229,15 @@ def _disparities(disparities: pl.DataFrame, significance: Significance, features
 
 def _tests(disparities: pl.DataFrame, significance: Significance) -> pl.DataFrame:
     """The tests of disparities as columns of their table; without one, the adjusted p-value is known to a bound."""
-    keys = disparities.select(".metric", ".by").rows()
-    tested: dict[tuple[str, str], tuple[str, str, str]] = {}
+    keys = keys_of(disparities)
+    tested: dict[RowKey, tuple[str, str, str]] = {}
     if (tests := significance.tested) is not None:
         expected = pl.format("{} to {}", rounded(tests[".expected_lower"]), rounded(tests[".expected_upper"]))
         texts = tests.select(
             expected.alias("expected"), as_p_value(tests[".p_value"]), as_p_value(tests[".p_adjusted"])
         )
-        tested = dict(zip(tests.select(".metric", ".by").rows(), texts.rows(), strict=True))
-    bounds: dict[tuple[str, str], str] = {}
+        tested = dict(zip(keys_of(tests), texts.rows(), strict=True))
+    bounds: dict[RowKey, str] = {}
     for key, is_significant in significance.outcomes.items():
         sign = "<" if is_significant else "\N{GREATER-THAN OR EQUAL TO}"
         bounds[key] = f"{sign} {significance.error:.3g}"
@@ -235,17 +265,18 @@ class GroupValues:
     worst: pl.DataFrame | None
     min_n: int
 
-    def of_feature(self, by: By, metric: str | None, *, is_drawn: bool) -> Part:
-        """The groups of a feature: those that are worse than all rows, and all values.
+    def of_feature(self, finding: Finding, *, is_drawn: bool) -> Part:
+        """The groups of the feature of a finding: those that are worse than all rows, and all values.
 
         Of many groups there is one picture, which is not repeated where the page opens with it.
         """
+        by = finding.by
         words = feature_in_words(by)
         of_feature = self.values.filter(pl.col(".by") == by.text)
         shown = of_feature.filter(pl.col(".n") >= self.min_n)
         if shown.is_empty():
             return Part(f"By {words}", (), f"No group has {self.min_n} rows.")
-        leading = metric or shown[".metric"][0]
+        leading = _Leading.of(finding, shown)
         if of_feature[".group"].n_unique() > MANY_GROUPS:
             blocks = self._of_many(by, shown, leading)
             blocks = blocks[1:] if is_drawn else blocks
@@ -270,7 +301,7 @@ class GroupValues:
         name = capitalized(in_prose(metrics[0])) if len(metrics) == 1 else "Metrics"
         return Figure(result, title or f"{name} by {feature_in_words(by)}")
 
-    def _finding(self, by: By, values: pl.DataFrame, leading: str) -> str:
+    def _finding(self, by: By, values: pl.DataFrame, leading: _Leading) -> str:
         """The groups that are worse than all rows, or how many groups there are."""
         known = values.filter(pl.col(".status") != Status.UNKNOWN.value)
         number = known[".group"].n_unique()
@@ -291,16 +322,17 @@ class GroupValues:
         more = f", and {len(worse) - len(parts)} more" if len(worse) > len(parts) else ""
         return f"{count}. Significantly worse than all rows together: {'; '.join(parts)}{more}."
 
-    def _spread(self, by: By, values: pl.DataFrame, metric: str) -> str:
+    def _spread(self, by: By, values: pl.DataFrame, leading: _Leading) -> str:
         """The lowest and the highest value of a metric."""
-        ranked = _ranked(values.filter(pl.col(".n") >= self.min_n), metric)
+        ranked = leading.ranked(values.filter(pl.col(".n") >= self.min_n))
         if len(ranked) < 2:
             return ""
         texts = rounded(ranked[".estimate"])
         ends = [f"{texts[end]} ({group_in_words(by, ranked['.group'][end])})" for end in (0, -1)]
         label = ranked[".level"][0]
         of_label = "" if label is None else f" of label {label}"
-        return f"{short_title(metric)}{of_label} ranges from {ends[0]} to {ends[1]}."
+        title = at_cut(f"{short_title(leading.metric)}{of_label}", leading.cut)
+        return f"{title} ranges from {ends[0]} to {ends[1]}."
 
     def _worse(self, by: By, values: pl.DataFrame) -> dict[str, list[str]] | None:
         """The metrics in which groups are worse than all rows; None where that is not tested."""
@@ -339,6 +371,9 @@ class GroupValues:
             for group, is_named in zip(table[".group"], named, strict=True)
         ]
         table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
+        for name in set(CUTS) & set(table.columns):
+            texts = [None if cut is None else f"{cut:.15g}" for cut in table[name]]
+            table = table.with_columns(pl.Series(name, texts, dtype=pl.String))
         heads = {metric: (short_title(metric), metric) for metric in values[".metric"].unique()}
         has_hidden = bool((values[".n"] < self.min_n).any())
         remarks = [too_few(self.min_n)] if has_hidden else []
@@ -364,9 +399,9 @@ class GroupValues:
         remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
         return Table(wide, (), remark, heads=heads, caption=f"{title_of(metric)}, by label")
 
-    def _of_many(self, by: By, shown: pl.DataFrame, metric: str) -> tuple[Content, ...]:
+    def _of_many(self, by: By, shown: pl.DataFrame, leading: _Leading) -> tuple[Content, ...]:
         """The lowest and the highest of many groups, and all of them in a table that folds."""
-        ranked = _ranked(shown, metric)
+        ranked = leading.ranked(shown)
         order = ranked.select(pl.col(".group").unique(maintain_order=True)).with_row_index(_NTH)
         ordered = (
             self.values.filter(pl.col(".by") == by.text)
@@ -374,38 +409,52 @@ class GroupValues:
             .sort(_NTH, nulls_last=True, maintain_order=True)
             .drop(_NTH)
         )
-        figure = self.leading_figure(by, shown, metric)
+        figure = self._leading_figure(by, shown, leading)
         return (figure, self._extremes(by, shown), *self._tables(by, ordered, fold=True))
 
-    def leading_figure(self, by: By, shown: pl.DataFrame, metric: str) -> Figure:
+    def figure_of(self, finding: Finding) -> Figure | None:
+        """The picture of the metric of a finding, where there is any to be shown."""
+        shown = self.values.filter((pl.col(".by") == finding.by.text) & (pl.col(".n") >= self.min_n))
+        if finding.metric is None or shown.is_empty():
+            return None
+        return self._leading_figure(finding.by, shown, _Leading.of(finding, shown))
+
+    def _leading_figure(self, by: By, shown: pl.DataFrame, leading: _Leading) -> Figure:
         """The picture of one metric: of all groups, or of the lowest and the highest of many."""
-        words, name = feature_in_words(by), capitalized(in_prose(metric))
+        metric, words = leading.metric, feature_in_words(by)
+        name = capitalized(in_prose(metric))
         if shown[".group"].n_unique() <= MANY_GROUPS:
             return self.figure(by, shown, metric, f"{name} by {words}")
-        ranked = _ranked(shown, metric)
+        ranked = leading.ranked(shown)
         ends = pl.concat([ranked.head(_EXTREMES), ranked.tail(_EXTREMES)]).unique(maintain_order=True)
+        name = at_cut(name, leading.cut)
         return self.figure(by, ends, metric, f"{name}: the lowest and the highest of {len(ranked):,} groups of {words}")
 
     def _extremes(self, by: By, shown: pl.DataFrame) -> Table:
         """The lowest and the highest group in each metric."""
         rows: list[tuple[str, ...]] = []
         codes: list[str] = []
-        overall = {row[".metric"]: row for row in self.values.filter(pl.col(".by").is_null()).to_dicts()}
-        for (metric, level), values in shown.group_by(".metric", ".level", maintain_order=True):
+        of_all_rows = self.values.filter(pl.col(".by").is_null())
+        overall = dict(zip(keys_of(of_all_rows), of_all_rows.to_dicts(), strict=True))
+        cuts = [name for name in CUTS if name in shown.columns]
+        for _, values in shown.group_by(".metric", ".level", *cuts, maintain_order=True):
             ranked = values.filter(pl.col(".estimate").is_not_null()).sort(".estimate", maintain_order=True)
             if ranked.is_empty():
                 continue
             texts = with_interval(ranked)
+            first = ranked.row(0, named=True)
+            metric, level = first[".metric"], first[".level"]
             label = f", label {level}" if level is not None else ""
-            all_rows = overall.get(str(metric))
+            all_rows = overall.get(key_of({**first, ".by": None}))
             of_all = NOTHING if all_rows is None else str(with_interval(pl.DataFrame([all_rows], strict=False))[0])
             rows.append(
                 (
-                    f"{short_title(str(metric))}{label}", of_all, group_in_words(by, ranked[".group"][0]), texts[0],
+                    f"{at_cut(short_title(metric), first)}{label}", of_all,
+                    group_in_words(by, ranked[".group"][0]), texts[0],
                     group_in_words(by, ranked[".group"][-1]), texts[-1],
                 )
             )  # fmt: skip
-            codes.append(str(metric))
+            codes.append(metric)
         columns = ["metric", "all rows", "lowest", "value of the lowest", "highest", "value of the highest"]
         remark = "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
         return Table(
@@ -413,13 +462,29 @@ class GroupValues:
         )
 
 
-def _ranked(shown: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """The values of a metric, of its first label if it has several, from the lowest to the highest."""
-    of_metric = shown.filter((pl.col(".metric") == metric) & pl.col(".estimate").is_not_null())
-    labels = of_metric[".level"].drop_nulls()
-    if len(labels):
-        of_metric = of_metric.filter(pl.col(".level") == labels[0])
-    return of_metric.sort(".estimate", maintain_order=True)
+@dataclass(frozen=True)
+class _Leading:
+    """The metric whose values lead the part of a feature, at one time or quantile level if there are several."""
+
+    metric: str
+    cut: Mapping[str, float]
+
+    @classmethod
+    def of(cls, finding: Finding, shown: pl.DataFrame) -> _Leading:
+        """The metric of a finding, or else the first that is shown."""
+        if finding.metric is not None:
+            return cls(finding.metric.name, finding.cut)
+        first = shown.row(0, named=True)
+        return cls(first[".metric"], cut_of_row(first))
+
+    def ranked(self, shown: pl.DataFrame) -> pl.DataFrame:
+        """The values of the metric, of its first label if it has several, from the lowest to the highest."""
+        of_metric = shown.filter((pl.col(".metric") == self.metric) & pl.col(".estimate").is_not_null())
+        of_metric = at_same_cut(of_metric, self.cut)
+        labels = of_metric[".level"].drop_nulls()
+        if len(labels):
+            of_metric = of_metric.filter(pl.col(".level") == labels[0])
+        return of_metric.sort(".estimate", maintain_order=True)
 
 
 def _with_words(by: By, values: pl.DataFrame) -> pl.DataFrame:
@@ -432,8 +497,7 @@ def of_groups(values: GroupValues, findings: Sequence[Finding], drawn: By | None
     """The values of groups, feature by feature; one is drawn at the top of the page."""
     parts: list[Part] = []
     for one in findings:
-        metric = one.metric.name if one.metric else None
-        parts.append(values.of_feature(one.by, metric, is_drawn=one.by == drawn))
+        parts.append(values.of_feature(one, is_drawn=one.by == drawn))
     return Section("Groups", tuple(parts))
 
 
@@ -472,7 +536,8 @@ def missing_of(tally: Tally) -> pl.DataFrame:
     """The number of rows that lack a value, by column."""
     columns: list[tuple[str, str, str]] = []
     if tally.truth is not None:
-        columns.append((tally.truth.name, TRUTH, TRUTH))
+        event = tally.forecast.event if tally.forecast is not None else None
+        columns.append((_either([tally.truth] if event is None else [tally.truth, event]), TRUTH, TRUTH))
     if tally.estimate is not None:
         columns.append((tally.estimate.name, ESTIMATE, ESTIMATE))
     if tally.scores is not None:
@@ -480,11 +545,24 @@ def missing_of(tally: Tally) -> pl.DataFrame:
         key = SCORE if SCORE in tally.cells.columns else ESTIMATE
         for column in tally.scores.columns:
             columns.append((column.name, "scores", key))
+    if tally.forecast is not None and tally.forecast.columns:
+        # a row without one of them counts at no time and no level
+        key = SCORE if tally.forecast.role == "probs" else ESTIMATE
+        columns.append((_either(tally.forecast.columns), tally.forecast.role, key))
     rows: list[tuple[str, str, int]] = []
     for name, role, key in columns:
         lacking = tally.cells.filter(pl.col(key).is_null())
         rows.append((name, role, int(lacking["n"].sum())))
     return pl.DataFrame(rows, schema=["column", "role", "missing"], orient="row")
+
+
+def _either(columns: Sequence[Column]) -> str:
+    """The columns of which a row lacks any, in words; of many the first and the last."""
+    names = names_of(columns)
+    if len(names) > _MOST_POINTS:
+        return f"any of {names[0]} to {names[-1]}"
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
@@ -511,7 +589,8 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
         return []
     columns = {name: call[name] for name in _OF_CURVES if name in call}
     thresholds = thresholds_of(tally)
-    curves = _curves(audit, thresholds, data, call, columns).filter(pl.col(".n") >= min_n)
+    all_curves = _curves(audit, thresholds, data, call, columns)
+    curves = all_curves.filter(pl.col(".n") >= min_n)
     if "frequency_weights" in call:
         # values are the same, and curves show nothing else
         columns["case_weights"] = call["frequency_weights"]
@@ -532,11 +611,13 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
             table = _at_thresholds(by, largest, thresholds[10:100:10])
             options = {} if at is None else {"at": at}
             blocks.append(Figure(_with_words(by, largest), f"Rates at each threshold, by {words}", options, table))
+        small = f"there are fewer than {min_n} rows"
+        blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), of_feature, largest, small)
         # a calibration curve is of the groups of columns, and of rows that lack nothing
         fit = ""
         if not by.sides and call.get("na_rm") is not False:
-            figure, fit = _calibration(by, data, call, columns, min_n)
-            blocks.append(figure)
+            drawn, fit = _calibration(by, data, call, columns, min_n)
+            blocks += drawn
         parts.append(Part(f"By {words}", tuple(blocks), fit))
     finding = "Selection rate and sensitivity at each threshold, and event rates compared with scores."
     if has_more_groups:
@@ -558,27 +639,55 @@ def _curves(
 
 def _calibration(
     by: By, data: Any, call: Mapping[str, Any], columns: Mapping[str, Any], min_n: int
-) -> tuple[Content, str]:
-    """The figure of calibration in each group of a feature, or why it is not drawn; and its finding."""
+) -> tuple[list[Content], str]:
+    """The figure of calibration in each group of a feature and the groups that are not in it; and its finding."""
     features: Any = list(by.features)
     title = f"Calibration, by {feature_in_words(by)}"
     try:
         bins = open_frame(calibration_curve(data, **columns, group_by=features, binning="count")).to_polars()
     except ColumnError as error:
-        return f"{title}, is not drawn: {error}", ""
+        return [f"{title}, is not drawn: {error}"], ""
     if "frequency_weights" in call:
         # a row stands for as many rows as its weight
         bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n")).drop(".weight")
     names = names_of(by.columns)
-    bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
+    all_bins = bins.with_columns(texts_of(bins.select(names)).alias(".group"))
+    enough = all_bins.filter(pl.col(".n") >= min_n)
+    bins = _largest(enough, names)
+    small = f"there are fewer than {min_n} rows in each of the ten bins of their scores"
+    not_drawn = _not_drawn(by, all_bins, enough, bins, small)
+    bins = bins.drop(".group")
     if bins.is_empty():
-        return f"{title}: there is nothing to draw.", ""
+        return [f"{title}: there is nothing to draw.", *not_drawn], ""
     if len(names) > 1:
         # a picture names a group by all columns, as in "female, Black"
         groups = [group_in_words(by, group) for group in texts_of(bins.select(names))]
         bins = bins.drop(names).insert_column(0, pl.Series(feature_in_words(by), groups, dtype=pl.String))
         names = [feature_in_words(by)]
-    return Figure(bins, title, instead=_in_bins(bins, names)), _fit(bins, names)
+    return [Figure(bins, title, instead=_in_bins(bins, names)), *not_drawn], _fit(bins, names)
+
+
+def _not_drawn(by: By, every: pl.DataFrame, enough: pl.DataFrame, drawn: pl.DataFrame, small: str) -> list[Content]:
+    """The sentence on the groups that a picture leaves out, and why; nothing where it shows all.
+
+    Args:
+        by: The feature.
+        every: The points of all groups.
+        enough: The points that have enough rows.
+        drawn: The points that are drawn.
+        small: The reason where a group has no point with enough rows.
+    """
+    shown, with_points = set(drawn[".group"]), set(enough[".group"])
+    reasons: dict[str, list[str]] = {}
+    for group in every[".group"].unique(maintain_order=True):
+        if group not in shown:
+            why = f"only the {_MOST_LINES} largest groups are" if group in with_points else small
+            reasons.setdefault(why, []).append(group_in_words(by, group))
+    sentences: list[str] = []
+    for why, groups in reasons.items():
+        more = f"; and {len(groups) - _MOST_NAMED} more" if len(groups) > _MOST_NAMED else ""
+        sentences.append(f"Not drawn, because {why}: {'; '.join(groups[:_MOST_NAMED])}{more}.")
+    return [" ".join(sentences)] if sentences else []
 
 
 def _fit(bins: pl.DataFrame, names: list[str]) -> str:
@@ -650,7 +759,7 @@ def left_out(
     blocks: list[Content] = []
     for name, _, rows in missing_of(tally).rows():
         if rows and na_rm:
-            lacking.append(f"{rows:,} {'row' if rows == 1 else 'rows'} without {name!r}")
+            lacking.append(f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}")
     undefined = groups.filter((pl.col(".status") != Status.OK) & (pl.col(".n") >= min_n))
     verb = "is" if len(lacking) == 1 and lacking[0].startswith("1 row ") else "are"
     found = [f"{' and '.join(lacking)} {verb} left out of the metrics that need these values"] if lacking else []
@@ -683,7 +792,7 @@ def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table | N
         label = f", label {row['.level']}" if row[".level"] is not None else ""
         rows.append(
             (
-                f"{short_title(row['.metric'])}{label}",
+                f"{at_cut(short_title(row['.metric']), row)}{label}",
                 feature,
                 group,
                 row[".n"],
@@ -710,7 +819,7 @@ def _excluded(
     for row in excluded.iter_rows(named=True):
         by = features[row[".by"]]
         names = [group_in_words(by, name) if column == ".groups_left_out" else name for name in row[column]]
-        rows.append((short_title(row[".metric"]), feature_in_words(by), "; ".join(names)))
+        rows.append((at_cut(short_title(row[".metric"]), row), feature_in_words(by), "; ".join(names)))
     schema = dict.fromkeys(["disparity", "feature", head], pl.String)
     return Table(pl.DataFrame(rows, schema=schema, orient="row"), (), remark, tuple(excluded[".metric"]))
 

@@ -10,7 +10,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.specs.arguments import string, whole
-from tidyfair.specs.result_columns import key_columns, open_ends
+from tidyfair.specs.result_columns import GROUP_KEYS, key_columns, open_ends
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
@@ -41,7 +41,6 @@ _REASONS: dict[str, str] = {
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""
-_KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction", ".eval_time", ".quantile_level")
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
 """Internal columns, whose names no column of the user has."""
 _LABELS = {
@@ -50,7 +49,7 @@ _LABELS = {
     ".group_min": "lowest", ".group_max": "highest", ".limit": "limit", ".verdict": "verdict", ".p_value": "p",
     ".p_adjusted": "p, adjusted", ".threshold": "threshold", ".denominator": "rows that count",
     ".expected": "expected", ".difference": "difference", ".method": "method", ".std_error": "standard error",
-    ".p_worst": "probability of being the worst",
+    ".p_worst": "probability of being the worst", ".eval_time": "time", ".quantile_level": "quantile level",
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
 _OF_GROUPS = {".group", ".metric", ".estimate", ".n", ".status"}
@@ -128,7 +127,7 @@ Note: TypeAlias = tuple[str, int, str]
 def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[Note]]:
     """A row for each group, a column for each metric, and the notes on cells."""
     outer = key_columns(frame)
-    keys = outer + [name for name in _KEYS if name in frame.columns]
+    keys = outer + [name for name in GROUP_KEYS if name in frame.columns and name != ".metric"]
     if ".level" in keys and frame[".level"].null_count() == len(frame):
         keys.remove(".level")
     metrics = frame[".metric"].unique(maintain_order=True).to_list()

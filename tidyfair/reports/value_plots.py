@@ -8,6 +8,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import texts_of
+from tidyfair.metrics.titles import capitalized, cut_in_words
 from tidyfair.reports.charts import Picture, number_text
 from tidyfair.reports.cut_plots import cut_of, groups_over_cuts, results_over_cuts
 from tidyfair.reports.dot_charts import DotStyle, dots, strips
@@ -26,6 +27,7 @@ from tidyfair.reports.plot_input import (
     with_group_text,
     with_scales,
 )
+from tidyfair.specs.result_columns import POINTS
 
 if TYPE_CHECKING:
     from tidyfair.reports.layout import Span
@@ -47,8 +49,10 @@ _LARGEST_CROSSING = 400
 
 def results_plot(plot: PlotInput) -> Picture:
     """Metrics and disparities: one value each, or one for each threshold or outer group."""
-    frame = plot.frame.with_columns(plot.compared().alias("what"))
-    cut, judged = cut_of(frame), ".verdict" in frame.columns
+    cut, judged = cut_of(plot.frame), ".verdict" in plot.frame.columns
+    if judged and cut in POINTS:
+        return _verdicts_at_points(plot)
+    frame = plot.frame.with_columns(plot.compared(over_cuts=cut is not None).alias("what"))
     over_outer = bool(plot.outer) and not judged
     if plot.expected is not None and (cut or over_outer):
         msg = "`beside` is drawn behind single disparities, not behind lines and strips."
@@ -70,6 +74,24 @@ def results_plot(plot: PlotInput) -> Picture:
     title = listed_names(in_sentence(frame["what"]))
     titles = [*_verdicts_in_words(frame), title] if judged else [title]
     return dots(table, titles, notes, DotStyle(spans=spans))
+
+
+def _verdicts_at_points(plot: PlotInput) -> Picture:
+    """Verdicts at several times or quantile levels: a panel for each metric, as lines have no room for limits."""
+    frame, spans = with_scales(plot, plot.frame.with_columns(plot.compared(over_cuts=True).alias("what")))
+    names = [capitalized(cut_in_words(row).removeprefix("at ")) for row in frame.iter_rows(named=True)]
+    points = pl.Series("point", names, dtype=pl.String)
+    rows = pl.when(points == "").then("what").otherwise(points)
+    if plot.outer:
+        rows = pl.format("{}, {}", rows, OUTER)
+    optional = (".limit", ".verdict", ".lower", ".upper")
+    estimate = pl.col(".estimate").alias("estimate")
+    table = frame.select(
+        pl.col("what").alias("panel"), rows.alias("what"), estimate, *plain(frame, *optional), *_reason(frame)
+    )  # fmt: skip
+    of_panels = {what: spans[panel] for what, panel in frame.select("what", "panel").unique().rows()}
+    alone = frame["what"][0] if len(of_panels) == 1 else ""
+    return dots(table, _verdicts_in_words(frame), [alone, _INTERVALS], DotStyle(spans=of_panels))
 
 
 def _reason(frame: pl.DataFrame) -> list[pl.Expr]:
@@ -117,9 +139,10 @@ def groups_plot(plot: PlotInput) -> Picture:
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
         raise ArgumentError(msg)
     one_feature = ".by" in grouped.columns and grouped[".by"].n_unique() == 1
-    grouped = grouped.with_columns(plot.panel(one_feature=one_feature).alias("panel"))
+    cut = cut_of(frame)
+    grouped = grouped.with_columns(plot.panel(one_feature=one_feature, over_cuts=cut is not None).alias("panel"))
     spans = {panel: span_of_metric(metric) for panel, metric in grouped.select("panel", ".metric").unique().rows()}
-    if cut := cut_of(frame):
+    if cut is not None:
         return groups_over_cuts(plot, with_group_text(grouped), cut)
     if plot.outer:
         return _over_outer(plot, with_group_text(grouped).with_columns(pl.col(".group").alias("what")), spans)

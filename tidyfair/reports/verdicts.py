@@ -9,21 +9,23 @@ import polars as pl
 from tidyfair.errors import Status
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseMetric
-from tidyfair.metrics.titles import capitalized, title_of
+from tidyfair.metrics.titles import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
 from tidyfair.reports.findings import disparity_in_words, number_in_digits, percent
 from tidyfair.reports.tables import reason, with_interval
+from tidyfair.specs.result_columns import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidyfair.inference.gates import Gate
+    from tidyfair.specs.result_columns import RowKey
 
 __all__: list[str] = []
 
 
 def of_gate(
-    gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str], limited: Mapping[tuple[str, str | None], float | None]
+    gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str], limited: Mapping[RowKey, float | None]
 ) -> Verdicts:
     """The verdict of a gate as a whole, and each of its verdicts.
 
@@ -31,7 +33,7 @@ def of_gate(
         gate: The gate.
         verdicts: Its result.
         words: The features in words.
-        limited: The disparities over the groups that the page compares, where these are others.
+        limited: The disparities over the groups that the page compares, where these are others, by the keys of rows.
     """
     sides: dict[tuple[str, str | None], str] = {}
     for metric, (side, _) in zip(gate.metrics, gate.limits, strict=True):
@@ -39,11 +41,11 @@ def of_gate(
         sides[metric.name, by] = side
     rows: list[Verdict] = []
     for row in verdicts.iter_rows(named=True):
-        key = row[".metric"], row[".by"]
-        title = title_of(row[".metric"])
-        if row[".by"] is not None:
-            title += f" by {words.get(row['.by'], row['.by'])}"
-        text = _in_words(row, sides.get(key, "within"))
+        by, key = row[".by"], key_of(row)
+        title = at_cut(title_of(row[".metric"]), row)
+        if by is not None:
+            title += f" by {words.get(by, by)}"
+        text = _in_words(row, sides.get((row[".metric"], by), "within"))
         if key in limited and limited[key] != row[".estimate"]:
             text += _without_groups_left_out(limited[key])
         rows.append(Verdict(row[".verdict"], title, row[".metric"], text))

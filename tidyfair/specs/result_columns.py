@@ -10,12 +10,26 @@ from tidyfair.errors import ColumnError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any, TypeAlias
 
     import polars as pl
 
     from tidyfair.specs.columns import Column
 
+    RowKey: TypeAlias = tuple[str | float | None, ...]
+
 __all__: list[str] = []
+
+SELECTIONS = (".threshold", ".top_k", ".top_fraction")
+"""Columns that say by which of several rules decisions are made."""
+POINTS = (".eval_time", ".quantile_level")
+"""Columns that say which of several points predictions are for."""
+CUTS = (*SELECTIONS, *POINTS)
+"""Columns that say at which of several cuts or points a value is."""
+RESULT_KEYS = (".metric", ".by", *CUTS)
+"""Columns that identify a row of results, besides outer groups; the label there is part of the answer."""
+GROUP_KEYS = (".metric", ".by", ".group", ".level", *CUTS)
+"""Columns that identify a value of a group, besides outer groups."""
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "The subject of a row": {
@@ -188,6 +202,27 @@ def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
         if column.name in RESERVED:
             msg = f"`{role}`: {column.name!r} is a reserved column of results; rename your column."
             raise ColumnError(msg)
+
+
+def key_of(row: Mapping[str, Any]) -> RowKey:
+    """The key of a row of results without outer groups; of columns that it does not have, null."""
+    return tuple(row.get(name) for name in RESULT_KEYS)
+
+
+def keys_of(results: pl.DataFrame) -> list[RowKey]:
+    """The keys of all rows of results without outer groups."""
+    names = [name for name in RESULT_KEYS if name in results.columns]
+    return [key_of(row) for row in results.select(names).iter_rows(named=True)]
+
+
+def cut_of_row(row: Mapping[str, Any]) -> dict[str, float]:
+    """The cut or point that a row is about, by its column; empty where there is none."""
+    return {name: row[name] for name in CUTS if row.get(name) is not None}
+
+
+def cut_as_settings(row: Mapping[str, Any]) -> list[str]:
+    """The cut or point that a row is about as settings, such as `eval_time=10`."""
+    return [f"{name.removeprefix('.')}={value:.15g}" for name, value in cut_of_row(row).items()]
 
 
 def key_columns(results: pl.DataFrame) -> list[str]:
