@@ -90,17 +90,17 @@ def test_scores_need_a_threshold_for_class_metrics(loans: DataFrame) -> None:
 def test_arguments_of_the_wrong_type(loans: DataFrame) -> None:
     loose: Any = FAIR
     assert message(lambda: loose(loans, "truth", "estimate", group_by=0)) == snapshot(
-        "ColumnError: `group_by` takes a column name or a polars expression, not a int."
+        "ColumnError: `group_by` takes a column name or a polars expression, not an int."
     )
     assert message(lambda: loose(loans, "truth", "estimate", labels=3)) == snapshot(
         "LabelError: `labels` must list distinct labels, not 3."
     )
     assert message(lambda: loose(loans, "truth", "estimate", pos_label=pl.lit(1))) == snapshot(
-        "LabelError: `pos_label` must be one label, not a Expr."
+        "LabelError: `pos_label` must be one label, not an Expr."
     )
     difference: Any = tf.difference
     assert message(lambda: difference(to=pl.col("a"))) == snapshot(
-        "AggregateError: difference: `to=` takes the value of a group, not a Expr."
+        "AggregateError: difference: `to=` takes the value of a group, not an Expr."
     )
     assert message(lambda: difference(to={"a": 1})) == snapshot(
         "AggregateError: difference: `to=` takes the value of a group, not a dict."
@@ -319,7 +319,7 @@ def test_numeric_metrics_in_a_set_with_others() -> None:
 def test_bad_arguments_of_a_factory(loans: DataFrame) -> None:
     odd: Any = tf.demographic_parity("sex")
     assert message(lambda: tf.new_groupwise_metric(odd, "gap", tf.difference())) == snapshot(
-        "ArgumentError: gap: a groupwise metric needs a metric or a set of ordinary metrics, not <groupwise metric demographic_parity('sex'): difference(to='range') of detection_prevalence, minimize>."
+        "ArgumentError: gap: a groupwise metric needs a metric or a set of ordinary metrics, not <groupwise metric demographic_parity('sex'): difference(to='range') of selection_rate, minimize>."
     )
     odd = tf.difference
     assert message(lambda: tf.new_groupwise_metric(tf.sens, "gap", odd)) == snapshot(
@@ -348,7 +348,7 @@ def test_bad_arguments_of_a_factory(loans: DataFrame) -> None:
     )
     odd = 3
     assert message(lambda: tf.demographic_parity(odd)) == snapshot(
-        "ColumnError: `by` takes a column name or a polars expression, not a int."
+        "ColumnError: `by` takes a column name or a polars expression, not an int."
     )
     assert message(lambda: tf.demographic_parity("sex", min_n=-1)) == snapshot(
         "ArgumentError: demographic_parity: `min_n` is a whole number, 0 or more, not -1."
@@ -743,7 +743,7 @@ def test_bad_arguments_of_subgroup_audits(loans: DataFrame) -> None:
     )
     parity: Any = tf.demographic_parity
     assert message(lambda: tf.inference.subgroup_search(parity, ["sex"])) == snapshot(
-        'ArgumentError: subgroup_search() takes a metric, such as fall_out, not <factory of groupwise metrics demographic_parity: difference() of detection_prevalence; call demographic_parity("column")(data, …)>.'
+        'ArgumentError: subgroup_search() takes a metric, such as fall_out, not <factory of groupwise metrics demographic_parity: difference() of selection_rate; call demographic_parity("column")(data, …)>.'
     )
     assert message(lambda: tf.inference.subgroup_search(tf.fall_out, "sex")) == snapshot(
         'ArgumentError: subgroup_search() takes a list of features, such as `subgroup_search(fall_out, ["sex", "race"])`, not \'sex\'.'

@@ -440,3 +440,76 @@ def test_functions_that_take_the_data_at_once_say_so() -> None:
         asserted(parity, below=0.1)(pl.DataFrame({"y": [1]}))
     with pytest.raises(tf.ArgumentError, match=r"needs `data`, `values`: write `quantile_ratios\(data, values, by=…"):
         ratios(by="g", to="a")(pl.DataFrame({"y": [1]}))
+
+
+# Messages that a newcomer meets
+
+
+def test_switches_of_intervals_are_met_with_the_recommended_method() -> None:
+    for keyword in ("ci", "confidence_interval"):
+        message = refusal(lambda keyword=keyword: LOOSE.accuracy(PEOPLE, "y", "pred", **{keyword: True}))
+        assert message.endswith(f'Here `{keyword}` is `interval="auto"`, and its level is `conf_level=`.')
+    for word in ("yes", "true", "Yes"):
+        message = refusal(lambda word=word: LOOSE.accuracy(PEOPLE, "y", "pred", interval=word))
+        assert message.endswith('write `interval="auto"`.')
+        assert "bayes" not in message
+    assert "Did you mean 'bootstrap'?" in refusal(lambda: LOOSE.accuracy(PEOPLE, "y", "pred", interval="bootstap"))
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_confidence_level_without_intervals_is_refused(metric: Any) -> None:
+    tally = metric.tally(PEOPLE, "y", "pred")
+    calls: list[Callable[[], object]] = [
+        lambda: metric(PEOPLE, "y", "pred", conf_level=0.9),
+        lambda: metric.by_group(PEOPLE, "y", "pred", conf_level=0.9),
+        lambda: metric.compute(tally, conf_level=0.9),
+        lambda: metric.compute_by_group(tally, conf_level=0.9),
+    ]
+    for call in calls:
+        assert refusal(call) == (
+            '`conf_level` is the level of intervals, which this call does not ask for: add `interval="auto"`.'
+        )
+    # who asks for none has said so
+    assert metric(PEOPLE, "y", "pred", conf_level=0.9, interval=None).columns == metric(PEOPLE, "y", "pred").columns
+
+
+@pytest.mark.parametrize(
+    ("make", "call"),
+    [
+        (tf.exposure, 'exposure("query")(data, …)'),
+        (tf.ndkl, 'ndkl("query", "group")(data, …)'),
+        (tf.fleiss_kap, 'fleiss_kap("item")(data, …)'),
+    ],
+)
+def test_makers_of_metrics_say_where_the_data_go(make: Any, call: str) -> None:
+    for wrong in (lambda: make(PEOPLE), lambda: make(PEOPLE, estimate="p"), lambda: make("sex", estimate="p")):
+        assert refusal(wrong).endswith(f"makes a metric, which then takes the data: write `{call}`.")
+
+
+def test_functions_in_place_of_metrics_are_met_with_the_way_to_make_one() -> None:
+    message = refusal(lambda: LOOSE.metric_set(max))
+    assert "`new_class_metric(function, name)`" in message
+    assert "docs/pages/how-to/own-metric.md" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [("group_min", "group_minimum"), ("max", "group_maximum"), ("diff", "difference")]
+)
+def test_other_words_for_comparisons_of_a_metric_name_the_method(name: str, method: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(tf.accuracy, name)
+    assert str(caught.value) == f"'Metric' object has no attribute {name!r}. Write `accuracy.{method}(\"column\")`."
+    assert not hasattr(tf.accuracy, "_repr_nothing_")
+
+
+def test_usual_metrics_without_predictions_name_the_arguments() -> None:
+    with pytest.raises(
+        tf.ColumnError, match=r"^default_metrics\(\) needs predictions: labels or numbers as `estimate`"
+    ):
+        tf.default_metrics(PEOPLE, "y")
+
+
+def test_sensitivity_of_verdicts_says_how_to_leave_out_unknown_groups() -> None:
+    gate = tf.check(tf.demographic_parity("sex", "y", unknown="apart"), below=0.1)
+    message = refusal(lambda: tf.inference.verdict_sensitivity(gate))
+    assert "filter rows of unknown groups first, such as with `data.drop_nulls('sex').drop_nulls('y')`" in message

@@ -428,7 +428,7 @@ def test_threads_may_share_a_set(loans: DataFrame) -> None:
 def test_reprs() -> None:
     assert repr(tf.sens) == "<class metric sens: maximize, 0 to 1>"
     assert repr(tf.demographic_parity) == (
-        "<factory of groupwise metrics demographic_parity: difference() of detection_prevalence; "
+        "<factory of groupwise metrics demographic_parity: difference() of selection_rate; "
         'call demographic_parity("column")(data, …)>'
     )
     assert repr(tf.equalized_odds_ratio("sex", "race")) == (
@@ -540,6 +540,9 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "top_k": lambda data, keys: tf.sens(data, **SCORES, top_k=[10, 20], group_by=keys),
     "top_fraction": lambda data, keys: tf.sens(data, **SCORES, top_fraction=[0.1, 0.2], group_by=keys),
     "check": lambda data, keys: tf.check(GAP, below=0.1)(data, **LABELS, group_by=keys),
+    "check with unknown groups": lambda data, keys: tf.check(tf.demographic_parity("sex", unknown="apart"), below=0.1)(
+        data, **LABELS, group_by=keys
+    ),
     "disparity_test": lambda data, keys: tf.inference.disparity_test(GAP, times=20)(data, **LABELS, group_by=keys),
     "compare_groups": lambda data, keys: tf.compare_groups(GAP)(data, **LABELS, group_by=keys, explain=True),
     "audit": lambda data, keys: tf.audit(
@@ -814,11 +817,11 @@ MEANINGS: list[tuple[tf.GroupwiseMetric, str]] = [
     (tf.abroca("sex"), "Largest value of abroca for any two groups."),
     (
         tf.demographic_parity("sex", aggregate=tf.standard_deviation()),
-        "Standard deviation of detection_prevalence across the groups.",
+        "Standard deviation of selection_rate across the groups.",
     ),
     (
         tf.demographic_parity("sex", aggregate=pl.col(".estimate").last()),
-        'Result of the expression col(".estimate").last() for the values of detection_prevalence in the groups.',
+        'Result of the expression col(".estimate").last() for the values of selection_rate in the groups.',
     ),
 ]
 

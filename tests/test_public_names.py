@@ -141,10 +141,10 @@ assert "__version__" not in tidyfair.__all__
 def test_help_of_a_factory_describes_its_metrics() -> None:
     shown = re.sub(".\x08", "", pydoc.render_doc(tf.demographic_parity))  # without what printers print twice
     assert (
-        "demographic_parity: Difference in detection_prevalence between the groups: largest value minus smallest value."
+        "demographic_parity: Difference in selection_rate between the groups: largest value minus smallest value."
         in shown
     )
-    assert "detection_prevalence: Share of rows that were predicted positive" in shown
+    assert "selection_rate: Share of rows that were predicted positive" in shown
     assert "Source: Calders et al. (2009)" in shown
     odds = str(tf.equalized_odds.__doc__)
     assert "sens: Share of actual positives" in odds

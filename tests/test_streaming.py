@@ -303,9 +303,9 @@ def test_metrics_of_suppressed_groups_are_null(tmp_path: Path) -> None:
     for row, full in zip(groups.to_dicts(), whole.to_dicts(), strict=True):
         if row[".status"] == "suppressed":
             assert row[".estimate"] is None
-        elif row[".metric"] == "detection_prevalence":
+        elif row[".metric"] == "selection_rate":
             assert row[".estimate"] == full[".estimate"]
-    statuses = dict(groups.filter(pl.col(".metric") == "detection_prevalence").select(".group", ".status").rows())
+    statuses = dict(groups.filter(pl.col(".metric") == "selection_rate").select(".group", ".status").rows())
     assert statuses["rare"] == "suppressed"
     assert "ok" in statuses.values()
     result = rare.compute(state, explain=True, on_undefined="ignore")

@@ -85,9 +85,9 @@ _NAMES = {
     "audits.published": "PublishedColumn",
     "audits.reference_tables": "compare_groups GroupComparison",
     "errors": """
-        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EngineError EngineWarning
-        EvidenceWarning ForkError LabelError ProxyWarning SelectionWarning TidyfairError Undefined UndefinedError
-        UndefinedWarning WeightError
+        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning DirectionWarning EngineError
+        EngineWarning EvidenceWarning ForkError LabelError ProxyWarning SelectionWarning TidyfairError Undefined
+        UndefinedError UndefinedWarning WeightError
     """,
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",

@@ -16,6 +16,7 @@ from tidyfair.specs.options import (
     GroupReadOptions,
     SurveyCallOptions,
     SurveyCountOptions,
+    refuse_lone_level,
     show_keywords,
 )
 from tidyfair.tallies.forks import check_threads
@@ -38,8 +39,9 @@ __all__: list[str] = []
 
 INTERNAL = frozenset({
     "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
-    "least_rows", "meaning_with", "of_at_least", "of_distances", "of_kind", "others", "otherwise", "own_direction",
-    "range_of", "reading", "readings", "run", "several", "specs", "subtracted", "tweaked", "with_readings",
+    "least_rows", "meaning_with", "of_all_rows", "of_at_least", "of_distances", "of_kind", "others", "otherwise",
+    "own_direction", "range_of", "reading", "readings", "run", "several", "specs", "subtracted", "tweaked",
+    "with_readings",
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100
@@ -174,7 +176,7 @@ class Evaluable(ABC):
             interval: `"auto"` adds `.lower`, `.upper`, `.std_error` and `.method` by the best method for each value;
                 `"analytic"` and `"exact"` (Clopper and Pearson, of rates) are in closed form, `"bootstrap"` and
                 `"bayes"` by replicates.
-            conf_level: Confidence level (0.95).
+            conf_level: Confidence level of intervals (0.95); needs `interval=`.
             times: Number of replicates (10,000 of counts and sums, 1,000 of rows).
             seed: Random seed of the replicates; the same seed gives the same result.
             explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric` (which of
@@ -189,6 +191,7 @@ class Evaluable(ABC):
             TidyfairError: If an argument or the data are invalid or ambiguous.
         """
         asked = self.run.options(options, SurveyCallOptions, truth=truth, estimate=estimate)
+        refuse_lone_level(options)
         return self.reading(asked.given).run.results(data, asked)
 
     def arrays(
@@ -293,6 +296,7 @@ class Evaluable(ABC):
         independent groups, and conservative for groups that share clusters. `.method` then ends with `simultaneous`.
         """
         asked = self.run.options(options, GroupCallOptions, truth=truth, estimate=estimate)
+        refuse_lone_level(options)
         return self.reading(asked.given).run.groups(data, asked)
 
     @show_keywords(SurveyCountOptions)
@@ -308,12 +312,14 @@ class Evaluable(ABC):
     def compute(self, tally: Tally, **options: Unpack[ComputeOptions]) -> pl.DataFrame:
         """Compute from a tally: `f.compute(f.tally(data, …), …)` equals `f(data, …)`."""
         asked = self.run.options(options, ComputeOptions)
+        refuse_lone_level(options)
         return self._reading_of(tally).run.results_of(tally, asked)
 
     @show_keywords(GroupReadOptions)
     def compute_by_group(self, tally: Tally, **options: Unpack[GroupReadOptions]) -> pl.DataFrame:
         """Compute the values of the groups from a tally, as `by_group` does from data."""
         asked = self.run.options(options, GroupReadOptions)
+        refuse_lone_level(options)
         return self._reading_of(tally).run.groups_of(tally, asked)
 
 

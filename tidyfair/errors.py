@@ -20,6 +20,7 @@ __all__ = [
     "ClusterWarning",
     "ColumnError",
     "ConstantWarning",
+    "DirectionWarning",
     "EngineError",
     "EngineWarning",
     "EvidenceWarning",
@@ -54,6 +55,11 @@ def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
     texts = [repr(value) for value in values]
     more = f", … ({len(texts)} in all)" if len(texts) > shown else ""
     return (", ".join(texts[:shown]) + more) or "nothing"
+
+
+def with_article(noun: str) -> str:
+    """A noun such as the name of a type, with its indefinite article."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def is_frame(value: object) -> bool:
@@ -267,6 +273,10 @@ class ClusterWarning(UserWarning):
 
 class ConstantWarning(UserWarning):
     """A metric is an average over labels that does not depend on the data."""
+
+
+class DirectionWarning(UserWarning):
+    """Predictions seem to be read in the wrong direction: risks as predicted times, or the reverse."""
 
 
 class EngineWarning(UserWarning):

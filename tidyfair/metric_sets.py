@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import polars as pl
 
 from tidyfair.calls import INTERNAL, Evaluable, call_in_words, in_lines
-from tidyfair.errors import AggregateError, ArgumentError, in_short, listed
+from tidyfair.errors import AggregateError, ArgumentError, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.notebook_html import display
 from tidyfair.other_keywords import belongs_to_calls, hint
@@ -160,6 +160,11 @@ class Metric(Evaluable):
         return False
 
     @property
+    def of_all_rows(self) -> tuple[Metric, ...]:
+        """The metric itself, which compares no groups."""
+        return (self,)
+
+    @property
     def constant_averages(self) -> tuple[str, ...]:
         """The averages over labels that are the same whatever the data."""
         if self.constant_average is True:
@@ -298,6 +303,18 @@ class Metric(Evaluable):
         """
         _check_feature(f"{self.name}.group_maximum", by)
         return comparison(self, "group_maximum")(*by, name=name, **groups)
+
+    if not TYPE_CHECKING:  # for type checkers it would have every attribute
+
+        def __getattr__(self, name: str) -> object:
+            """Raise the error for a method that does not exist, with the comparison to write instead."""
+            method = _OTHER_WORDS.get(name, name)
+            way_out = "" if name.startswith("_") else nearest(method, COMPARISONS)
+            if way_out and "name" in self.__dict__:
+                method = next(known for known in COMPARISONS if repr(known) in way_out)
+                way_out = f' Write `{self.name}.{method}("column")`.'
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}.{way_out}"
+            raise AttributeError(msg)
 
     @refuse_unknown_settings
     def alias(self, name: str) -> Self:
@@ -487,6 +504,11 @@ class GroupwiseMetric(Evaluable):
         )
 
     @property
+    def of_all_rows(self) -> tuple[Metric, ...]:
+        """The metrics that it compares, as metrics of all rows."""
+        return self.metrics
+
+    @property
     def constant_averages(self) -> tuple[str, ...]:
         """The averages over labels of all its metrics that do not depend on the data."""
         # a disparity varies if one of its metrics does
@@ -657,6 +679,12 @@ COMPARISONS: dict[str, Callable[[], Aggregate]] = {
     "group_minimum": spreads.group_minimum, "group_maximum": spreads.group_maximum,
 }  # fmt: skip
 """The comparisons of every metric, each a method of `Metric`."""
+_OTHER_WORDS = {
+    "diff": "difference", "disparity": "difference", "gap": "difference",
+    "min": "group_minimum", "minimum": "group_minimum", "group_min": "group_minimum",
+    "max": "group_maximum", "maximum": "group_maximum", "group_max": "group_maximum",
+}  # fmt: skip
+"""Other words for comparisons."""
 
 
 def comparison(metric: Metric, method: str, aggregate: Aggregate | None = None) -> GroupwiseFactory:
@@ -837,7 +865,7 @@ def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
     >>> metric_set(accuracy, demographic_parity("sex"))
     <metric set of
       <class metric accuracy: maximize, 0 to 1>
-      <groupwise metric demographic_parity('sex'): difference(to='range') of detection_prevalence, minimize>
+      <groupwise metric demographic_parity('sex'): difference(to='range') of selection_rate, minimize>
     >
     """
     members: list[Metric | GroupwiseMetric] = []
@@ -874,6 +902,11 @@ def way_to_metrics(given: object) -> str:
         return " Write them one by one, without brackets."
     if isinstance(given, Mapping):
         return ' Write them one by one; `.alias("name")` gives a metric another name.'
+    if callable(given) and not isinstance(given, type):
+        return (
+            " `new_class_metric(function, name)`, `new_prob_metric` and `new_numeric_metric` make a metric of a "
+            "function (docs/pages/how-to/own-metric.md)."
+        )
     return ""
 
 

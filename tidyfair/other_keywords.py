@@ -58,6 +58,8 @@ _SENTENCES = {
     "unprivileged_groups": _OF_SIDES,
 }
 """Keywords without a counterpart, and what to write instead."""
+_SWITCHES = ("ci", "confidence_interval", "confidence_intervals", "intervals")
+"""Keywords that ask for intervals, and may have their level."""
 _REMARKS = {
     "alpha": ", which is 1 - alpha",
     "average": ', such as "macro"',
@@ -79,6 +81,8 @@ def hint(name: str, known: Collection[object]) -> str:
         return _SENTENCES[name]
     remark = _REMARKS.get(name, "")
     keywords = _OF_CALLS | _OF_COMPARISONS | _OF_TESTS
+    if name in _SWITCHES and "interval" in known:
+        return f'Here `{name}` is `interval="auto"`, and its level is `conf_level=`.'
     ours = [f"`{keyword}=`" for keyword, theirs in keywords.items() if keyword in known and name in theirs.split()]
     if name == "alpha":
         # it is also an option of formulas

@@ -13,6 +13,7 @@ from tidyfair.errors import (
     ArgumentError,
     ColumnError,
     ConstantWarning,
+    DirectionWarning,
     EngineError,
     EngineWarning,
     SelectionWarning,
@@ -48,6 +49,8 @@ __all__: list[str] = []
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SHOWN = 10
+_HALF, _REVERSED = 0.5, 0.45
+"""The concordance of a random order, and the one below which an order may be the reverse of the right one."""
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options given with the feature."""
 
@@ -241,6 +244,8 @@ class Run:
         parts: list[pl.DataFrame] = []
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
+                if options.on_undefined == "warn":
+                    _warn_of_direction(tally, evaluated, options)
                 part = _with_intervals(tally, evaluated, tidy_groups(evaluated), options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
         parts = _without_bounds(counted, parts)
@@ -274,6 +279,8 @@ class Run:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
                 parts.append(_with_intervals(tally, evaluated, part, options))
+                if on_undefined == "warn":
+                    _warn_of_direction(tally, evaluated, options)
                 if on_undefined in {"warn", "raise"}:
                     messages += complaints(evaluated, part)
                     messages += [remark for remark in _remarks(tally, evaluated) if remark not in messages]
@@ -385,6 +392,44 @@ def _warn_of_values(messages: Sequence[str], constant: Sequence[str]) -> None:
         )
     if messages:
         warn(f"{'; '.join(messages)}. {silence}", UndefinedWarning)
+
+
+def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> None:
+    """Warn of predictions whose order is clearly the reverse of that of survival times, as that of risks is."""
+    numbers = [index for index, spec in enumerate(evaluated.specs) if _reads_times_or_risks(spec)]
+    if not numbers:
+        return
+    # concordances above one half, which are the rule, cost nothing more
+    values = evaluated.rows.filter(pl.col("spec").is_in(numbers))["estimate"]
+    if (values.min() or 0.0) >= _REVERSED:  # pyright: ignore[reportOperatorIssue] - a column of numbers
+        return
+    by_name = {metric.name: metric for number in numbers for metric in evaluated.specs[number].of_all_rows}
+    asked = replace(options, interval="auto", conf_level=0.95, on_undefined="ignore", explain=False, simultaneous=False)
+    overall = Run(tuple(by_name.values())).results_of(tally, asked)
+    reversed_order = overall.filter((pl.col(".estimate") < _REVERSED) & (pl.col(".upper") < _HALF))
+    for name, value in reversed_order.unique(".metric", keep="first", maintain_order=True)[
+        [".metric", ".estimate"]
+    ].iter_rows():
+        ((_, formula),) = by_name[name].formulas
+        if dict(formula.options)["risk"]:
+            meaning, way_out = "risks, of which larger ones die sooner", "if these are times, leave out `risk=True`"
+        else:
+            meaning = "predicted times, of which larger ones survive longer"
+            way_out = (
+                "if these are risks, such as the hazards of a Cox model, use "
+                f'`metric_tweak({formula.function.__name__}, "c_index", risk=True)`, and compare groups by its '
+                '`.difference("column")`'
+            )
+        warn(
+            f"{name} is {value:.2f} over all rows, clearly below 0.5: it reads `estimate` as {meaning}; {way_out}. "
+            '(on_undefined="ignore" silences this.)',
+            DirectionWarning,
+        )
+
+
+def _reads_times_or_risks(spec: MetricSpec) -> bool:
+    """Check whether a metric reads the order of predictions, which may be times or risks."""
+    return all(formula.kind == "survival" and "risk" in dict(formula.options) for _, formula in spec.formulas)
 
 
 def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, pl.DataFrame]]:

@@ -231,3 +231,66 @@ def test_summary_of_a_comparison_speaks_of_groups(tmp_path: Path, capsys: pytest
     _, out, _ = called(capsys, *call, "--min-n", "1000")
     assert "No significant change" in out
     assert "`--group-by g` shows all" in out
+
+
+def _with_unknown_races(share_selected: float) -> pl.DataFrame:
+    """Two races that are selected alike, and a tenth of the rows without a race."""
+    known = pl.DataFrame({"approved": ["yes", "no", "no"] * 1200, "race": ["White"] * 1800 + ["Black"] * 1800})
+    selected = round(400 * share_selected)
+    unknown = {"approved": ["yes"] * selected + ["no"] * (400 - selected), "race": [None] * 400}
+    return pl.concat([known, pl.DataFrame(unknown, known.schema)])
+
+
+@pytest.mark.parametrize("command", ["audit", "report"])
+def test_rows_of_unknown_groups_that_could_turn_a_verdict_keep_a_build_from_passing(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, card = written(_with_unknown_races(1.0), tmp_path), tmp_path / "card.md"
+    call = [command, file, "--estimate", "approved", "--pos-label", "yes", "--by", "race"]
+    call += ["--fail-if", "demographic_parity(race) > 0.1"]
+    call += ["--markdown", str(card), "--html", str(tmp_path / "page.html")] if command == "report" else []
+    code, out, _ = called(capsys, *call)
+    assert code == 4
+    text = " ".join(out.split())
+    assert "race: 400 rows are of unknown groups (10 % of all) and not compared." in text
+    assert "`--unknown drop` states that they are meant to be left out" in text
+    if command == "report":
+        page = card.read_text("utf-8")
+        assert "400 rows of unknown groups (10 %) are not compared; with them as groups of their own" in page
+        out = page
+    # what is not compared is shown, except for groups of too few rows
+    (row,) = [line for line in out.splitlines() if line.lstrip("│| ").startswith("null ") and "(" in line]
+    assert "1.000 (" in row
+    assert called(capsys, *call, "--unknown", "drop")[0] == 0
+    assert called(capsys, *call, "--unknown", "group")[0] == 3
+
+
+def test_rows_of_unknown_groups_like_all_others_let_a_build_pass_and_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["audit", written(_with_unknown_races(1 / 3), tmp_path), "--estimate", "approved", "--pos-label", "yes"]
+    code, out, _ = called(capsys, *call, "--by", "race", "--fail-if", "demographic_parity(race) > 0.2")
+    assert code == 0
+    assert "race: 400 rows are of unknown groups (10 % of all) and not compared.\n" in out
+
+
+def test_change_that_only_known_groups_show_does_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = _with_unknown_races(1 / 3).with_columns(repaid="approved")
+    # the other model selects everybody without a race
+    data = data.with_columns(newer=pl.when(pl.col("race").is_null()).then(pl.lit("yes")).otherwise("approved"))
+    call = ["compare", written(data, tmp_path), "--truth", "repaid", "--pos-label", "yes", "--by", "race"]
+    call += ["--one", "approved", "--other", "newer", "--fail-if", "change in demographic_parity(race) > 0.1"]
+    code, out, _ = called(capsys, *call)
+    assert code == 4
+    assert "race: 400 rows are of unknown groups (10 % of all) and not compared. Compared as groups" in out
+    assert called(capsys, *call, "--unknown", "drop")[0] == 0
+    assert called(capsys, *call, "--unknown", "group")[0] == 3
+
+
+def test_few_rows_of_unknown_groups_let_a_change_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = _with_unknown_races(1.0)[:3610].with_columns(repaid="approved", newer="approved")
+    call = ["compare", written(data, tmp_path), "--truth", "repaid", "--pos-label", "yes", "--by", "race"]
+    call += ["--one", "approved", "--other", "newer", "--fail-if", "change in demographic_parity(race) > 0.1"]
+    code, out, _ = called(capsys, *call)
+    assert code == 0
+    assert "race: 10 rows are of unknown groups (0.277 % of all) and not compared.\n" in out

@@ -303,3 +303,14 @@ def test_several_thresholds_in_tables_gates_and_pages(tmp_path: Path, capsys: py
         with pytest.raises(SystemExit):
             called(capsys, *call, wrong)
         assert "--threshold: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["audit", "compare"])
+def test_help_says_what_files_leave_to_the_terminal_and_what_needs_python(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args([command, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "of which the terminal then shows only the verdicts of --fail-if" in shown
+    assert "Survival times, prediction intervals, rankings and pairs are evaluated in Python only." in shown

@@ -264,6 +264,18 @@ def test_metrics_that_pairs_have_not() -> None:
         paired_groups(tf.ndcg("query"), by="name", pair="pair")
 
 
+def test_predictions_that_metrics_cannot_read_are_named_as_in_the_data() -> None:
+    pairs = pl.DataFrame(
+        {"name": ["a", "b"] * 4, "prompt": [1, 1, 2, 2, 3, 3, 4, 4], "score": [0.1, 0.4] * 4, "word": ["x", "y"] * 4}
+    )
+    of_labels = tf.inference.paired_groups(tf.selection_rate, by="name", pair="prompt")
+    with pytest.raises(tf.ColumnError, match="`estimate`: the column 'score' holds fractional numbers"):
+        of_labels(pairs, estimate="score")
+    of_numbers = tf.inference.paired_groups(tf.mean_prediction, by="name", pair="prompt")
+    with pytest.raises(tf.ColumnError, match="`estimate`: the column 'word' is String; regression metrics read"):
+        of_numbers(pairs, estimate="word")
+
+
 @pytest.mark.parametrize(("groups", "to"), [([0.0, 1.0], 1), ([False, True], True), (["a", None], "null")])
 def test_reference_is_named_by_its_value_or_its_text(groups: list[Any], to: object) -> None:
     data = pl.DataFrame({"pair": [1, 1, 2, 2], "name": groups * 2, "yes": [1, 0, 1, 1]})

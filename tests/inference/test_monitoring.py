@@ -160,11 +160,11 @@ def test_by_group_holds_for_all_groups_at_once() -> None:
         assert (row[".lower"], row[".upper"]) == pytest.approx(
             (lower(hits, rows, threshold), 1 - lower(rows - hits, rows, threshold))
         )
-        assert (row[".metric"], row[".n"], row[".estimate"]) == ("detection_prevalence", rows, hits / rows)
+        assert (row[".metric"], row[".n"], row[".estimate"]) == ("selection_rate", rows, hits / rows)
     both = tf.metric_set(PARITY, tf.demographic_parity("g", name="again"), tf.accuracy.difference("site"))
     names = monitor(both, below=0.1).by_group(DATA, "y", "p").select(".metric", ".by", ".group").rows()
     assert names == [
-        *(("detection_prevalence", "g", group) for group in "abc"), *(("accuracy", "site", site) for site in "xy"),
+        *(("selection_rate", "g", group) for group in "abc"), *(("accuracy", "site", site) for site in "xy"),
     ]  # fmt: skip
 
 
@@ -472,7 +472,7 @@ def test_data_that_a_monitor_cannot_follow_is_refused() -> None:
         "that hold for the value of every row."
     )
     assert message(lambda: watch(DATA.with_columns(p=pl.Series(list("xyz") * 300)), **CALL)) == snapshot(
-        "monitor(): demographic_parity averages detection_prevalence over labels; select one label with `pos_label=`."
+        "monitor(): demographic_parity averages selection_rate over labels; select one label with `pos_label=`."
     )
 
 

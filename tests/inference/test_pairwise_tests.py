@@ -438,7 +438,7 @@ def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
     assert result[".p_adjusted"].null_count() == 0
     both = tf.pairwise(tf.equal_opportunity("g"), tf.demographic_parity("g"), adjust=adjust, times=50)
     of_one = both(data.filter(pl.col("t") == 0), "t", "e", pos_label=1, labels=[0, 1])
-    assert of_one[".metric"].to_list() == ["detection_prevalence"]
+    assert of_one[".metric"].to_list() == ["selection_rate"]
     assert of_one[".p_adjusted"].null_count() == 0
     alone = test(data.filter(pl.col("g") == "a"), "t", "e")
     assert alone.is_empty()

@@ -60,7 +60,7 @@ def properties(pytester: pytest.Pytester) -> dict[str, str]:
     return {item.attrib["name"]: item.attrib["value"] for item in tree.iter("property")}
 
 
-def test_assert_fair_shows_groups_and_the_limit_that_would_pass(run: Callable[..., pytest.RunResult]) -> None:
+def test_assert_fair_shows_groups_and_what_the_rows_show(run: Callable[..., pytest.RunResult]) -> None:
     result = run("def test_parity():\n    tdf.assert_fair(PARITY, UNFAIR, estimate='e', below=0.1)\n")
     result.assert_outcomes(failed=1)
     upper = tf.check(tf.demographic_parity("g"), below=0.1)(
@@ -68,11 +68,11 @@ def test_assert_fair_shows_groups_and_the_limit_that_would_pass(run: Callable[..
         estimate="e",
     )[".upper"].item()
     # where the variable CI is set, pytest's summary repeats it
-    passing = next(line for line in result.outlines if "these rows would pass" in line)
-    limit = float(passing.partition("`below=")[2].partition("`")[0])
+    shown = next(line for line in result.outlines if "these rows show no more than" in line)
+    limit = float(shown.rpartition("below ")[2].rstrip("."))
     assert upper < limit < upper + 0.001
     result.stdout.fnmatch_lines(
-        ["*detection_prevalence ┆ b * ┆ 0.3 *1000 *1000 *", "*detection_prevalence ┆ a * ┆ 0.5 *1000 *1000 *"]
+        ["*selection_rate ┆ b * ┆ 0.3 *1000 *1000 *", "*selection_rate ┆ a * ┆ 0.5 *1000 *1000 *"]
     )
 
 
@@ -88,11 +88,11 @@ def test_all(fairness):
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
-        "2 of 3 gates fail.",
-        "test_model.py:16: 1 of 1 disparities fail their limit:",
-        "test_model.py:18: 1 of 1 disparities fail their limit:",
+        "2 of 3 gates did not pass.",
+        "test_model.py:16: The limit is not met:",
+        "test_model.py:18: The limit is not met:",
         "the end",
-        "FAILED test_model.py::test_all - tidyfair.inference.gates.UnfairError: 2 of 3 gates fail.",
+        "FAILED test_model.py::test_all - tidyfair.inference.gates.UnfairError: 2 of 3 gates did not pass.",
     ])  # fmt: skip
     result.stdout.no_fnmatch_line("*pytest_plugin.py*")
 
@@ -120,7 +120,9 @@ def test_both(fairness):
 """
     )
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E  *assert (1 + 1) == 3", "*- fairness -*", "test_model.py:16: 1 of 1 disparities*"])
+    result.stdout.fnmatch_lines(
+        ["E  *assert (1 + 1) == 3", "*- fairness -*", "test_model.py:16: The limit is not met:*"]
+    )
 
 
 def test_marker_gives_options_and_the_nearest_one_wins(run: Callable[..., pytest.RunResult]) -> None:
@@ -266,3 +268,51 @@ def test_start_of_pytest_reads_no_frames() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603 - our own
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tdf.assert_fair(tdf.demographic_parity('gg'), FAIR, estimate='e', below=0.1)",
+        "fairness(PARITY, FAIR, estimate='ee', below=0.1)",
+        "tdf.check(PARITY, below=0.1)(FAIR, estimate='ee')",
+        "tdf.equal_opportunity('g')(FAIR, 'truth', 'e')",
+    ],
+)
+def test_mistakes_in_a_call_show_the_line_of_the_test_and_the_message(
+    run: Callable[..., pytest.RunResult], call: str
+) -> None:
+    test = f"def test_it(fairness):\n    {call}\n"
+    result = run(test)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E  *tidyfair.errors.ColumnError: *there is no column *", "test_model.py:*"])
+    assert f">       {call}" in result.outlines
+    lines = result.outlines
+    failure = lines[next(number for number, line in enumerate(lines) if "FAILURES" in line) :]
+    assert len(failure) < 15
+    result.stdout.no_fnmatch_line("*calls.py*")
+    # whoever asks for everything gets it
+    run(test, "--full-trace").stdout.fnmatch_lines(["*tallies*source.py*"])
+
+
+def test_lack_of_evidence_is_not_called_a_failure_of_the_limit(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        """
+def test_few(fairness):
+    fairness(PARITY, UNFAIR, estimate="e", below=0.2, strict=True)
+"""
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["The gate did not pass.", "*There is not enough evidence that the limit is met:"])
+
+
+def test_rows_of_unknown_groups_are_in_the_table_of_gates(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        """
+def test_unknown(fairness):
+    data = FAIR.with_columns(pl.when(pl.int_range(pl.len()) % 20 == 0).then(None).otherwise("g").alias("g"))
+    fairness(tdf.demographic_parity("g", unknown="apart"), data, estimate="e", below=0.2)
+"""
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*demographic_parity(g) unknown=100 (5 %) *pass"])

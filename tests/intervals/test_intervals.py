@@ -856,7 +856,7 @@ def test_simultaneous_intervals_of_groups_have_sidaks_level() -> None:
         suffix = "" if by is None else ", simultaneous"
         assert one[".method"].to_list() == [f"{method}{suffix}" for method in other[".method"]]
     hits, rows = counts(tf.detection_prevalence, "race")["Asian"]
-    asian = together.filter(pl.col(".metric") == "detection_prevalence", pl.col(".group") == "Asian")
+    asian = together.filter(pl.col(".metric") == "selection_rate", pl.col(".group") == "Asian")
     assert ends(asian) == pytest.approx(proportion_confint(hits, rows, alpha=1 - 0.95**0.2, method="wilson"))
 
 

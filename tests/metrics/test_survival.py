@@ -741,3 +741,48 @@ def test_bad_columns_of_a_censoring_distribution_are_named() -> None:
         tf.censoring_distribution(rows.with_columns(weight=pl.Series([1.0, -1.0])), TRUTH, case_weights="weight")
     with pytest.raises(tf.ColumnError, match="`truth`: the column 'time' holds infinite values"):
         tf.censoring_distribution(rows.with_columns(time=float("inf")), TRUTH)
+
+
+# Risks that are read as times
+
+
+def _with_hazards(size: int = 300, *, effect: float = 1.0) -> pl.DataFrame:
+    """Survival times by a proportional hazard, half of them censored or so."""
+    random = np.random.default_rng(1)
+    strength = random.normal(size=size)
+    times, censored = random.exponential(np.exp(-effect * strength)), random.exponential(2, size=size)
+    return pl.DataFrame({
+        "days": np.minimum(times, censored), "died": times <= censored, "hazard": np.exp(strength),
+        "g": random.choice(["a", "b"], size),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", [tf.concordance_survival, tf.concordance_survival_uno, tf.concordance_parity("g")])
+def test_hazards_that_are_read_as_times_give_a_warning_with_the_way_out(metric: Any) -> None:
+    with pytest.warns(tf.DirectionWarning) as caught:
+        metric(_with_hazards(), tf.survival("days", "died"), "hazard")
+    (warning,) = caught
+    assert warning.filename == __file__
+    text = str(warning.message)
+    assert "is 0.26 over all rows, clearly below 0.5" in text or "_uno" in text
+    assert ', "c_index", risk=True)`, and compare groups by its `.difference("column")`' in text
+
+
+def test_times_that_are_read_as_risks_give_a_warning() -> None:
+    c_index = tf.metric_tweak(tf.concordance_survival, "c_index", risk=True)
+    survival_times = _with_hazards().with_columns(time=1 / pl.col("hazard"))
+    with pytest.warns(tf.DirectionWarning, match="c_index is 0.26 .* if these are times, leave out `risk=True`"):
+        c_index.difference("g").by_group(survival_times, tf.survival("days", "died"), "time")
+
+
+@pytest.mark.filterwarnings("error::tidyfair.DirectionWarning")
+def test_orders_that_are_right_or_may_be_random_give_no_warning() -> None:
+    truth, data = tf.survival("days", "died"), _with_hazards()
+    c_index = tf.metric_tweak(tf.concordance_survival, "c_index", risk=True)
+    metrics = tf.metric_set(c_index, c_index.difference("g"))
+    metrics(data, truth, "hazard")
+    tf.concordance_survival(data.with_columns(time=1 / pl.col("hazard")), truth, "time")
+    # no order at all, and too few rows to tell
+    tf.concordance_parity("g")(_with_hazards(effect=0.0), truth, "hazard")
+    tf.concordance_survival(data[:6], truth, "hazard")
+    tf.concordance_survival(data, truth, "hazard", on_undefined="ignore")

@@ -184,11 +184,11 @@ def test_groups_section_shows_metrics_behind_disparities() -> None:
     asked = tf.metric_set(tf.accuracy, tf.demographic_parity("race"), tf.predictive_parity("sex"))
     text = tf.report(LOANS, **LABELS, by="sex", metrics=asked, min_n=0).markdown()
     groups = part(text, "Groups")
-    head = "Accuracy `accuracy` | Selection rate `detection_prevalence` | Precision `precision` |"
+    head = "Accuracy `accuracy` | Selection rate `selection_rate` | Precision `precision` |"
     assert groups.count(head) == 2
     assert "\N{EN DASH}" not in groups
     meanings = part(text, "Definitions")
-    assert "| Selection rate `detection_prevalence` | Share of rows" in meanings
+    assert "| Selection rate `selection_rate` | Share of rows" in meanings
     assert "| Precision (positive predictive value) `precision` | Share of predicted positives" in meanings
 
 

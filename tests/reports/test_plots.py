@@ -32,6 +32,10 @@ SCORES: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes
 FAIR = tf.metric_set(tf.accuracy, tf.sens, tf.demographic_parity("race"), tf.equalized_odds("sex"))
 APART = tf.metric_set(tf.demographic_parity("race"), tf.equalized_odds("sex"))
 RATES = tf.new_groupwise_metric(tf.metric_set(tf.accuracy, tf.sens), "rates", tf.difference())
+PROMPTS = pl.DataFrame({
+    "prompt": [item for item in range(60) for _ in range(3)], "name": ["Anna", "Ben", "Cem"] * 60,
+    "invited": [(item + name) % (2 + name) == 0 for item in range(60) for name in range(3)],
+})  # fmt: skip
 OTHER = (pl.col("score") > 0.4).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String).alias("other")
 
 
@@ -66,6 +70,9 @@ MADE: dict[str, Callable[[], Any]] = {
         LOANS, **SCORES
     ),
     "pairs": lambda: tf.pairwise(tf.demographic_parity("race"))(LOANS, **DECIDED),
+    "paired groups": lambda: tf.inference.paired_groups(tf.selection_rate, by="name", pair="prompt")(
+        PROMPTS, estimate="invited"
+    ),
     "strata": lambda: tf.inference.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, **DECIDED),
     "worst groups": lambda: tf.inference.worst_groups(tf.demographic_parity("race"))(LOANS, **DECIDED),
     "models": _models,
@@ -218,6 +225,7 @@ def test_wide_titles_are_one_line() -> None:
 VALUES = {
     "results": ".estimate", "intervals": ".estimate", "verdicts": ".estimate", "tests": ".estimate",
     "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".disparity",
+    "paired groups": ".disparity",
     "worst groups": ".estimate", "probability": ".probability", "monitor": ".estimate",
     "monitor by period": ".estimate",
 }  # fmt: skip
@@ -632,7 +640,7 @@ def test_charts_have_text_descriptions() -> None:
         (lambda: tf.autoplot(tf.catalogue()), "no picture of the columns"),
         (lambda: tf.autoplot(tf.accuracy.by_group(LOANS, **LABELS)), "these are of all rows"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), title=3), "`title` is a text, not 3"),  # pyright: ignore[reportArgumentType] - bad input
-        (lambda: tf.autoplot(3), "`data` is a int"),
+        (lambda: tf.autoplot(3), "`data` is an int"),
     ],
 )
 def test_autoplot_rejects_other_frames(ask: Callable[[], Any], expected: str) -> None:
@@ -672,6 +680,7 @@ def test_curves_and_changes_have_their_lines_of_reference() -> None:
         assert all(rows == [{"x": 0, "y": 0}, {"x": 1, "y": 1}] for rows in diagonals)
     at = {
         "pairs": 0,
+        "paired groups": 0,
         "strata": 0,
         "models": 0,
         "results": 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import sqlite3
 import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -464,6 +465,56 @@ def test_requests_that_engines_cannot_answer_raise() -> None:
     for expected, ask in cases:
         with pytest.raises(tf.TidyfairError, match=expected):
             ask()
+
+
+def _in_duckdb() -> tuple[Any, str]:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT 1 AS repaid, 1 AS approved")
+    return connection, "DuckDB"
+
+
+def _in_ibis() -> tuple[Any, str]:
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.sqlite.connect()
+    connection.raw_sql("CREATE TABLE people (repaid INT, approved INT)")
+    return connection, "Ibis"
+
+
+@pytest.mark.parametrize("connect", [_in_duckdb, _in_ibis])
+def test_missing_tables_are_engine_errors_with_the_nearest_name(connect: Callable[[], tuple[Any, str]]) -> None:
+    connection, engine = connect()
+    with pytest.raises(tf.EngineError) as caught:
+        tf.accuracy((connection, "peopel"), "repaid", "approved")
+    expected = "there is no table 'peopel'. Did you mean 'people'? Tables: 'people'."
+    assert str(caught.value) == f"{engine} could not run the query: {expected}"
+    assert caught.value.__cause__ is not None
+
+
+def test_tables_of_a_closed_connection_are_engine_errors() -> None:
+    connection = duckdb.connect()
+    connection.close()
+    with pytest.raises(tf.EngineError, match="already been closed"):
+        tf.accuracy((connection, "people"), "repaid", "approved")
+
+
+def test_connections_of_sqlite_are_met_with_the_way_through_ibis() -> None:
+    connection = sqlite3.connect(":memory:")
+    for data in (connection, (connection, "people")):
+        with pytest.raises(tf.ArgumentError, match=r"`data` is a sqlite3.Connection; .*`\(ibis.sqlite.connect\("):
+            tf.accuracy(data, "repaid", "approved")
+    pytest.importorskip("ibis")
+    with pytest.raises(tf.ArgumentError, match=r"`data` is an ibis.Backend, which has many tables"):
+        tf.accuracy(_in_ibis()[0], "repaid", "approved")
+
+
+def test_pandas_without_pyarrow_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def needs_pyarrow(*_: object, **__: object) -> None:
+        msg = "pyarrow is required for converting a pandas dataframe to Polars"
+        raise ImportError(msg)
+
+    monkeypatch.setattr(pl, "from_pandas", needs_pyarrow)
+    with pytest.raises(tf.ColumnError, match=r"need pyarrow: pip install 'tidyfair\[pandas\]'"):
+        tf.accuracy(LOANS.to_pandas(), "repaid", "approved")
 
 
 FOLD = pl.col("fold")

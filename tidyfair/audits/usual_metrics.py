@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tidyfair.errors import ArgumentError
+import polars as pl
+
+from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.evaluated import labels_with_scores
+from tidyfair.inference.unknown_groups import with_unknown
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
@@ -39,6 +42,8 @@ __all__: list[str] = []
 
 Feature: TypeAlias = "ColumnLike | Privileged | tuple[ColumnLike, ...]"
 """A column, several whose combinations are the groups, or two sides."""
+_VALUES = (".estimate", ".lower", ".upper", ".std_error", ".method", ".denominator", ".replicates_lost")
+"""Columns with the value of a group."""
 Predictions: TypeAlias = Literal["selections", "labels", "scores", "numbers"]
 """Kinds of predictions: labels without a truth, with it, with scores too; or numbers."""
 
@@ -218,6 +223,18 @@ class UsualMetrics:
                 other = replace(metric, name=f"{metric.name} {len(by_name)}")
                 by_name[other.name, by] = other
         return metric_set(*by_name.values())
+
+    def with_values_of_unknown(self, groups: pl.DataFrame, tally: Tally, **options: Any) -> pl.DataFrame:
+        """The values of groups with those of unknown groups, which keep their status: nothing is compared with them."""
+        is_unknown = groups[".status"] == Status.UNKNOWN
+        if not is_unknown.any():
+            return groups
+        compared = metric_set(*map(with_unknown, self.groups))
+        values = compared.compute_by_group(tally, **options)
+        own = [name for name in _VALUES if name in groups.columns]
+        return groups.with_columns(
+            pl.when(is_unknown).then(values[name]).otherwise(groups[name]).alias(name) for name in own
+        )
 
     def event(self, tally: Tally, options: Options) -> object:
         """The label that counts as the event; None where no metric reads one label against the others."""

@@ -21,7 +21,9 @@ from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
 from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
+from tidyfair.inference.gate_texts import share_in_words
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
+from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.metric_sets import KINDS, PYTHON_ONLY, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.reports.findings import group_in_words, of_feature, percent
@@ -197,14 +199,19 @@ class _Audited:
         return self._with_every_cut(pl.concat(frames, how="diagonal_relaxed"))
 
     def _groups(self, tally: Tally) -> pl.DataFrame:
-        more: dict[str, Any] = {"simultaneous": True} if self.options.simultaneous else {}
-        groups = self.metrics.groups.compute_by_group(tally, on_undefined="ignore", **self.inputs.reading, **more)
-        frames = [groups]
+        frames = [self._groups_of(self.metrics, tally)]
         for at_risk in self.at_risks:
             part = pooled(at_risk.tally) if tally is not self.tally else at_risk.tally
-            own = at_risk.metrics.groups.compute_by_group(part, on_undefined="ignore", **self.inputs.reading, **more)
+            own = self._groups_of(at_risk.metrics, part)
             frames.append(own.with_columns(pl.lit(at_risk.threshold).alias(".threshold")))
         return self._with_every_cut(pl.concat(frames, how="diagonal_relaxed"))
+
+    def _groups_of(self, metrics: UsualMetrics, tally: Tally) -> pl.DataFrame:
+        """The values of groups, also of unknown ones."""
+        reading: dict[str, Any] = {**self.inputs.reading, "on_undefined": "ignore"}
+        if self.options.simultaneous:
+            reading["simultaneous"] = True
+        return metrics.with_values_of_unknown(metrics.groups.compute_by_group(tally, **reading), tally, **reading)
 
     def _with_every_cut(self, results: pl.DataFrame) -> pl.DataFrame:
         """Results of which those that depend on no decision, such as areas, are shown at each of several cuts."""
@@ -527,6 +534,7 @@ def verdicts_part(
             left_out.setdefault(name, {}).update(dict.fromkeys(groups))
     # a disparity with excluded groups never passes
     remarks = [f"{name} cannot pass: groups left out are {', '.join(groups)}." for name, groups in left_out.items()]
+    remarks += remarks_on_unknown(verdicts)
     named = verdicts.with_columns(pl.Series(".condition", conditions, dtype=pl.String))
     outer = key_columns(verdicts)
     if outer and not is_full:
@@ -542,6 +550,29 @@ def verdicts_part(
             "Failures are adjusted for the number of conditions (Holm), so that a value beyond its limit may not fail."
         )
     return Part("Verdicts", in_words(shown), (), "fails if", tuple(remarks))
+
+
+def remarks_on_unknown(verdicts: pl.DataFrame) -> list[str]:
+    """Sentences on the rows of unknown groups, which are not compared, and on verdicts that they turn."""
+    if UNKNOWN_ROWS not in verdicts.columns:
+        return []
+    remarks: list[str] = []
+    has_rows = verdicts.filter(pl.col(UNKNOWN_ROWS) > 0)
+    for (by,), judged in has_rows.group_by(".by", maintain_order=True):
+        # each metric of a feature has the same rows
+        one = judged.filter(pl.col(".metric") == judged[".metric"][0])
+        one = one.unique(key_columns(one)) if key_columns(one) else one[:1]
+        rows, share = int(one[UNKNOWN_ROWS].sum()), float(one[UNKNOWN_SHARE].max())  # pyright: ignore[reportArgumentType]
+        of_all = f"{'up to ' if len(one) > 1 else ''}{share_in_words(share)} of all"
+        verb = "row is" if rows == 1 else "rows are"
+        remarks.append(f"{by}: {rows:,} {verb} of unknown groups ({of_all}) and not compared.")
+        turned = judged.filter(pl.col(WITH_UNKNOWN) != PASS)[".metric"].unique(maintain_order=True)
+        if len(turned):
+            remarks[-1] += (
+                f" Compared as groups of their own they keep {', '.join(turned)} from passing: `--unknown group` shows "
+                "that comparison, and `--unknown drop` states that they are meant to be left out."
+            )
+    return remarks
 
 
 def _counts_of_verdicts(verdicts: pl.DataFrame, outer: Sequence[str]) -> pl.DataFrame:

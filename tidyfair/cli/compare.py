@@ -27,6 +27,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
 from tidyfair.inference.model_comparison import compare_models
+from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.findings import percent
@@ -337,12 +338,17 @@ def _verdicts(compared: Sequence[_Compared], conditions: Sequence[Condition], co
         parts = [part.paired.compared(1 - 2 * error) for part in compared]
         return _with_limits(pl.concat(parts, how="vertical_relaxed"), limits)
 
-    left_out = _with_limits(pl.concat([part.paired.left_out() for part in compared]), limits)
-    changes = judged(1 - confidence).with_columns(left_out[".groups_left_out"])
+    changes = judged(1 - confidence).with_columns(_left_out(compared, limits)[".groups_left_out"])
     low = changes["\0side"] == "<"
-    # a bound at the limit itself is not beyond it
-    holds = ((changes[".lower"] >= changes[".limit"]) & low) | ((changes[".upper"] <= changes[".limit"]) & ~low)
-    passed = holds.fill_null(value=False) & (changes[".groups_left_out"].list.len() == 0)
+    passed = _passes(changes)
+    if any(part.paired.has_unknown() for part in compared):
+        unknown = _with_limits(pl.concat([part.paired.unknown() for part in compared]), limits)
+        changes = changes.with_columns(unknown.select(UNKNOWN_ROWS, UNKNOWN_SHARE))
+        matters = passed & (changes[UNKNOWN_ROWS] > 0).fill_null(value=False)
+        is_pass = _passes_with_unknown(compared, limits, confidence, matters)
+        verdict = pl.when(is_pass).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
+        changes = changes.with_columns(pl.when(matters).then(verdict).alias(WITH_UNKNOWN))
+        passed &= is_pass | ~matters
     failed = pl.Series([False] * len(changes), dtype=pl.Boolean)
     remaining = changes[".change"].is_not_null()
     while remaining.any():
@@ -355,6 +361,53 @@ def _verdicts(compared: Sequence[_Compared], conditions: Sequence[Condition], co
         failed, remaining = failed | beyond, remaining & ~beyond
     verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
     return changes.with_columns(verdict.alias(".verdict")).drop("\0side")
+
+
+def _passes_with_unknown(
+    compared: Sequence[_Compared],
+    limits: Mapping[tuple[str, str | None], Condition],
+    confidence: float,
+    passed: pl.Series,
+) -> pl.Series:
+    """A mask of the changes that also pass with unknown groups, or with their few rows in any known group."""
+
+    def passes_of(parts: Sequence[_Compared]) -> tuple[pl.DataFrame, pl.Series]:
+        changes = _with_limits(pl.concat([part.paired.compared(2 * confidence - 1) for part in parts]), limits)
+        changes = changes.with_columns(_left_out(parts, limits)[".groups_left_out"])
+        return changes, passed & _passes(changes)
+
+    others = [replace(part, paired=part.paired.with_unknown_groups()) for part in compared]
+    changes, passes = passes_of(others)
+    low = changes["\0side"] == "<"
+    beyond = ((changes[".upper"] < changes[".limit"]) & low) | ((changes[".lower"] > changes[".limit"]) & ~low)
+    undecided = passed & ~passes & ~beyond.fill_null(value=False)
+    for number, part in enumerate(compared):
+        for by in dict.fromkeys(metric.by for metric in part.metrics if isinstance(metric, GroupwiseMetric)):
+            is_of_feature = changes[".by"] == by.text
+            if by.unknown is None or not (undecided & is_of_feature).any():
+                continue
+            joined = [
+                passes_of([*compared[:number], replace(part, paired=paired), *compared[number + 1 :]])[1]
+                for paired in part.paired.with_unknown_in_each_group(by)
+            ]
+            for one in joined:
+                undecided &= one | ~is_of_feature
+            if joined:
+                passes |= undecided & is_of_feature
+    return passes
+
+
+def _left_out(compared: Sequence[_Compared], limits: Mapping[tuple[str, str | None], Condition]) -> pl.DataFrame:
+    """The groups that are left out of each change that has a limit."""
+    return _with_limits(pl.concat([part.paired.left_out() for part in compared]), limits)
+
+
+def _passes(changes: pl.DataFrame) -> pl.Series:
+    """A mask of the changes that are within their limit, over all groups."""
+    low = changes["\0side"] == "<"
+    # a bound at the limit itself is not beyond it
+    holds = ((changes[".lower"] >= changes[".limit"]) & low) | ((changes[".upper"] <= changes[".limit"]) & ~low)
+    return holds.fill_null(value=False) & (changes[".groups_left_out"].list.len() == 0)
 
 
 def _with_limits(changes: pl.DataFrame, limits: Mapping[tuple[str, str | None], Condition]) -> pl.DataFrame:

@@ -31,7 +31,9 @@ exit codes:
   3  with --fail-if, at least one condition holds with the required confidence
   4  with --fail-if, no condition is shown to hold, but there is not enough evidence to rule all of them out
 """
+_SCOPE = "Survival times, prediction intervals, rankings and pairs are evaluated in Python only.\n"
 _AUDIT = f"""\
+{_SCOPE}
 {_EXIT_CODES}
 examples:
   tidyfair audit
@@ -64,6 +66,7 @@ examples:
       the table that a law asks for; --as list shows all of them
 """
 _REPORT = f"""\
+{_SCOPE}
 {_EXIT_CODES}
 examples:
   tidyfair report
@@ -72,6 +75,7 @@ examples:
       a file of yours as a page that opens without a network, and as Markdown for a model card
 """
 _COMPARE = f"""\
+{_SCOPE}
 {_EXIT_CODES}
 examples:
   tidyfair compare predictions.parquet --truth obs --one old --other new --by race
@@ -317,7 +321,7 @@ def _add_audit(command: argparse.ArgumentParser) -> None:
             "output": "metrics of all rows and disparities, with their intervals,",
             "output_groups": "values of groups, with their intervals,",
             "html": "a page that opens anywhere",
-            "markdown": "what the terminal shows, as Markdown",
+            "markdown": "the tables as Markdown, of which the terminal then shows only the verdicts of --fail-if",
             "json": "results, groups and verdicts",
         },
     )
@@ -367,7 +371,7 @@ def _add_compare(command: argparse.ArgumentParser) -> None:
         command,
         {
             "output": "the comparison",
-            "markdown": "what the terminal shows, as Markdown",
+            "markdown": "the tables as Markdown, of which the terminal then shows only the verdicts of --fail-if",
             "json": "the comparison and its verdicts",
         },
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, differs_in_case, in_short, listed, nearest
+from tidyfair.errors import ArgumentError, LabelError, differs_in_case, in_short, listed, nearest, with_article
 from tidyfair.specs.arguments import is_list, is_value, one_of
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
@@ -186,7 +186,7 @@ def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_
 def check_label(pos_label: object) -> None:
     """Refuse values that cannot be labels."""
     if not is_value(pos_label):
-        msg = f"`pos_label` must be one label, not a {type(pos_label).__name__}."
+        msg = f"`pos_label` must be one label, not {with_article(type(pos_label).__name__)}."
         raise LabelError(msg)
 
 

@@ -1,4 +1,4 @@
-"""Texts of `assert_fair`: the table of what fails, what would pass, and the groups behind it."""
+"""Texts of `assert_fair`: the outcome, the table of verdicts, what a pass takes, and the groups behind it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 
 from tidyfair.errors import listed
 from tidyfair.escapes import renamed, visible, visible_texts
+from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.result_columns import CUTS, cut_as_settings
 
@@ -32,24 +33,60 @@ def table_of(verdicts: pl.DataFrame) -> str:
     if verdicts[".level"].null_count() < len(verdicts):
         columns.append(".level")
     columns += [name for name in (".metrics_left_out", ".groups_left_out") if verdicts[name].list.len().sum()]
+    if UNKNOWN_ROWS in verdicts.columns and verdicts[UNKNOWN_ROWS].sum():
+        columns += [UNKNOWN_ROWS, UNKNOWN_SHARE]
+        columns += [WITH_UNKNOWN] if verdicts[WITH_UNKNOWN].null_count() < len(verdicts) else []
     return _as_text(verdicts.select(*columns, ".verdict"))
 
 
+def outcome_of(failed: int, unsure: int, total: int) -> str:
+    """The start of a sentence on the limits that are not met, and on those without enough evidence."""
+    if total == 1:
+        return "The limit is not met" if failed else "There is not enough evidence that the limit is met"
+    sentences: list[str] = []
+    if failed:
+        sentences.append(f"{failed} of {total} limits {'is' if failed == 1 else 'are'} not met")
+    if unsure:
+        of_total = f"{unsure} of {total} limits" if not failed else f"{unsure}"
+        sentences.append(f"there is not enough evidence that {of_total} {'is' if unsure == 1 else 'are'} met")
+    text = ", and ".join(sentences)
+    return text[0].upper() + text[1:]
+
+
 def way_out(unsure: pl.DataFrame) -> str:
-    """The reasons for a lack of evidence."""
+    """The reasons for a lack of evidence, and the ways out that leave the limit as it is."""
     groups: list[str] = []
     for names in unsure[".groups_left_out"].to_list():
         groups += names or []
-    if not groups:
-        return "Use more rows or a wider limit;"
-    return (
-        f"A disparity that leaves out groups cannot pass: {listed(dict.fromkeys(groups))}. Join these with others "
-        "(`lump_rare`), declare them unknown (`unknown_values=`), or lower `min_n=`;"
-    )
+    sentences: list[str] = []
+    if groups:
+        sentences.append(
+            f"A disparity that leaves out groups cannot pass: {listed(dict.fromkeys(groups))}. Join these with others "
+            "(`lump_rare`), lower `min_n=`, or state that they are meant to be left out "
+            '(`unknown_values=…, unknown="drop"`).'
+        )
+    if UNKNOWN_ROWS in unsure.columns:
+        for by, rows, share in unsure.drop_nulls(WITH_UNKNOWN).select(".by", UNKNOWN_ROWS, UNKNOWN_SHARE).rows():
+            sentences.append(
+                f"The known groups of {visible(by)} pass, but {unknown_in_words(rows, share)} could turn the verdict: "
+                'compared as groups of their own, they do not pass. `unknown="group"` shows that comparison, and '
+                '`unknown="drop"` states that these rows are meant to be left out.'
+            )
+    return " ".join(sentences or ["More rows make intervals narrower."])
+
+
+def unknown_in_words(rows: int, share: float) -> str:
+    """The number of rows of unknown groups, and their share of all rows."""
+    return f"{rows:,} {'row' if rows == 1 else 'rows'} of unknown groups ({share_in_words(share)})"
+
+
+def share_in_words(share: float) -> str:
+    """A share in percent, with three digits."""
+    return f"{100 * share:.3g} %"
 
 
 def groups_behind(metrics: MetricSet, failed: pl.DataFrame, groups: pl.DataFrame, side: str) -> Iterator[str]:
-    """A paragraph on each disparity that fails: what would pass, and the values of its groups with their rows."""
+    """A paragraph on each disparity that fails: what a pass takes, and the values of its groups with their rows."""
     by_name = {(metric.name, metric.by.text if metric.by else None): metric for metric in metrics}
     outer = _outer_keys(failed)
     shared = [*outer, *_cuts(failed)]
@@ -71,24 +108,28 @@ def groups_behind(metrics: MetricSet, failed: pl.DataFrame, groups: pl.DataFrame
 
 
 def _what_passes(metric: Metric | GroupwiseMetric, row: dict[str, Any], side: str) -> str:
-    """What a pass takes, and the limit with which these rows would pass."""
+    """What a pass takes, and how far these rows are from it."""
     limit, lower, upper = row[".limit"], row[".lower"], row[".upper"]
     bound = "upper" if side == "below" else "lower"
     text = f"passes if `.{bound}` is {side} {limit:g}"
-    if row[".groups_left_out"]:
-        return f"{text} and no group is left out; here {listed(row['.groups_left_out'])} are."
+    if groups := row[".groups_left_out"]:
+        verb = "is" if len(groups) == 1 else "are"
+        return f"{text} and no group is left out; here {listed(groups)} {verb}."
+    if row.get(WITH_UNKNOWN) is not None:
+        rows = unknown_in_words(row[UNKNOWN_ROWS], row[UNKNOWN_SHARE])
+        return f"{text}, with unknown groups compared too; here there are {rows}."
     if lower is None or upper is None:
         return f"{text}; here it is undefined."
     if side == "below":
         both_signs = max(upper, -lower)
-        sufficient = _rounded_up(both_signs if metric.direction == "zero" else upper)
+        shown = _rounded_up(both_signs if metric.direction == "zero" else upper)
     else:
-        sufficient = -_rounded_up(-lower)
+        shown = -_rounded_up(-lower)
         if metric.direction == "one" and upper > 1:
-            sufficient = min(sufficient, -_rounded_up(-1 / upper))
-    if not (math.isfinite(sufficient) and 0 < sufficient <= max(map(abs, metric.range))):
-        return f"{text}; here no limit would pass."
-    return f"{text}; these rows would pass with `{side}={sufficient:.3g}`."
+            shown = min(shown, -_rounded_up(-1 / upper))
+    if not (math.isfinite(shown) and 0 < shown <= max(map(abs, metric.range))):
+        return f"{text}; these rows show nothing of the kind."
+    return f"{text}; these rows show no more than that it is {side} {shown:.3g}."
 
 
 def _rounded_up(value: float) -> float:

@@ -14,8 +14,17 @@ from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import visible
 from tidyfair.inference.gate_listeners import notify
-from tidyfair.inference.gate_texts import groups_behind, table_of, way_out
+from tidyfair.inference.gate_texts import groups_behind, outcome_of, table_of, way_out
 from tidyfair.inference.on_data import MetricSetOnData
+from tidyfair.inference.unknown_groups import (
+    UNKNOWN_ROWS,
+    WITH_UNKNOWN,
+    counted_unknown,
+    has_unknown,
+    may_join,
+    with_unknown,
+    with_unknown_in_each_group,
+)
 from tidyfair.metric_sets import CALL, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
@@ -49,7 +58,7 @@ _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "
 
 
 class UnfairError(TidyfairError, AssertionError):
-    """Raised by `assert_fair`; its message has the verdicts, what would pass, and the values of groups."""
+    """Raised by `assert_fair`; its message has the verdicts, what a pass takes, and the values of groups."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +89,8 @@ class Gate(MetricSetOnData):
 
         Returns:
             The results of the metrics, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
+            For metrics with `unknown="apart"` also the rows of unknown groups, `.unknown`, their `.unknown_share` of
+            all rows, and, if the known groups alone pass, the verdict `.with_unknown`, in which they are compared.
         """
         return self._on_data(data, truth, estimate, options)
 
@@ -128,13 +139,49 @@ class Gate(MetricSetOnData):
         self.metrics.run.check_occurs(tally, options)
         results, judged = self._with_limits(tally, options)
         failed = self._failed(tally, results, judged, options)
-        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        verdicts = results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        return self._with_unknown_groups(tally, options, verdicts)
 
     def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
         results, judged = self._with_limits(tally, options)
         may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
         return results.with_columns(_verdict(_fails() & may_fail, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def _with_unknown_groups(self, tally: Tally, options: Options, verdicts: pl.DataFrame) -> pl.DataFrame:
+        """The verdicts with the rows of unknown groups; a pass needs one with these rows, too."""
+        if not any(map(has_unknown, self.metrics)):
+            return verdicts
+        counted = counted_unknown(tally, self.metrics, verdicts)
+        passes = (verdicts[".verdict"] == PASS) & (counted[UNKNOWN_ROWS] > 0).fill_null(value=False)
+        others = pl.Series([None], dtype=pl.String).new_from_index(0, len(verdicts))
+        if passes.any():
+            on_undefined = "null" if options.on_undefined == "null" else "ignore"
+            others = self._verdicts_with_unknown(tally, replace(options, on_undefined=on_undefined), verdicts, passes)
+        verdicts = verdicts.with_columns(*counted, pl.when(passes).then(others).alias(WITH_UNKNOWN))
+        is_turned = passes & (others != PASS)
+        return verdicts.with_columns(pl.when(is_turned).then(pl.lit(UNSURE)).otherwise(".verdict").alias(".verdict"))
+
+    def _verdicts_with_unknown(
+        self, tally: Tally, options: Options, verdicts: pl.DataFrame, passes: pl.Series
+    ) -> pl.Series:
+        """The verdicts with unknown groups compared; if they are too few to tell, with their rows in any known group.
+
+        Rows that keep no gate from passing, whichever known group they belong to, are too few to matter.
+        """
+        compared = replace(self, metrics=metric_set(*map(with_unknown, self.metrics)))
+        others = compared.one_by_one(tally, options)[".verdict"]
+        for metric in self.metrics:
+            if not isinstance(metric, GroupwiseMetric) or not has_unknown(metric):
+                continue
+            is_of_metric = (verdicts[".metric"] == metric.name) & (verdicts[".by"] == metric.by.text)
+            undecided = passes & is_of_metric & (others == UNSURE)
+            if not undecided.any() or not may_join(tally, metric.by):
+                continue
+            for joined in with_unknown_in_each_group(tally, metric.by):
+                undecided &= self.one_by_one(joined, options)[".verdict"] == PASS
+            others = others.set(undecided, PASS)
+        return others
 
     def _with_limits(self, tally: Tally, options: Options) -> tuple[pl.DataFrame, list[Metric | GroupwiseMetric]]:
         """The results with their limits and the ends of what is acceptable, and the metric of each."""
@@ -250,7 +297,10 @@ def check(
     equivalence), a failure that the lower bound is above it (a test of excess). `rows_needed` gives the required number
     of rows. Failures are adjusted by Holm's method (1979) over all metrics and outer groups of the call, so one fold of
     many may not fail although it would alone; passes are judged one by one. A user's aggregate fails only if
-    `new_aggregate` states its value for equal groups. A group that was left out makes a pass impossible.
+    `new_aggregate` states its value for equal groups. A group that was left out makes a pass impossible. With
+    `unknown="apart"`, a pass also requires one with the unknown groups compared like all others or, if these have too
+    few rows for a verdict, with their rows in any of the known groups; `unknown="drop"` states that they are meant to
+    be left out.
 
     Signed comparisons are judged by their absolute size, and metrics that should be near 0 or 1 have a limit on both
     sides. A stored result does not say which direction is good, so `below` then applies to both signs, and `above` with
@@ -475,8 +525,11 @@ def assert_fair(
     failures = [FAIL, UNSURE] if strict else [FAIL]
     failed = verdicts.filter(pl.col(".verdict").is_in(failures))
     if not failed.is_empty():
-        reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
-        msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{table_of(failed)}"
+        outcomes = failed[".verdict"].to_list()
+        outcome = outcome_of(outcomes.count(FAIL), outcomes.count(UNSURE), len(verdicts))
+        msg = f"{outcome}:\n{table_of(failed)}"
+        if UNSURE in outcomes:
+            msg += f"\n{way_out(failed.filter(pl.col('.verdict') == UNSURE))}"
         with warnings.catch_warnings():
             # rows are counted again for the failure alone; the gate has given the warnings
             warnings.simplefilter("ignore")
@@ -484,9 +537,9 @@ def assert_fair(
         raise UnfairError("\n\n".join([msg, *groups_behind(gate.metrics, failed, groups, side)]))
     unsure = verdicts.filter(pl.col(".verdict") == UNSURE)
     if not unsure.is_empty():
+        outcome = outcome_of(0, len(unsure), len(verdicts))
         warn(
-            f"assert_fair(): no disparity fails, but for {len(unsure)} of {len(verdicts)} there is not enough "
-            f"evidence that they are within their limit:\n{table_of(unsure)}\n{way_out(unsure)} "
+            f"assert_fair(): {outcome[0].lower()}{outcome[1:]}:\n{table_of(unsure)}\n{way_out(unsure)} "
             "`strict=True` makes this a failure.",
             EvidenceWarning,
         )

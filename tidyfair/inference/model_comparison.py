@@ -16,6 +16,13 @@ from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
 from tidyfair.inference.on_data import refuse_points
+from tidyfair.inference.unknown_groups import (
+    counted_unknown,
+    has_unknown,
+    may_join,
+    with_unknown,
+    with_unknown_in_each_group,
+)
 from tidyfair.intervals.bootstrap import (
     interval_of,
     is_of_labels,
@@ -309,6 +316,32 @@ class PairedModels:
         one, other = sides
         either = one[".groups_left_out"].list.set_union(other[".groups_left_out"])
         return one.select(*self.pairs.outer, ".metric", ".by").with_columns(either.alias(".groups_left_out"))
+
+    def has_unknown(self) -> bool:
+        """Check whether rows of unknown groups are counted and not compared."""
+        return any(map(has_unknown, self.comparison.metrics))
+
+    def unknown(self) -> pl.DataFrame:
+        """The rows of unknown groups, which are not compared, `.unknown` and `.unknown_share`, in the same order."""
+        compared = self.left_out().drop(".groups_left_out")
+        return compared.with_columns(counted_unknown(self.pairs.sides[0], self.comparison.metrics, compared))
+
+    def with_unknown_in_each_group(self, by: By) -> Iterator[PairedModels]:
+        """The same comparison with the rows of unknown groups in each known group; nothing if these are many."""
+        if not may_join(self.pairs.sides[0], by):
+            return
+        if isinstance(self.pairs, _Cells):
+            for tally in with_unknown_in_each_group(self.pairs.tally, by):
+                yield replace(self, pairs=replace(self.pairs, tally=tally))
+            return
+        both = (with_unknown_in_each_group(side, by) for side in self.pairs.sides)
+        for one, other in zip(*both, strict=True):
+            yield replace(self, pairs=_Rows(one, other))
+
+    def with_unknown_groups(self) -> PairedModels:
+        """The same comparison with unknown groups compared like all others."""
+        metrics = metric_set(*map(with_unknown, self.comparison.metrics))
+        return replace(self, comparison=replace(self.comparison, metrics=metrics))
 
 
 def _changes(run: Run, sides: Sequence[Tally], options: Options, outer: Sequence[str]) -> pl.DataFrame:

@@ -195,8 +195,13 @@ def refuse_policies(function: str, metrics: Iterable[GroupwiseMetric], options: 
         given = {"unknown": metric.by.unknown is not None, "min_share": metric.min_share > 0}
         for option in options:
             if given[option]:
-                way_out = "filter these rows first" if option == "unknown" else "take `min_n=`"
-                msg = f"{function} compares all groups and ignores `{option}` of {metric.name}; {way_out}."
+                way_out = "take `min_n=` instead"
+                if option == "unknown":
+                    known = "".join(f".drop_nulls({column.name!r})" for column in metric.by.columns)
+                    way_out = (
+                        f"leave it out, and filter rows of unknown groups first, such as with `data{known}` in polars"
+                    )
+                msg = f"{function} compares all groups and does not accept `{option}` of {metric.name}; {way_out}."
                 raise ArgumentError(msg)
 
 

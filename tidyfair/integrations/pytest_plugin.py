@@ -6,6 +6,7 @@ It is read at the start of every run of pytest, so it imports nothing but the li
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +17,7 @@ from tidyfair.inference.gate_listeners import listening
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
+    from types import TracebackType
 
     import polars as pl
 
@@ -35,6 +37,7 @@ _OF_CALLS = frozenset({"metrics", "data"})
 
 Judged = dict[str, str]
 """A verdict in texts: the gate, its value, interval and limit."""
+_PACKAGE = Path(__file__).parent.parent
 _judged = pytest.StashKey[list[Judged]]()
 _fairness = pytest.StashKey["Fairness"]()
 
@@ -62,14 +65,16 @@ class Fairness:
             self.failures.append(f"{_line_of_test()}: {error}")
 
     def __repr__(self) -> str:
-        return f"<fairness: {len(self.failures)} of {self.calls} gates fail>"
+        return f"<fairness: {len(self.failures)} of {self.calls} gates did not pass>"
 
     def check(self) -> None:
         """Raise `UnfairError` with all gates that failed, if any did."""
         if self.failures:
             from tidyfair.inference.gates import UnfairError  # noqa: PLC0415 - reads polars
 
-            msg = f"{len(self.failures)} of {self.calls} gates fail.\n\n" + "\n\n".join(self.failures)
+            # with `strict=True`, a lack of evidence is among them
+            outcome = f"{len(self.failures)} of {self.calls} gates" if self.calls > 1 else "The gate"
+            msg = f"{outcome} did not pass.\n\n" + "\n\n".join(self.failures)
             raise UnfairError(msg)
 
 
@@ -149,6 +154,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add verdicts to the report of a test, which also travels from the workers of pytest-xdist."""
+    if call.excinfo and _is_of_tidyfair(call.excinfo.value) and not item.config.option.fulltrace:
+        _end_at_call(call.excinfo.tb)
     report = yield
     if call.when == "teardown":
         cast("Any", report).fairness = item.stash.get(_judged, list[Judged]())
@@ -163,6 +170,22 @@ def pytest_runtest_makereport(
     return report
 
 
+def _is_of_tidyfair(error: BaseException) -> bool:
+    """Check whether an error is one of this library, whose message says what is wrong with the call."""
+    errors = sys.modules.get("tidyfair.errors")
+    return errors is not None and isinstance(error, errors.TidyfairError)
+
+
+def _end_at_call(traceback: TracebackType | None) -> None:
+    """Cut a traceback off after the line that calls this library."""
+    while traceback is not None and traceback.tb_next is not None:
+        code = traceback.tb_next.tb_frame.f_code
+        # pytest runs tests inside the hooks of plugins
+        if Path(code.co_filename).is_relative_to(_PACKAGE) and code.co_name != pytest_runtest_call.__name__:
+            traceback.tb_next = None
+        traceback = traceback.tb_next
+
+
 def _in_texts(row: Mapping[str, Any], side: str) -> Judged:
     """A row of verdicts in texts."""
     from tidyfair.escapes import visible  # noqa: PLC0415 - reads polars
@@ -173,6 +196,8 @@ def _in_texts(row: Mapping[str, Any], side: str) -> Judged:
     if row.get(".level") is not None:
         keys.append(f"level={row['.level']}")
     gate = row[".metric"] if row[".by"] is None else f"{row['.metric']}({row['.by']})"
+    if row.get(".unknown"):
+        keys.append(f"unknown={row['.unknown']} ({100 * row['.unknown_share']:.3g} %)")
     return {
         "gate": visible(" ".join([gate, *keys])),
         "value": _number(row[".estimate"]),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, in_short, listed, warn
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, in_short, listed, warn, with_article
 from tidyfair.escapes import visible
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
@@ -324,13 +324,13 @@ class FairnessScorer(Scorer):
         kind = type(estimator).__name__
         for name in ("predict_proba", "classes_"):
             if not hasattr(estimator, name):
-                msg = f"{self.metric.name} reads scores of classes, but a {kind} has no `{name}`."
+                msg = f"{self.metric.name} reads scores of classes, but {with_article(kind)} has no `{name}`."
                 raise ArgumentError(msg)
         scores, classes = np.asarray(estimator.predict_proba(X)), np.asarray(estimator.classes_).tolist()
         if scores.ndim != 2 or scores.shape[1] != len(classes):
             msg = (
-                f"`predict_proba` of a {kind} gives an array of shape {scores.shape}; a scorer needs a column for each "
-                f"of its classes, {listed(classes)}."
+                f"`predict_proba` of {with_article(kind)} gives an array of shape {scores.shape}; a scorer needs a "
+                f"column for each of its classes, {listed(classes)}."
             )
             raise ColumnError(msg)
         return scores, classes

@@ -17,7 +17,7 @@ from tidyfair.metrics.define import defined
 from tidyfair.specs.arguments import is_list, plain, text
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.formulas import Expr, Lists, Number, Statistic
-from tidyfair.specs.signatures import refuse_unknown_settings
+from tidyfair.specs.signatures import makes_metric, refuse_unknown_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -178,7 +178,7 @@ def alpha_of_krippendorff(agreeing: Number, selected: Number) -> Number:
     return np.where(by_chance < 1, (agreeing[..., 0] / total - by_chance) / (1 - by_chance), np.nan)
 
 
-@refuse_unknown_settings
+@makes_metric('"item"')
 def fleiss_kap(item: ColumnLike | Iterable[ColumnLike], *, name: str = "fleiss_kap") -> Metric:
     """Make a metric of the agreement of annotators beyond chance: Fleiss's kappa, for as many labels of each item.
 
@@ -204,7 +204,7 @@ def fleiss_kap(item: ColumnLike | Iterable[ColumnLike], *, name: str = "fleiss_k
     return _agreement("fleiss_kap()", kappa_of_fleiss, shares_of_equal_numbers, item, name)
 
 
-@refuse_unknown_settings
+@makes_metric('"item"')
 def krippendorff_alpha(item: ColumnLike | Iterable[ColumnLike], *, name: str = "krippendorff_alpha") -> Metric:
     """Make a metric of the agreement of annotators beyond chance: Krippendorff's alpha for nominal labels.
 

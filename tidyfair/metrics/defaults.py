@@ -68,6 +68,12 @@ def default_metrics(
     refuse_forecasts(truth, estimate)
     source = open_frame(data, options.get("group_by"))
     scored = options.get("probs") is not None
+    if estimate is None and not scored:
+        msg = (
+            "default_metrics() needs predictions: labels or numbers as `estimate`, the third argument, or scores as "
+            "`probs=`."
+        )
+        raise ColumnError(msg)
     if not scored and are_numbers(source, truth, estimate, options):
         return _OF_NUMBERS(data, truth, estimate, **options)
     if not scored:

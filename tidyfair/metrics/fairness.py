@@ -15,7 +15,6 @@ from tidyfair.metrics.classification import (
     average_odds,
     average_predictive_value,
     demographic_disparity,
-    detection_prevalence,
     divergence_from_rest,
     fall_out,
     false_negatives_per_false_positive,
@@ -265,7 +264,7 @@ def new_between_group_metric(
 
 # Definitions of the field
 
-demographic_parity = new_groupwise_metric(detection_prevalence, "demographic_parity", difference(), source=_CALDERS)
+demographic_parity = new_groupwise_metric(selection_rate, "demographic_parity", difference(), source=_CALDERS)
 equal_opportunity = new_groupwise_metric(sens, "equal_opportunity", difference(), source=_HARDT)
 equalized_odds = new_groupwise_metric(metric_set(sens, spec), "equalized_odds", difference(signed=False), source=_HARDT)
 predictive_parity = new_groupwise_metric(precision, "predictive_parity", difference(), source=_CHOULDECHOVA)

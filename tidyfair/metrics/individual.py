@@ -9,7 +9,7 @@ from tidyfair.metrics.define import defined
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.formulas import Expr, Neighborhood, Number, Rate, Statistic
-from tidyfair.specs.signatures import refuse_unknown_settings
+from tidyfair.specs.signatures import makes_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ def consistent(other_labels: Number, selected: Number, unselected: Number) -> Ra
     return count - other_labels, count
 
 
-@refuse_unknown_settings
+@makes_metric('["age", "income"]')
 def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: str = "consistency") -> Metric:
     """Make a metric of consistency: 1 if similar people always get the same label, less where neighbours differ.
 

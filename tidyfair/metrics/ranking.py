@@ -18,7 +18,7 @@ from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import number, one_of, proper_share, text, whole
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.formulas import Expr, Lists, Number, Rate, Statistic
-from tidyfair.specs.signatures import refuse_unknown_settings
+from tidyfair.specs.signatures import makes_metric
 from tidyfair.specs.spreads import group_maximum, group_minimum
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def mean_distance(distance: Number, lists: Number) -> Rate:
 # Metrics
 
 
-@refuse_unknown_settings
+@makes_metric('"query"')
 def exposure(
     lists: ColumnLike | Iterable[ColumnLike], *, discount: Discount = "log2", patience: float = 0.5,
     k: int | None = None, name: str = "exposure",
@@ -248,7 +248,7 @@ def exposure(
     return _metric(mean_exposure, "maximize", (0, 1), name, terms)
 
 
-@refuse_unknown_settings
+@makes_metric('"query"')
 def exposure_per_relevance(
     lists: ColumnLike | Iterable[ColumnLike], *, discount: Discount = "log2", patience: float = 0.5,
     k: int | None = None, name: str = "exposure_per_relevance",
@@ -280,7 +280,7 @@ def exposure_per_relevance(
     return _metric(attention_per_relevance, "maximize", (0, math.inf), name, terms)
 
 
-@refuse_unknown_settings
+@makes_metric('"query"')
 def attention_gap(
     lists: ColumnLike | Iterable[ColumnLike], *, discount: Discount = "log2", patience: float = 0.5,
     k: int | None = None, name: str = "attention_gap",
@@ -314,7 +314,7 @@ def attention_gap(
     return _metric(mean_gap, "zero", (-1, 1), name, terms)
 
 
-@refuse_unknown_settings
+@makes_metric('"query"')
 def ndcg(
     lists: ColumnLike | Iterable[ColumnLike], *, k: int | None = None,
     gain: Literal["linear", "exponential"] = "linear", discount: Discount = "log2", patience: float = 0.5,
@@ -360,7 +360,7 @@ def ndcg(
     return _metric(mean_gain, "maximize", (0, 1), name, terms)
 
 
-@refuse_unknown_settings
+@makes_metric('"query", "group"')
 def ndkl(
     lists: ColumnLike | Iterable[ColumnLike], by: ColumnLike, *, k: int | None = None,
     target: Mapping[Any, float] | None = None, name: str = "ndkl",
@@ -400,7 +400,7 @@ def ndkl(
     return _metric(mean_divergence, "minimize", (0, math.inf), name, terms)
 
 
-@refuse_unknown_settings
+@makes_metric('"query"')
 def rnd(
     lists: ColumnLike | Iterable[ColumnLike], protected: ColumnLike, *, step: int = 10, name: str = "rnd"
 ) -> Metric:  # fmt: skip

@@ -135,6 +135,21 @@ def pairs_plot(plot: PlotInput) -> Picture:
     return dots(table, titles, ["lines hold for all pairs at once"], DotStyle(spans=spans, scales=scales))
 
 
+def paired_plot(plot: PlotInput) -> Picture:
+    """Differences between two groups on the same items, with intervals."""
+    frame = plot.frame.with_columns(plot.panel().alias("panel"))
+    table = frame.select(
+        "panel",
+        pl.format("{} \N{MINUS SIGN} {} ({} pairs)", ".group", ".other", ".pairs").alias("what"),
+        pl.col(".disparity").alias("estimate"),
+        *plain(frame, ".lower", ".upper"),
+    )
+    name = _prose(listed_names(in_sentence(table["panel"])))
+    titles = [f"Differences in {name} within pairs", f"Differences in {name}"]
+    notes = ["lines: confidence intervals, each for one difference"]
+    return dots(table, titles, notes, DotStyle(spans=_spans(table, _NO_DIFFERENCE)))
+
+
 def _prose(title: str) -> str:
     """A title within a sentence, unless it starts with several capitals."""
     return title[:1].lower() + title[1:] if title[1:2].islower() else title

@@ -219,7 +219,7 @@ def report(
     for name, default in _DEFAULTS.items():
         if own[name] == default:
             del own[name]
-    values = GroupValues(computed.groups, computed.worst, min_n)
+    values = GroupValues(computed.groups, computed.with_unknown, computed.worst, min_n)
     level = None if reading["interval"] is None else reading.get("conf_level", 0.95)
     numbers = computed.results, computed.groups, computed.significance
     findings = [of_feature(one, audit.parities, *numbers, level) for one in audit.bys]
@@ -280,6 +280,8 @@ class Computed:
 
     results: pl.DataFrame
     groups: pl.DataFrame
+    with_unknown: pl.DataFrame
+    """The values of groups with those of unknown groups, which are not compared."""
     significance: Significance
     worst: pl.DataFrame | None
 
@@ -290,6 +292,7 @@ class Computed:
         """The values, disparities and tests of a tally."""
         results = audit.results.compute(tally, explain=True, **reading)
         groups = audit.groups.compute_by_group(tally, **reading)
+        every = audit.with_values_of_unknown(groups, tally, **reading)
         results = without_single_groups(results, groups, audit.parities)
         draws, tests = draws_of(groups), has_tests(options, tally, results)
         significance = Significance.of(audit.parities, tally, reading, results, draws=draws, tests=tests)
@@ -298,9 +301,9 @@ class Computed:
         if not chosen:
             # an average over labels that is the same for all data is none that anybody asked for
             rates = [metric for metric in audit.results if isinstance(metric, Metric)]
-            results, groups = without_constant(results, rates), without_constant(groups, rates)
+            results, groups, every = (without_constant(frame, rates) for frame in (results, groups, every))
         own = [name for name in groups.columns if name.startswith(".")]
-        return cls(results, groups.select(own), significance, worst)
+        return cls(results, groups.select(own), every.select(own), significance, worst)
 
 
 def _clearest(findings: Sequence[Finding]) -> Finding:

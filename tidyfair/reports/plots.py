@@ -165,6 +165,7 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".metric", ".by", ".difference", ".n", ".std_error"}, model_plots.resamples_plot),
     ({".group", ".other", ".crude", ".adjusted"}, evidence_plots.strata_plot),
     ({".group", ".other", ".disparity", ".scale"}, evidence_plots.pairs_plot),
+    ({".group", ".other", ".disparity", ".pairs"}, evidence_plots.paired_plot),
     ({".smallest", ".difference", ".power"}, evidence_plots.smallest_differences_plot),
     ({".before", ".period", ".change", ".expected_lower"}, evidence_plots.periods_plot),
     ({".metric", ".by", ".period", ".look", ".verdict"}, evidence_plots.looks_plot),

@@ -261,7 +261,9 @@ class GroupValues:
     """The values of groups, and what is needed to show them."""
 
     values: pl.DataFrame
-    """Values of all rows and of groups, by feature."""
+    """Values of all rows and of the groups that are compared, by feature."""
+    with_unknown: pl.DataFrame
+    """The same with the values of unknown groups, which only tables show."""
     worst: pl.DataFrame | None
     min_n: int
 
@@ -283,7 +285,7 @@ class GroupValues:
         else:
             is_repeated = is_drawn and shown[".metric"].n_unique() == 1
             pictures = () if is_repeated else (self.figure(by, shown, None),)
-            blocks = (*pictures, *self._tables(by, of_feature))
+            blocks = (*pictures, *self._tables(by, self.with_unknown.filter(pl.col(".by") == by.text)))
         return Part(f"By {words}", blocks, self._finding(by, of_feature, leading))
 
     def figure(self, by: By, shown: pl.DataFrame, metric: str | None, title: str = "") -> Figure:
@@ -404,7 +406,7 @@ class GroupValues:
         ranked = leading.ranked(shown)
         order = ranked.select(pl.col(".group").unique(maintain_order=True)).with_row_index(_NTH)
         ordered = (
-            self.values.filter(pl.col(".by") == by.text)
+            self.with_unknown.filter(pl.col(".by") == by.text)
             .join(order, on=".group", how="left", maintain_order="left")
             .sort(_NTH, nulls_last=True, maintain_order=True)
             .drop(_NTH)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.errors import Status
+from tidyfair.inference.gate_texts import unknown_in_words
 from tidyfair.inference.gates import FAIL, PASS, UNSURE
+from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.metrics.titles import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
@@ -65,7 +67,18 @@ def _in_words(row: Mapping[str, Any], side: str) -> str:
     text = f"{capitalized(numbers)}; must be {side} {row['.limit']:g}."
     if row[".groups_left_out"] and row[".verdict"] == UNSURE:
         text += " It cannot pass while groups are left out; see Exclusions."
+    if row.get(UNKNOWN_ROWS):
+        text += f" {_of_unknown_groups(row)}"
     return text
+
+
+def _of_unknown_groups(row: Mapping[str, Any]) -> str:
+    """The sentence on the rows of unknown groups."""
+    rows = unknown_in_words(row[UNKNOWN_ROWS], row[UNKNOWN_SHARE])
+    text = f"{rows} {'is' if row[UNKNOWN_ROWS] == 1 else 'are'} not compared"
+    if row[WITH_UNKNOWN] in {None, PASS}:
+        return f"{text}."
+    return f"{text}; with them as groups of their own the metric does not pass."
 
 
 def _without_groups_left_out(value: float | None) -> str:
@@ -105,6 +118,8 @@ def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence:
         "A metric passes if its whole interval is within the limit, fails if its whole interval is beyond it, and is "
         f"undecided otherwise. Each end of these intervals is a one-sided {percent(confidence)} confidence bound."
     )
+    if UNKNOWN_ROWS in verdicts.columns:
+        rule += " Rows of unknown groups are not compared, but a pass needs a pass with them as groups of their own."
     figure = Figure(verdicts, "Metrics and their limits")
     return Folded("How the verdicts are reached", (rule, figure, _verdicts(verdicts, features)))
 

@@ -384,7 +384,7 @@ def new_aggregate(
     >>> value = pl.col(".estimate")
     >>> times_as_often = new_aggregate(value.max() / value.min(), "times_as_often", equal=1, direction="minimize")
     >>> demographic_parity("sex", aggregate=times_as_often)
-    <groupwise metric demographic_parity('sex'): times_as_often of detection_prevalence, minimize>
+    <groupwise metric demographic_parity('sex'): times_as_often of selection_rate, minimize>
     """
     _check_function(function, "new_aggregate()")
     if name is not None and (not isinstance(name, str) or not name):  # pyright: ignore[reportUnnecessaryIsInstance] - user input

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, TidyfairError
+from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, with_article
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode
 from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
@@ -50,7 +50,8 @@ class Column:
         if not isinstance(source, pl.Expr):
             kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
             shown = kind.removeprefix("builtins.")
-            msg = f"`{role}` takes a column name or a polars expression, not a {shown}.{_way_to_column(source, role)}"
+            way_out = _way_to_column(source, role)
+            msg = f"`{role}` takes a column name or a polars expression, not {with_article(shown)}.{way_out}"
             raise ColumnError(msg)
         if source.meta.has_multiple_outputs():
             msg = f"`{role}`: {source} may select several columns; list them one by one."

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from tidyfair.errors import AggregateError, ArgumentError
+from tidyfair.errors import AggregateError, ArgumentError, with_article
 from tidyfair.specs.aggregates import CONTEXTS, Aggregate, Reduced, of_extremes
 from tidyfair.specs.arguments import is_value
 from tidyfair.specs.segments import NO_ROW, taken
@@ -56,7 +56,7 @@ class Contrast(Aggregate):
         if isinstance(group, list):
             object.__setattr__(self, "to", tuple(cast("list[object]", group)))  # what is equal must hash equal
         elif not is_value(group) or callable(group):
-            msg = f"{self.kind}: `to=` takes the value of a group, not a {type(group).__name__}."
+            msg = f"{self.kind}: `to=` takes the value of a group, not {with_article(type(group).__name__)}."
             raise AggregateError(msg)
         if not (self.signed is None or isinstance(self.signed, bool)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             raise ArgumentError.not_one_of("signed", self.signed, [True, False])

@@ -83,6 +83,11 @@ class MetricSpec(Protocol):
         ...
 
     @property
+    def of_all_rows(self) -> tuple[MetricSpec, ...]:
+        """Its metrics without a comparison of groups."""
+        ...
+
+    @property
     def constant_averages(self) -> tuple[str, ...]:
         """The averages over labels that do not depend on the data."""
         ...

@@ -173,7 +173,7 @@ class Options:
             )
             raise ArgumentError(msg)
         if self.interval is not None:
-            one_of("interval", self.interval, INTERVALS)
+            _check_method(self.interval)
         self._check_design()
         if self.simultaneous and self.interval is None:
             msg = '`simultaneous` needs intervals: add `interval="auto"`.'
@@ -225,6 +225,16 @@ class Options:
         return given
 
 
+def _check_method(interval: object) -> None:
+    """Refuse a method of intervals that does not exist; a word for yes asks for the recommended one."""
+    if str(interval).casefold() in _YES:
+        msg = f'`interval=` is the name of a method, not {in_short(interval)}: write `interval="auto"`.'
+        raise ArgumentError(msg)
+    one_of("interval", interval, INTERVALS)
+
+
+_YES = {"1", "95%", "ci", "default", "on", "t", "true", "y", "yes"}
+"""Words that ask for intervals without a method."""
 _OF_DESIGN = (None, "auto", "analytic")
 """The intervals that follow a design."""
 _IN_DESIGN = {
@@ -284,6 +294,13 @@ def refuse_unknown_keywords(function: Function) -> Function:
 def _annotations(options: type[Any]) -> dict[str, str]:
     """The types of keywords as they are written."""
     return {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in options.__annotations__.items()}
+
+
+def refuse_lone_level(keywords: Mapping[str, object]) -> None:
+    """Refuse a confidence level in a call that gives no intervals, unless `interval=None` asks for none."""
+    if "conf_level" in keywords and "interval" not in keywords:
+        msg = '`conf_level` is the level of intervals, which this call does not ask for: add `interval="auto"`.'
+        raise ArgumentError(msg)
 
 
 def refuse(who: str, options: Iterable[str], reasons: Mapping[str, str]) -> None:

@@ -141,6 +141,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
             "`pass`, `fail` or `not enough evidence`; of a monitor `within`, `above the limit`, `below the limit` "
             "or `undecided`"
         ),
+        ".with_unknown": "the verdict with unknown groups compared, too, where the known ones pass",
         ".test": "the test of the p-value",
         ".deviations": "the difference of two rates in standard deviations",
         ".flip_flop": "the disparity if one selection moved from the reference to the group",
@@ -175,6 +176,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".numerator_reference": "the same of the reference",
         ".denominator_reference": "the denominator of the reference",
         ".unknown": "the rows whose group is unknown",
+        ".unknown_share": "their share of all rows",
         ".pairs": "the number of pairs",
         ".unmatched": "the pairs that lack one of the groups, or its prediction",
         ".shortfall_pooled": "the further selections with which the group has the rate of both groups together",

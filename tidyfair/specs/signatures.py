@@ -26,6 +26,32 @@ def refuse_unknown_settings(function: Function) -> Function:
     return explaining(function, returns_callable=False, of_calls=())
 
 
+def makes_metric(example: str) -> Callable[[Function], Function]:
+    """Make a function that makes a metric explain a call with data, which belong to the metric.
+
+    Args:
+        example: Its arguments as a user may write them.
+    """
+
+    def decorated(function: Function) -> Function:
+        call = _Parameters.of(function, returns_callable=True, of_calls=())
+        name = function.__name__
+
+        @wraps(function)
+        def checked(*args: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            of_calls = [keyword for keyword in ("data", "truth", "estimate", "probs") if keyword in keywords]
+            if of_calls or any(map(is_frame, args)):
+                msg = f"{name}() makes a metric, which then takes the data: write `{name}({example})(data, …)`."
+                raise ArgumentError(msg)
+            call.check(args, keywords)
+            return function(*args, **keywords)
+
+        return cast("Function", checked)
+
+    return decorated
+
+
 def explaining(function: Function, *, returns_callable: bool, of_calls: tuple[str, ...]) -> Function:
     """The function, with errors for calls that do not fit its parameters.
 

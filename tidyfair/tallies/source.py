@@ -16,7 +16,7 @@ import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
 
-from tidyfair.errors import ArgumentError, ColumnError, EngineError, WeightError, listed
+from tidyfair.errors import ArgumentError, ColumnError, EngineError, WeightError, listed, nearest, with_article
 from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, names_of, roots_of, telling
 from tidyfair.specs.groups import SIDE, Privileged
@@ -292,8 +292,8 @@ class Source:
             return self._across(named)
         except ColumnError:
             raise
-        except ModuleNotFoundError as error:
-            msg = f"pandas text columns need pyarrow: pip install 'tidyfair[pandas]' ({error})."
+        except ImportError as error:
+            msg = f"Columns of text in pandas need pyarrow: pip install 'tidyfair[pandas]' ({error})."
             raise ColumnError(msg) from error
         except Exception as error:
             blamed = [name for name in named if not self._comes_across(name)] or named
@@ -582,7 +582,9 @@ def _no_frame(data: object, error: Exception) -> ArgumentError | ColumnError:
     if module in _EAGER and is_frame:
         return ColumnError(f"The {module} frame cannot be read: {error}")
     full_name = kind if module == "builtins" else f"{module}.{kind}"
-    if hasattr(data, "table"):
+    if module == "sqlite3" and hasattr(data, "execute"):
+        way_out = '; open the database with Ibis, and name a table: `(ibis.sqlite.connect("file.db"), "table")`.'
+    elif hasattr(data, "table"):
         way_out = ', which has many tables; select one with `(con, "table")` or `con.table("table")`.'
     elif isinstance(data, str | PathLike):
         way_out = "; read the file first, with `pl.scan_parquet(path)` or `pl.scan_csv(path)`."
@@ -595,7 +597,7 @@ def _no_frame(data: object, error: Exception) -> ArgumentError | ColumnError:
             "; tidyfair reads polars frames (eager, lazy, grouped), pandas frames (also grouped), pyarrow tables, "
             "and frames of DuckDB, Spark, Dask and Ibis supported by narwhals. Convert it to one of these first."
         )
-    return ArgumentError(f"`data` is a {full_name}{way_out}")
+    return ArgumentError(f"`data` is {with_article(full_name)}{way_out}")
 
 
 def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
@@ -603,7 +605,7 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
     if isinstance(data, GroupBy):
         return data.df, _keys_of_polars(data)
     if isinstance(data, RollingGroupBy | DynamicGroupBy | LazyGroupBy):
-        raise ArgumentError(_regroup(f"a {type(data).__name__}"))
+        raise ArgumentError(_regroup(with_article(type(data).__name__)))
     if isinstance(data, tuple):
         return _named_table(cast("tuple[Any, ...]", data)), None
     # pandas is recognised by name, so that it need not be installed
@@ -640,10 +642,32 @@ def _named_table(pair: tuple[Any, ...]) -> object:
     if not any(hasattr(item, "table") or isinstance(item, str) for item in pair):
         return pair  # something else, such as an array
     if len(pair) != 2 or not hasattr(pair[0], "table") or not isinstance(pair[1], str):
+        if type(pair[0]).__module__ == "sqlite3":
+            raise _no_frame(pair[0], TypeError())
         msg = "A pair must be a connection (DuckDB, Spark or Ibis) and the name of a table."
         raise ArgumentError(msg)
     connection, name = pair
-    return connection.table(name)
+    try:
+        return connection.table(name)
+    except Exception as error:
+        engine, tables = _tables_of(connection)
+        if tables is None or name in tables:
+            raise EngineError(engine, error, f"`data` is a connection and the name of a table, {name!r}.") from error
+        problem = f"there is no table {name!r}"
+        way_out = f"{nearest(name, tables)} Tables: {listed(tables)}.".strip()
+        raise EngineError(engine, problem, way_out) from error
+
+
+def _tables_of(connection: Any) -> tuple[str, list[str] | None]:
+    """The engine of a connection and the names of its tables; None where they cannot be listed."""
+    try:
+        if hasattr(connection, "list_tables"):
+            return "Ibis", sorted(connection.list_tables())
+        if hasattr(connection, "catalog"):
+            return "Spark", sorted(table.name for table in connection.catalog.listTables())
+        return "DuckDB", sorted(str(row[0]) for row in connection.execute("SHOW TABLES").fetchall())
+    except Exception:  # noqa: BLE001 - the error of the table itself is shown
+        return "The engine", None
 
 
 def _regroup(grouping: str) -> str:

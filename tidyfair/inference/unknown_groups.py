@@ -1,0 +1,109 @@
+"""Rows of unknown groups in gates: how many are not compared, and where the gate would pass with them too.
+
+They may be a group of their own. If they are too few to tell, they may belong to any of the known groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+
+from tidyfair.metric_sets import GroupwiseMetric, Metric
+from tidyfair.specs.result_columns import key_columns
+from tidyfair.tallies.tally import key_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from tidyfair.specs.groups import By
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+UNKNOWN_ROWS, UNKNOWN_SHARE = ".unknown", ".unknown_share"
+"""The rows of unknown groups, which are not compared, and their share of all rows of the outer group."""
+_NOT_COUNTED = [pl.lit(None, pl.Int64).alias(UNKNOWN_ROWS), pl.lit(None, pl.Float64).alias(UNKNOWN_SHARE)]
+WITH_UNKNOWN = ".with_unknown"
+"""The verdict with unknown groups compared too, if the verdict on the known groups alone is a pass."""
+_MOST_GROUPS = 30
+"""The most known groups of which each may be the one of the unknown rows."""
+
+AnyMetric = TypeVar("AnyMetric", Metric, GroupwiseMetric, Metric | GroupwiseMetric)
+
+
+def has_unknown(metric: Metric | GroupwiseMetric) -> bool:
+    """Check whether a metric counts rows of unknown groups without comparing them; dropped rows are not counted."""
+    if not isinstance(metric, GroupwiseMetric) or metric.by.unknown is None:
+        return False
+    return metric.by.unknown.is_listed
+
+
+def with_unknown(metric: AnyMetric) -> AnyMetric:
+    """The metric with unknown groups compared like all others."""
+    if isinstance(metric, GroupwiseMetric) and has_unknown(metric):
+        return replace(metric, by=replace(metric.by, unknown=None))
+    return metric
+
+
+def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame) -> pl.DataFrame:
+    """The rows of unknown groups of each result and their share; null where a metric compares all of its groups."""
+    outer = key_columns(results)
+    sided = tally.on_sides()
+    counts = [results.clear().select(*outer, ".metric", ".by").with_columns(_NOT_COUNTED)]
+    for metric in metrics:
+        if isinstance(metric, GroupwiseMetric) and has_unknown(metric):
+            of_metric = pl.lit(metric.name).alias(".metric"), pl.lit(metric.by.text).alias(".by")
+            counts.append(_counts(sided, metric.by, outer).select(*outer, *of_metric, UNKNOWN_ROWS, UNKNOWN_SHARE))
+    keys = [*outer, ".metric", ".by"]
+    joined = results.select(keys).join(
+        pl.concat(counts), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )  # fmt: skip
+    return joined.select(UNKNOWN_ROWS, UNKNOWN_SHARE)
+
+
+def with_unknown_in_each_group(tally: Tally, by: By) -> Iterator[Tally]:
+    """The tally with the rows of unknown groups in each of the known groups in turn."""
+    names = tally.names(by.columns)
+    for group in _known(tally, by).iter_rows(named=True):
+        rows = None if tally.rows is None else _moved(tally.rows, by, names, group)
+        yield replace(tally, cells=_moved(tally.cells, by, names, group), rows=rows)
+
+
+def may_join(tally: Tally, by: By) -> bool:
+    """Check whether the known groups are few enough to try the unknown rows in each of them."""
+    return 0 < len(_known(tally, by)) <= _MOST_GROUPS
+
+
+def _known(tally: Tally, by: By) -> pl.DataFrame:
+    """The keys of the known groups of a feature."""
+    keys = tally.cells.select(tally.names(by.columns))
+    return keys.filter(~_mask(keys, by)).unique().sort(keys.columns)
+
+
+def _moved(frame: pl.DataFrame, by: By, names: list[str], group: Mapping[str, Any]) -> pl.DataFrame:
+    """Cells or rows with those of unknown groups in a known one."""
+    is_unknown = _mask(frame.select(names), by)
+    return frame.with_columns(
+        pl.when(is_unknown).then(pl.lit(group[name], frame.schema[name])).otherwise(name).alias(name) for name in names
+    )
+
+
+def _mask(keys: pl.DataFrame, by: By) -> pl.Series:
+    """A mask of the keys of unknown groups."""
+    return by.unknown.mask(keys) if by.unknown else pl.Series([False]).new_from_index(0, len(keys))
+
+
+def _counts(tally: Tally, by: By, outer: list[str]) -> pl.DataFrame:
+    """The rows of unknown groups of a feature in each outer group."""
+    is_unknown = _mask(tally.cells.select(tally.names(by.columns)), by)
+    columns = [tally.cells[cell].alias(name) for cell, name in zip(key_names(tally.keys, "outer"), outer, strict=True)]
+    rows = pl.DataFrame(
+        [*columns, tally.cells["n"].alias(UNKNOWN_SHARE), (tally.cells["n"] * is_unknown).alias(UNKNOWN_ROWS)]
+    )
+    totals = rows.group_by(outer).agg(pl.all().sum()) if outer else rows.sum()
+    return totals.select(
+        *outer, pl.col(UNKNOWN_ROWS).cast(pl.Int64),
+        (pl.col(UNKNOWN_ROWS) / pl.col(UNKNOWN_SHARE)).alias(UNKNOWN_SHARE),
+    )  # fmt: skip
