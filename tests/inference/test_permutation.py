@@ -100,7 +100,8 @@ def test_f1_test_equals_shuffled_rows(group: str, within: str | None) -> None:
         mine = np.flatnonzero(groups == name)
         assert f1(mine) == pytest.approx(f1_score(truth[mine], guess[mine]), rel=1e-12)
     plain = by_plain_shuffles(f1, f1_error, groups, strata)
-    assert_same(outcome(gap(tf.f_meas)(group), data, DECIDED, within=within), plain, len(data))
+    # ours cost little, and leave the error of the plain ones
+    assert_same(outcome(gap(tf.f_meas)(group), data, DECIDED, within=within, times=10 * TIMES), plain, len(data))
 
 
 def wins_of(truth: np.ndarray, score: np.ndarray) -> np.ndarray:
@@ -240,7 +241,7 @@ def test_default_test_has_the_power_of_chi_squared_beside_a_rare_group(
 @pytest.mark.simulation
 @pytest.mark.parametrize(("sizes", "rates"), BESIDE_RARE)
 def test_default_test_does_not_contradict_the_interval(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
-    data, _ = drawn_runs(sizes, rates, 100)
+    data, _ = drawn_runs(sizes, rates, 400)
     parity = tf.demographic_parity("group")
     p_values = inference.disparity_test(parity, times=999, adjust="none")(data, **OF_RUNS)[".p_value"].to_numpy()
     lower = parity(data, **OF_RUNS, interval="auto", times=2000)[".lower"].to_numpy()
