@@ -172,7 +172,7 @@ def test_intervals_without_empty_cells_are_unchanged(monkeypatch: pytest.MonkeyP
     gaps = [
         tf.new_groupwise_metric(tf.f_meas, "gap", each)("sex") for each in (tf.standard_deviation(), tf.group_mean())
     ]
-    calls = [(gap, "auto") for gap in gaps] + [(tf.f_meas, "bootstrap")]
+    calls: list[tuple[Any, Any]] = [(gap, "auto") for gap in gaps] + [(tf.f_meas, "bootstrap")]
     allowing = [ends(metric(LOANS, **CALL, interval=interval, times=400)) for metric, interval in calls]
     monkeypatch.setattr("tidyfair.intervals.dispatch._reaching", lambda drawn, *_: drawn)
     assert [ends(metric(LOANS, **CALL, interval=interval, times=400)) for metric, interval in calls] == allowing
