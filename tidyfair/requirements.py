@@ -43,7 +43,7 @@ CONTENT = {
     "class": "labels", "prob": "labels and scores", "numeric": "numbers", "survival": "survival times",
     "interval": "intervals",
 }  # fmt: skip
-"""What metrics of each kind read."""
+"""The columns that metrics of each kind read."""
 SEVERAL_COLUMNS = frozenset({"survival", "interval"})
 """The kinds of metrics whose truth or predictions are no single column."""
 _OF_LABELS = ("pos_label", "labels", "estimator")

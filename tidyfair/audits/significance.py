@@ -47,7 +47,7 @@ class Significance:
     tested: pl.DataFrame | None
     """The tests of the disparities of rates, with p-values that are adjusted for all that are judged."""
     outcomes: Mapping[RowKey, bool]
-    """Whether each disparity that is judged is significant, by the key of its row."""
+    """True for each judged disparity that is significant, by the key of its row."""
 
     @property
     def number(self) -> int:

@@ -131,12 +131,12 @@ class _Audited:
 
     @property
     def has_outer_groups(self) -> bool:
-        """Whether there are several sets of predictions."""
+        """True if there are several sets of predictions."""
         return bool(self.tally.outer_columns)
 
     @property
     def has_several_cuts(self) -> bool:
-        """Whether decisions are made at several thresholds, numbers or shares of rows."""
+        """True if decisions are made at several thresholds, numbers or shares of rows."""
         return any(isinstance(self.inputs.counting.get(cut), list) for cut in CUTS)
 
     @property
@@ -499,7 +499,7 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
 
 
 def _title(audited: _Audited) -> str:
-    """What was audited."""
+    """Facts about the audit."""
     inputs, rows = audited.inputs, int(audited.tally.cells["n"].sum())
     given: list[str] = []
     if inputs.truth is not None:
@@ -562,7 +562,7 @@ def remarks_on_unknown(verdicts: pl.DataFrame) -> list[str]:
         # each metric of a feature has the same rows
         one = judged.filter(pl.col(".metric") == judged[".metric"][0])
         one = one.unique(key_columns(one)) if key_columns(one) else one[:1]
-        rows, share = int(one[UNKNOWN_ROWS].sum()), float(one[UNKNOWN_SHARE].max())  # pyright: ignore[reportArgumentType]
+        rows, share = int(one[UNKNOWN_ROWS].sum()), float(one[UNKNOWN_SHARE].max())  # pyright: ignore[reportArgumentType] - numbers
         of_all = f"{'up to ' if len(one) > 1 else ''}{share_in_words(share)} of all"
         verb = "row is" if rows == 1 else "rows are"
         remarks.append(f"{by}: {rows:,} {verb} of unknown groups ({of_all}) and not compared.")

@@ -56,7 +56,7 @@ _STATISTICS = {
     "selected": "rows predicted as the event",
     "instances": "rows",
 }
-"""What formulas count, in words."""
+"""The counts of formulas, in words."""
 _LIMITS = {"<": 0.8, ">": 0.1}
 """Limits of examples."""
 _NAMES = r"(?:van )?[A-Z][\w-]+(?: (?:et al\.|&|and|[A-Z][\w-]+))*"
@@ -150,7 +150,7 @@ def _prose(metric: Metric) -> tuple[str, str]:
 
 
 def _statistics(metric: Metric) -> str:
-    """What the formula reads, in words, as far as it has a name."""
+    """The columns that the formula reads, in words, as far as they have names."""
     words: list[str] = []
     for need in metric.definition.needs:
         if need in _STATISTICS:

@@ -156,7 +156,7 @@ class _Asked:
 
     @classmethod
     def of(cls, options: Namespace, inputs: Inputs, conditions: Sequence[Condition]) -> _Asked:
-        """What options ask for, checked."""
+        """The checked options."""
         models, threshold = {"one": options.one, "other": options.other}, options.threshold
         of_decisions, of_scores = _metrics_by_kind(options, inputs, conditions)
         reading: dict[str, Any] = {name: value for name, value in inputs.reading.items() if name != "interval"}

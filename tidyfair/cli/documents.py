@@ -22,7 +22,7 @@ _HEADINGS = {
 }  # fmt: skip
 """The headings of columns of results, in words."""
 _NOTHING = "\N{EN DASH}"
-"""What a Markdown table shows where there is no value; a terminal may lack it."""
+"""The sign of a Markdown table where there is no value; a terminal may lack it."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ _OUTCOMES = {
     UNSURE: ("is undecided", "undecided"),
     PASS: ("passed", "passed"),
 }
-"""What is said of one condition with a verdict, and of several, the worst first."""
+"""Sentences about one condition with a verdict, and about several, the worst first."""
 
 
 def exit_code_of(verdicts: pl.DataFrame | None) -> int:

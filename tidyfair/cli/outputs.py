@@ -62,7 +62,7 @@ class Outputs:
 
     @property
     def takes_stdout(self) -> bool:
-        """Whether a document goes to the standard output, which then holds nothing else."""
+        """True if a document goes to the standard output, which then holds nothing else."""
         return _STDOUT in self.files.values()
 
     def write_text(self, flag: str, content: str) -> None:

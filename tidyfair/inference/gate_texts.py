@@ -108,7 +108,7 @@ def groups_behind(metrics: MetricSet, failed: pl.DataFrame, groups: pl.DataFrame
 
 
 def _what_passes(metric: Metric | GroupwiseMetric, row: dict[str, Any], side: str) -> str:
-    """What a pass takes, and how far these rows are from it."""
+    """The condition of a pass, and the distance of these rows from it."""
     limit, lower, upper = row[".limit"], row[".lower"], row[".upper"]
     bound = "upper" if side == "below" else "lower"
     text = f"passes if `.{bound}` is {side} {limit:g}"

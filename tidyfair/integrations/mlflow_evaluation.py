@@ -138,7 +138,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is logged to a run."""
+    """Values, tables and a page that are logged to a run."""
 
     metrics: dict[str, float]
     """Values by legal names; undefined values are in the tables only."""

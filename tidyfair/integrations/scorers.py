@@ -187,7 +187,7 @@ class FairnessScorer(Scorer):
         return f"make_scorer({', '.join(made_of)})"
 
     @property
-    def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] - of all objects
         """The name of the metric, under which skore lists the scorer."""
         return self.metric.name
 

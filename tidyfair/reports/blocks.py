@@ -161,7 +161,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class Facts:
-    """What was audited: labels and texts."""
+    """The facts of an audit: labels and texts."""
 
     facts: tuple[tuple[str, str], ...]
 

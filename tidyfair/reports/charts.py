@@ -300,7 +300,7 @@ def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
 
 
 def tooltip(alt: Any, table: pl.DataFrame, names: Mapping[str, str]) -> list[Any]:
-    """What a reader is shown of a row, under names for people."""
+    """The values of a row that a reader is shown, under names for people."""
     shown: list[Any] = []
     for name, title in names.items():
         if name not in table.columns or (name == "panel" and table["panel"].n_unique() == 1):

@@ -112,7 +112,7 @@ def _over_cuts(
 
 
 def _note_on_intervals(table: pl.DataFrame, shape: str) -> str:
-    """What shows the intervals, and that there are none where lines are many."""
+    """The marks of intervals; none where there are many lines."""
     lines_of_panels = table.group_by("panel").agg(pl.col("series").n_unique())["series"]
     many = f"more than {MOST_BANDS} lines are drawn without"
     if (lines_of_panels > MOST_BANDS).all():

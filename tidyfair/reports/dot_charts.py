@@ -41,12 +41,12 @@ _COLUMNS_SHOWN = {
 
 @dataclass(frozen=True)
 class DotStyle:
-    """What is drawn about dots beside their values."""
+    """Parts of a picture of dots beside their values."""
 
     limit: str = "limit"
     """The name of the limit, where it is the same for all rows."""
     spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
-    """What is known of the values, by panel."""
+    """The known ends of values, by panel."""
     keys: tuple[Key, ...] = ()
     """Entries of a legend."""
     scales: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -55,7 +55,7 @@ class Explorer:
     """Values of groups, by feature, metric and threshold, with controls to look through them."""
 
     note: str
-    """What is shown, and what is not."""
+    """A sentence on what is shown, and what is left out."""
     data: dict[str, Any]
     """Names of features, groups and metrics, thresholds, and values by their numbers among these, in columns."""
 

@@ -81,7 +81,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Span:
-    """What is known of values beforehand: the ends of their range, and the value of equality or of no change."""
+    """Knowledge of values beforehand: the ends of their range, and the value of equality or of no change."""
 
     low: float | None = None
     high: float | None = None

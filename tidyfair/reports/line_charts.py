@@ -43,7 +43,7 @@ _COLUMNS_SHOWN = {
 
 @dataclass(frozen=True)
 class LineStyle:
-    """What is drawn about lines beside their points."""
+    """Parts of a picture of lines beside their points."""
 
     x: str
     """The title of the horizontal axis."""
@@ -56,9 +56,9 @@ class LineStyle:
     at: float | None = None
     """A value of the horizontal axis that is marked."""
     span: Span = field(default_factory=Span)
-    """What is known of the values of the horizontal axis."""
+    """The known ends of the values of the horizontal axis."""
     spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
-    """What is known of those of the vertical axis, by panel."""
+    """The known ends of those of the vertical axis, by panel."""
     scales: Mapping[str, str] = field(default_factory=dict[str, str])
     """The scale of panels: those of the same one have the same vertical axis."""
     points: bool = False

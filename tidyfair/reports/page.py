@@ -71,7 +71,7 @@ class Report:
 
     title: str
     opening: tuple[Content, ...]
-    """What was audited, the verdicts, the findings, and the picture that shows them."""
+    """The facts, the verdicts, the findings, and the picture that shows them."""
     parts: tuple[Section, ...]
 
     def html(self) -> str:

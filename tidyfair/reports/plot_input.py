@@ -279,7 +279,7 @@ def _kind_of(metric: str, by: str | None) -> str:
 
 
 def _span_of(name: str, by: str | None, kind: str) -> Span:
-    """What is known of the values of a metric or disparity."""
+    """The known ends of the values of a metric or disparity."""
     if by is not None:
         if kind == RATIOS:
             return Span(low=0, reference=1)
@@ -300,7 +300,7 @@ def span_of_metric(name: str) -> Span:
 
 
 def _of_both(one: Span, other: Span) -> Span:
-    """What is known of values of both kinds."""
+    """The known ends of values of both kinds."""
     low = None if one.low is None or other.low is None else min(one.low, other.low)
     high = None if one.high is None or other.high is None else max(one.high, other.high)
     return Span(low, high, one.reference if one.reference == other.reference else None)

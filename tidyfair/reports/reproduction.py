@@ -106,7 +106,7 @@ def _call_in_code(function: str, arguments: Iterable[object], options: Mapping[s
 
 
 def _source_of(column: object) -> object:
-    """What a user has given for a column."""
+    """A column as the user has given it."""
     return getattr(column, "source", column)
 
 

@@ -79,7 +79,7 @@ _MOST_ROWS = 24
 
 
 def facts_of(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], given: Mapping[str, str | None]) -> Facts:
-    """What was audited."""
+    """Facts about the audit."""
     facts = [(label, text) for label, text in given.items() if text is not None]
     facts.append(("Predictions", _predictions(tally)))
     if (event := audit.event(tally, Options(**options))) is not None:

@@ -147,7 +147,7 @@ class Lists:
     others: tuple[tuple[str, Column], ...] = ()
     """More columns that the quantity reads, with the arguments that name them."""
     undivided: bool = False
-    """Whether all rows of a list must be of one group, because its quantities only mean something together."""
+    """True if all rows of a list must be of one group, because its quantities only mean something together."""
     role: str = "lists"
     """The argument that names the columns, for messages."""
 
@@ -196,7 +196,7 @@ class Statistic:
 
     @property
     def compares_rows(self) -> bool:
-        """Whether its value in a row depends on other rows."""
+        """True if its value in a row depends on other rows."""
         return self.neighborhood is not None or self.lists is not None
 
     @property

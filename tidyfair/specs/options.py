@@ -161,7 +161,7 @@ class Options:
     explain: bool = False
     # made from these
     has_single_rows: bool = False
-    """Whether parts may be single rows, because the tally is not kept."""
+    """True if parts may be single rows, because the tally is not kept."""
 
     def __post_init__(self) -> None:
         for name in ("keep_rows", "na_rm", "explain", "simultaneous"):

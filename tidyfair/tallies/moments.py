@@ -61,17 +61,17 @@ class Needs:
     terms: frozenset[Statistic] = frozenset()
     """Quantities of rows to be summed."""
     numbers: bool = False
-    """Whether truth and estimate are numbers."""
+    """True if truth and estimate are numbers."""
     scores: bool = False
-    """Whether scores are read other than by a threshold."""
+    """True if scores are read other than by a threshold."""
     sides: bool = False
-    """Whether the sums of a score are also needed for its complement."""
+    """True if the sums of a score are also needed for its complement."""
     moments: bool = False
-    """Whether means and variation of truth and estimate are needed."""
+    """True if means and variation of truth and estimate are needed."""
     rows: bool = False
-    """Whether some metrics need the rows themselves."""
+    """True if some metrics need the rows themselves."""
     order: bool = False
-    """Whether some metrics depend on the order of rows."""
+    """True if some metrics depend on the order of rows."""
     undivided: frozenset[tuple[Statistic, Column]] = frozenset()
     """Quantities of lists, with the features whose groups must not divide a list."""
     censoring: bool = False

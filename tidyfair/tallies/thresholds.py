@@ -46,7 +46,7 @@ class Cut:
     option: Literal["threshold", "top_k", "top_fraction"]
     values: tuple[float, ...] = ()
     several: bool = False
-    """Whether results have separate rows for each value."""
+    """True if results have separate rows for each value."""
     by: tuple[Column, ...] = ()
     groups: tuple[tuple[tuple[object, ...], float], ...] = ()
     """The threshold of each group of `by`, in place of `values`."""
