@@ -14,7 +14,7 @@ import tidyfair as tf
 from tidyfair.datasets import lending
 from tidyfair.inference import certify_subgroups, subgroup_search
 
-RUNS = 300
+RUNS = 200
 MOST_WRONG = 0.05 + 2 * math.sqrt(0.05 * 0.95 / RUNS)
 """5 % and two standard errors of so many runs."""
 
