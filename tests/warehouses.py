@@ -114,4 +114,4 @@ def _server() -> dict[str, Any]:
 
 
 def _exists(user: str) -> bool:
-    return subprocess.run(["id", user], check=False, capture_output=True).returncode == 0  # noqa: S603, S607
+    return subprocess.run(["id", user], check=False, capture_output=True).returncode == 0  # noqa: S603, S607 - a name of ours

@@ -67,7 +67,7 @@ def test_paired_rates_equal_two_models_on_the_same_rows(wide: pl.DataFrame, answ
             ".upper": ".upper", ".std_error": ".std_error", ".p_value": ".p_value",
         }.items():  # fmt: skip
             assert own[name].to_list() == [exactly(number) for number in models[of_models]]
-        assert own[".flip_rate"].unique().to_list() == [exactly((wide[group] != wide[other]).mean())]  # pyright: ignore[reportArgumentType]
+        assert own[".flip_rate"].unique().to_list() == [exactly((wide[group] != wide[other]).mean())]  # pyright: ignore[reportArgumentType] - a number
 
 
 def test_p_values_of_paired_rates_are_those_of_mcnemars_exact_test(wide: pl.DataFrame, answers: pl.DataFrame) -> None:
@@ -96,7 +96,7 @@ def test_paired_means_have_the_interval_of_a_paired_t_test(wide: pl.DataFrame, a
     for row, name in zip(result.iter_rows(named=True), "bc", strict=True):
         test = stats.ttest_rel(wide[f"score {name}"], wide["score a"])
         limits = test.confidence_interval()
-        assert row[".disparity"] == exactly((wide[f"score {name}"] - wide["score a"]).mean())  # pyright: ignore[reportArgumentType, reportOperatorIssue]
+        assert row[".disparity"] == exactly((wide[f"score {name}"] - wide["score a"]).mean())  # pyright: ignore[reportArgumentType, reportOperatorIssue] - numbers
         assert (row[".lower"], row[".upper"]) == pytest.approx((limits.low, limits.high), rel=1e-7)
         assert row[".p_value"] == pytest.approx(test.pvalue, abs=0.01)
         assert row[".flip_rate"] is None
@@ -230,7 +230,7 @@ def test_bad_input_of_paired_groups(answers: pl.DataFrame) -> None:
         lambda: paired_groups(tf.selection_rate, by="name", pair="prompt", to="d")(answers, estimate="yes")
     )
     assert "compares groups itself; give a metric such as selection_rate" in message(
-        lambda: paired_groups(tf.demographic_parity("name"), by="name", pair="prompt")  # pyright: ignore[reportArgumentType]
+        lambda: paired_groups(tf.demographic_parity("name"), by="name", pair="prompt")  # pyright: ignore[reportArgumentType] - refused
     )
     assert "does not accept `threshold`: make labels of scores" in message(
         lambda: metric(answers, probs="score", threshold=0.5)
@@ -322,6 +322,6 @@ def test_predictions_of_several_columns_are_refused(metric: Any) -> None:
 
 
 def test_pairs_are_a_table_in_notebooks() -> None:
-    shown = paired_groups(tf.selection_rate, by="<b>", pair="prompt")._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    shown = paired_groups(tf.selection_rate, by="<b>", pair="prompt")._repr_html_()  # pyright: ignore[reportPrivateUsage] - what a notebook asks for
     assert "by &lt;b&gt; in each prompt" in shown
     assert "selection_rate" in shown

@@ -763,7 +763,7 @@ def test_grid_search_over_thresholds_reads_the_columns_of_x() -> None:
         model = pipeline().fit(X[train], Y[train].to_numpy())
         chosen = model.predict_proba(X[test])[:, 1] >= threshold
         rates = X[test].with_columns(chosen=chosen).group_by("race").agg(pl.col("chosen").mean())["chosen"]
-        assert score == pytest.approx(-(rates.max() - rates.min()))  # pyright: ignore[reportOperatorIssue]
+        assert score == pytest.approx(-(rates.max() - rates.min()))  # pyright: ignore[reportOperatorIssue] - they are numbers
 
 
 def test_display_of_an_estimator_shows_the_call_of_its_scorer() -> None:

@@ -164,7 +164,7 @@ def test_rows_without_a_majority_are_left_out(votes: pl.DataFrame) -> None:
     decided = votes.with_columns(truth=tf.majority_label(names)).drop_nulls("truth")
     assert len(decided) < len(votes)
     result = tf.accuracy(votes, tf.majority_label(names), "ann0")
-    assert value(result) == exactly((decided["truth"] == decided["ann0"]).mean())  # pyright: ignore[reportArgumentType]
+    assert value(result) == exactly((decided["truth"] == decided["ann0"]).mean())  # pyright: ignore[reportArgumentType] - a number
 
 
 def test_missing_labels_do_not_vote() -> None:

@@ -903,7 +903,7 @@ def test_every_score_metric_has_a_test_in_this_file() -> None:
 
 OF_A_ROW: dict[str, tuple[Callable[[Any, Any], Any], Callable[[float, float], float]]] = {
     "the truth alone": (lambda truth, score: truth, lambda truth, score: truth),  # noqa: ARG005 - on purpose
-    "its complement": (lambda truth, score: 1 - truth, lambda truth, score: 1 - truth),  # noqa: ARG005
+    "its complement": (lambda truth, score: 1 - truth, lambda truth, score: 1 - truth),  # noqa: ARG005 - named by what they read
     "both": (lambda truth, score: (score - (1 - truth)).abs(), lambda truth, score: abs(score - (1 - truth))),
     "a case": (
         lambda truth, score: pl.when(score > 0.5).then(1 - truth).otherwise(truth),

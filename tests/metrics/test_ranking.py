@@ -77,7 +77,7 @@ def with_attention(found: pl.DataFrame, discount: str, k: int | None) -> pl.Data
 def test_exposure_is_the_mean_attention_of_positions(found: pl.DataFrame, discount: Any, k: int | None) -> None:
     plain = with_attention(found, discount, k)
     metric = tf.exposure("query", discount=discount, patience=0.7, k=k)
-    assert value(metric(found, estimate="score")) == exactly(plain["attention"].mean())  # pyright: ignore[reportArgumentType]
+    assert value(metric(found, estimate="score")) == exactly(plain["attention"].mean())  # pyright: ignore[reportArgumentType] - a number
     groups = metric.difference("group").by_group(found, estimate="score")
     means = plain.group_by("group").agg(pl.col("attention").mean()).sort("group")["attention"].to_list()
     assert dict(zip(groups["group"], groups[".estimate"], strict=True)) == dict(
@@ -305,7 +305,7 @@ def test_tallies_of_parts_cannot_be_added(found: pl.DataFrame) -> None:
     with pytest.raises(
         tf.ArgumentError, match="Lists may have rows in both parts, so tallies of parts cannot be added"
     ):
-        one + other  # pyright: ignore[reportUnusedExpression]
+        one + other  # pyright: ignore[reportUnusedExpression] - adding is what raises
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_tallies_of_parts_cannot_be_added(found: pl.DataFrame) -> None:
             'exposure() needs the column of lists, such as "query", or several; `lists` is empty',
         ),
         (lambda: tf.exposure(["a", "a"]), "`lists` is empty or has duplicates"),
-        (lambda: tf.exposure("query", discount="log"), "not 'log'. Did you mean 'log2'?"),  # pyright: ignore[reportArgumentType]
+        (lambda: tf.exposure("query", discount="log"), "not 'log'. Did you mean 'log2'?"),  # pyright: ignore[reportArgumentType] - a slip
         (lambda: tf.exposure("query", patience=1), "`patience` is a number between 0 and 1, not 1"),
         (lambda: tf.ndcg("query", k=0), "ndcg(): `k` is a whole number, 1 or more, not 0."),
         (lambda: tf.ndkl("query", "group", target={"a": 0.5}), "the shares in `target` add up to 0.5, not 1"),

@@ -79,7 +79,7 @@ class Configuration:
 
 _SETTING = "setting of evaluator_config"
 _POLICIES: dict[str, Any] = {"min_n": LEAST_ROWS, "min_share": 0.0, "unknown": "apart", "unknown_values": None}
-"""Which groups are compared, with the defaults of a report."""
+"""The options of the groups that are compared, with the defaults of a report."""
 
 
 def _checked(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _harmonic(one: Sample, other: Sample) -> float:
 
 
 def _distance_within_bins(one: Sample, other: Sample) -> float:
-    """How much larger the distance can be if all scores of one sample come first in a bin, or those of the other."""
+    """The increase of the distance if all scores of one sample come first in a bin, or those of the other."""
     _, first, second, _ = _shares(one, other)
     first_before, second_before = first - np.diff(first, prepend=0.0), second - np.diff(second, prepend=0.0)
     farthest = np.maximum(np.abs(first - second_before), np.abs(first_before - second))

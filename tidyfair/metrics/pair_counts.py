@@ -1,4 +1,4 @@
-"""How many rows come before each row in one order and below it in another, for measures of concordance."""
+"""The numbers of rows before a row in one order and below it in another, for measures of concordance."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def _influence_on_roc_auc(sample: SurvivalSample, units: Array | None) -> Influe
 
 
 def _influence_of_side(weights: Array, distances: Array, units: Array) -> tuple[Array, float]:
-    """What units add to an area by their rows on one side, and its degrees of freedom.
+    """The contributions of units to an area by their rows on one side, and its degrees of freedom.
 
     Args:
         weights: The weights of rows, 0 for those on the other side.

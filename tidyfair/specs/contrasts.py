@@ -46,9 +46,9 @@ class Contrast(Aggregate):
     operation: ClassVar[str]
     """The word between the values of a group and of the reference."""
     range_words: ClassVar[str]
-    """How the range follows from the values of all groups."""
+    """The rule by which the range follows from the values of all groups."""
     unsigned_words: ClassVar[str]
-    """How the number follows from the comparisons of groups with the reference."""
+    """The rule by which the number follows from the comparisons of groups with the reference."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

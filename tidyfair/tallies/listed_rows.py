@@ -40,7 +40,7 @@ class ListedRows:
     sizes: Array
     """The number of rows of each list."""
     columns: Mapping[str, Array]
-    """Of numbers `estimate` and `truth`, as far as they are read; of labels the code of each `label`."""
+    """For numbers `estimate` and `truth`, as far as they are read; for labels the code of each `label`."""
     others: tuple[tuple[Array, Sequence[Any]], ...]
     """The other columns that a quantity reads: the code of each row's value, and the values."""
     group: Array
