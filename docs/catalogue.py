@@ -294,7 +294,7 @@ Names of columns that results add start with a dot. Columns before `.metric` are
 
 - **a call** has `.metric`, `.by`, `.estimator`, `.estimate`; with `interval=` also `.lower`, `.upper`, `.std_error` and
   `.method`; with `explain=True` also `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric`,
-  `.metrics_left_out` and `.groups_left_out`;
+  `.metrics_left_out`, `.groups_left_out` and `.left_out`;
 - **`by_group`** has a row for each group: `.metric`, `.by`, the features, `.group`, `.level`, `.estimator`,
   `.estimate`, the interval, `.n`, `.denominator` and `.status`;
 - **a gate** has the columns of an explained call, and at the end `.lower`, `.upper`, `.limit` and `.verdict`.

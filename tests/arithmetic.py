@@ -203,7 +203,7 @@ SMOOTHED: dict[str, Callable[[Table, Fraction], Value]] = {
     "smoothed_negative_rate": lambda t, share: smoothed(t.fp + t.tn, t.tp + t.fn, 1 - share),
     "base_rate_smoothed_by_3": lambda t, share: smoothed(t.tp + t.fn, t.fp + t.tn, share, 3),
 }
-"""Of a label, and its share of the rows that smooth."""
+"""Of a label, counted in effective rows, and its share of the rows that smooth."""
 
 BESIDE_ALL: dict[str, Callable[[Table, Table], Value]] = {
     "demographic_disparity": lambda own, everybody: of(
@@ -353,6 +353,12 @@ def weigh(rows: Iterable[Row]) -> Fraction:
     return sum((Fraction(row["weight"]) for row in rows), Fraction())
 
 
+def effective_rows(table: Table, rows: Sequence[Row]) -> Table:
+    """A table of weights as one of so many rows of equal weight as tell as much (Kish)."""
+    squares = sum((Fraction(row["weight"]) ** 2 for row in rows), Fraction())
+    return Table(*(cell * weigh(rows) / squares for cell in table)) if squares else table
+
+
 def used(name: str, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if all(row[column] is not None for column in READS.get(name, ("truth", "estimate")))]
 
@@ -388,7 +394,7 @@ def value(name: str, group: Group, labels: Sequence[str], estimator: str, label_
 
     def of_tables(own: Table, everybody: Table) -> Value:
         if name in SMOOTHED:
-            return SMOOTHED[name](own, Fraction(1, label_count))
+            return SMOOTHED[name](effective_rows(own, used(name, rows)), Fraction(1, label_count))
         return BESIDE_ALL[name](own, everybody) if name in BESIDE_ALL else ONE_LABEL[name](own)
 
     beside = group.everybody if name in BESIDE_ALL else []

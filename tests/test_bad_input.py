@@ -176,6 +176,28 @@ def test_failing_aggregates(loans: DataFrame) -> None:
         assert isinstance(caught_too.value.__cause__, AttributeError)
 
 
+@pytest.mark.parametrize(
+    "asked", [pl.col("score").is_nan(), pl.col("score").is_not_nan(), pl.col("score").fill_nan(0) > 0.5]
+)
+def test_expressions_that_ask_a_column_for_nan(loans: DataFrame, asked: pl.Expr) -> None:
+    with pytest.raises(
+        tf.ColumnError, match=r"`by`: .* asks for NaN, but NaN in a column is null here.*`\.is_null\(\)`"
+    ):
+        tf.accuracy.difference(asked.alias("it"))(loans, "repaid", "approved")
+    made = (pl.col("score") / pl.col("score")).fill_nan(0).alias("it") > 0
+    tf.accuracy(loans, made, made)
+
+
+@pytest.mark.parametrize("method", ["difference", "ratio", "group_minimum", "group_maximum"])
+@pytest.mark.parametrize("compared", [tf.accuracy, tf.metric_set(tf.sens, tf.accuracy)])
+def test_comparisons_that_say_their_aggregate_take_no_other(compared: Any, method: str) -> None:
+    with pytest.raises(tf.ArgumentError, match=rf"\.{method}\(\) takes no `aggregate`.*`new_groupwise_metric\("):
+        getattr(compared, method)("sex", aggregate=tf.group_mean())
+    assert message(lambda: tf.accuracy.difference("sex", aggregate=tf.ratio())) == snapshot(  # pyright: ignore[reportCallIssue] - bad input
+        'ArgumentError: accuracy.difference() takes no `aggregate`, which its name says. Write `accuracy.ratio(…)`, `accuracy.group_minimum(…)`, `accuracy.group_maximum(…)`, or `new_groupwise_metric(accuracy, "name", aggregate)(…)` for any other.'
+    )
+
+
 def test_expressions_not_fitting_the_data(loans: DataFrame) -> None:
     odd = tf.demographic_parity((pl.col("sex") + 1).alias("odd"))
     assert message(lambda: odd(loans, estimate="estimate")).startswith(
@@ -790,7 +812,7 @@ def test_bad_custom_formulas() -> None:
         return tpp
 
     assert message(lambda: tf.class_metric()(hits)) == snapshot(
-        "ArgumentError: hits(): the parameter 'tpp' is neither a statistic nor a metric in its module; import the metric there. Did you mean 'tp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count', 'count'."
+        "ArgumentError: hits(): the parameter 'tpp' is neither a statistic nor a metric in its module; import the metric there. Did you mean 'tp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count', 'row_weight', 'count'."
     )
 
     def half(tp: Number) -> Any:
@@ -973,7 +995,7 @@ def test_bad_custom_metrics(loans: pl.DataFrame) -> None:
         "ArgumentError: new_class_metric() takes a function, not 5."
     )
     assert message(lambda: tf.new_class_metric(lambda tp, fpp: (tp, tp + fpp), "odd")) == snapshot(
-        "ArgumentError: <lambda>(): the parameter 'fpp' is neither a statistic nor a metric in its module; import the metric there. Did you mean 'fp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count', 'count'."
+        "ArgumentError: <lambda>(): the parameter 'fpp' is neither a statistic nor a metric in its module; import the metric there. Did you mean 'fp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count', 'row_weight', 'count'."
     )
     assert message(lambda: tf.new_prob_metric(lambda truth: float(len(truth)), "odd")) == snapshot(
         "ArgumentError: new_prob_metric(): a function of arrays must take two of them, truth and prediction, not 'truth'."

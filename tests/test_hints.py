@@ -329,8 +329,8 @@ def test_unknown_reference_names_groups_and_the_other_references() -> None:
 
 def test_gates_and_comparisons_show_what_is_given_by_keyword() -> None:
     assert refusal(lambda: LOOSE.check(PARITY, PEOPLE, "y", "pred", below=0.1)) == (
-        "check() takes `given` by position and `below=`, `above=`, `confidence=` by keyword. Pass the data to "
-        "the object that it returns: `check(…)(data, …)`."
+        "check() takes `given` by position and `below=`, `above=`, `confidence=`, `outside=` by keyword. Pass "
+        "the data to the object that it returns: `check(…)(data, …)`."
     )
     compare: Any = tf.compare_models(tf.accuracy)
     message = refusal(lambda: compare(PEOPLE, "y", "pred", "pred"))
@@ -507,9 +507,3 @@ def test_usual_metrics_without_predictions_name_the_arguments() -> None:
         tf.ColumnError, match=r"^default_metrics\(\) needs predictions: labels or numbers as `estimate`"
     ):
         tf.default_metrics(PEOPLE, "y")
-
-
-def test_sensitivity_of_verdicts_says_how_to_leave_out_unknown_groups() -> None:
-    gate = tf.check(tf.demographic_parity("sex", "y", unknown="apart"), below=0.1)
-    message = refusal(lambda: tf.inference.verdict_sensitivity(gate))
-    assert "filter rows of unknown groups first, such as with `data.drop_nulls('sex').drop_nulls('y')`" in message

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from functools import partial
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, cast
 
@@ -45,6 +46,8 @@ DRAWN = {name: NAMES[name] for name in ("prototype", "long", "reserved", "empty"
 DRAWN["together"] = "".join(NAMES[name] for name in ("controls", "markup", "template", "hidden", "markdown", "path"))
 """Names that are drawn, which takes longer: texts that are dangerous wherever they stand are one name."""
 ROWS = 240
+ALL_GROUPS: dict[str, Any] = {"unknown": "group"}
+"""Some names are words for unknown groups."""
 GAP = tf.new_groupwise_metric(tf.sens, "gap", tf.difference())
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufffe\uffff]"
@@ -209,14 +212,16 @@ def check_card(markdown: str) -> None:
 def test_tables_escape_names(name: str) -> None:
     data = people(name)
     named = tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference())
-    every = tf.metric_set(tf.accuracy, tf.demographic_parity(name), named("h"), tf.demographic_parity("g", "h"))
+    every = tf.metric_set(
+        tf.accuracy, tf.demographic_parity(name, **ALL_GROUPS), named("h"), tf.demographic_parity("g", "h")
+    )
     results = [
         every(data, "y", "p"),
         every.by_group(data, "y", "p"),
         asked(lambda: tf.demographic_parity("h").by_group(data, "y", "p", group_by=name)),
         asked(lambda: tf.demographic_parity("h")(data, "y", "p", group_by=[name], explain=True)),
         GAP(name)(data, "truth", "guess", labels=["no", name, "maybe"], on_undefined="ignore", explain=True),
-        tf.pairwise(tf.demographic_parity(name))(data, "y", "p"),
+        tf.pairwise(tf.demographic_parity(name, **ALL_GROUPS))(data, "y", "p"),
         tf.compare_models(tf.demographic_parity(name))(data, "y", one="p", other="other", times=20),
     ]
     for result in results:
@@ -231,42 +236,45 @@ def test_tables_escape_names(name: str) -> None:
 def pictures(name: str) -> Iterator[tuple[str, Any]]:
     """Charts of all kinds, by their kind."""
     data = people(name)
-    named = tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference())(name)
+    parity = partial(tf.demographic_parity, **ALL_GROUPS)
+    named = tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference())(name, **ALL_GROUPS)
     scores: dict[str, Any] = {"truth": "y", "probs": "s"}
-    curve = tf.threshold_curve(tf.demographic_parity(name), [0.2, 0.5])
+    curve = tf.threshold_curve(parity(name), [0.2, 0.5])
     made: dict[str, Callable[[], Any]] = {
         "results": lambda: tf.metric_set(tf.accuracy, named)(data, "y", "p"),
         "verdicts": lambda: tf.check(named, below=0.1)(data, "y", "p", times=20),
-        "tests": lambda: tf.inference.disparity_test(tf.demographic_parity(name), times=20)(data, "y", "p"),
+        "tests": lambda: tf.inference.disparity_test(parity(name), times=20)(data, "y", "p"),
         "groups": lambda: named.by_group(data, "y", "p", interval="exact"),
-        "crossed": lambda: tf.demographic_parity("g", "h").by_group(data, "y", "p"),
+        "crossed": lambda: parity("g", "h").by_group(data, "y", "p"),
         "outer": lambda: tf.accuracy(data, "y", "p", group_by=name, interval="exact"),
-        "strips": lambda: tf.demographic_parity("h")(data, "y", "p", group_by=name),
+        "strips": lambda: parity("h")(data, "y", "p", group_by=name),
         "means": lambda: tf.inference.summarize(named(data, "y", "p", group_by="h")),
         "cuts": lambda: curve(data, **scores),
         "groups over cuts": lambda: curve.by_group(data, **scores),
         "pairs": lambda: tf.pairwise(named)(data, "y", "p"),
-        "strata": lambda: tf.inference.stratified(tf.demographic_parity(name), within="h")(data, "y", "p"),
+        "strata": lambda: tf.inference.stratified(parity(name), within="h")(data, "y", "p"),
         "models": lambda: tf.compare_models(named)(data, "y", one="p", other="other", times=20),
-        "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, [name, "h"], times=20)(data, "y", "p"),
-        "periods": lambda: tf.inference.compare_periods(tf.demographic_parity("h"), period=name, times=20)(
+        "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, [name, "h"], times=20, **ALL_GROUPS)(
+            data, "y", "p"
+        ),
+        "periods": lambda: tf.inference.compare_periods(parity("h"), period=name, times=20)(
             data, "y", "p", group_by=name
         ),
-        "looks": lambda: tf.inference.monitor(tf.demographic_parity("h"), below=0.1, period=name)(
-            data, "y", "p", group_by=name
-        ),
-        "labels": lambda: GAP("h").by_group(
+        "looks": lambda: tf.inference.monitor(parity("h"), below=0.1, period=name)(data, "y", "p", group_by=name),
+        "labels": lambda: GAP("h", **ALL_GROUPS).by_group(
             data, "truth", "guess", labels=["no", name, "maybe"], estimator="one_vs_rest"
         ),
-        "probability": lambda: tf.inference.probability(tf.demographic_parity(name), below=0.1)(data, "y", "p"),
+        "probability": lambda: tf.inference.probability(parity(name), below=0.1)(data, "y", "p"),
         "roc": lambda: tf.roc_curve(data, **scores, group_by=name),
         "gain": lambda: tf.gain_curve(data, **scores, group_by=[name, "h"]),
         "lift": lambda: tf.lift_curve(data, **scores, group_by=name),
         "precision": lambda: tf.pr_curve(data, **scores, group_by=name),
         "calibration": lambda: tf.calibration_curve(data, **scores, group_by=name),
         "confusion": lambda: tf.conf_mat(data, "truth", "guess", group_by=name),
-        "comparison": lambda: tf.compare_groups(tf.selection_rate, by=[name, (name, "h")])(data, "y", "p"),
-        "crossed intervals": lambda: tf.demographic_parity(name, "h").by_group(data, "y", "p", interval="exact"),
+        "comparison": lambda: tf.compare_groups(tf.selection_rate, by=[name, (name, "h")], **ALL_GROUPS)(
+            data, "y", "p"
+        ),
+        "crossed intervals": lambda: parity(name, "h").by_group(data, "y", "p", interval="exact"),
     }
     for kind, make in made.items():
         title = f"Of {name}" if kind == "results" else None
@@ -446,5 +454,5 @@ def test_messages_and_reprs_show_names_visibly(name: str) -> None:
         assert not UNSEEN.search(str(failed.value))
     nobody = data.with_columns(y=pl.when(pl.col("g") == "b").then("y").otherwise(0))
     with pytest.warns(tf.UndefinedWarning) as warned:
-        tf.equal_opportunity(name)(nobody, "y", "p")
+        tf.equal_opportunity(name, **ALL_GROUPS)(nobody, "y", "p")
     assert not [item for item in warned if UNSEEN.search(str(item.message))]

@@ -115,11 +115,13 @@ def test_expressions_may_replace_columns(loans: DataFrame, engine: Callable[[Dat
 def test_explain_names_groups_and_status(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     result = as_polars(FAIR(engine(loans), "truth", "estimate", explain=True, on_undefined="ignore"))
     explained = [".n", ".status", ".group_min", ".group_max", ".level", ".base_metric"]
-    explained += [".metrics_left_out", ".groups_left_out"]
+    explained += [".metrics_left_out", ".groups_left_out", ".groups_outside", ".left_out"]
     assert result.columns[4:] == explained
     parity = result.row(2, named=True)
     assert (parity[".group_min"], parity[".group_max"], parity[".n"], parity[".status"]) == ("m", "f", 12, "ok")
     assert result[".groups_left_out"].to_list()[-1] == ["f:b", "f:rare", "m:rare"]
+    # they have no value, and not because they are unknown or small
+    assert result[".groups_outside"].to_list() == [[]] * len(result)
 
 
 def test_by_group_columns_and_rows(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
@@ -294,6 +296,16 @@ def test_pandas_intervals_are_groups_in_order() -> None:
     assert groups[".group"].tolist() == ["(0, 10]", "(10, 40]", "(40, 100]"]
     ordered = data.astype({"t": pd.CategoricalDtype([0, 1], ordered=True)})
     assert tf.sens(ordered, "t", "e")[".estimate"][0] == tf.sens(data, "t", "e")[".estimate"][0]
+
+
+def test_nan_is_missing_in_expressions_on_every_engine(engine: Callable[[DataFrame], Any]) -> None:
+    data = pl.DataFrame(
+        {"x": [0.1, 0.9, float("nan"), None, 0.7, 0.2], "y": [0, 1, 1, 0, 1, 0], "e": [0, 1, 1, 1, 0, 0]}
+    )
+    high = (pl.col("x") > 0.5).alias("high")
+    groups = as_polars(tf.accuracy.difference(high).by_group(engine(data), "y", "e", pos_label=1))
+    assert groups.select(".group", ".n", ".estimate").rows() == [("false", 2, 1.0), ("true", 2, 0.5), ("null", 2, 0.5)]
+    assert as_polars(tf.base_rate.by_group(engine(data), high, pos_label=True))[".n"].item() == 4
 
 
 def test_expressions_with_python_functions(loans: DataFrame) -> None:
@@ -660,7 +672,9 @@ def test_pandas_float_labels_with_nan() -> None:
     # missing integers are floats in pandas
     data = pd.DataFrame({"t": [1.0, 0.0, np.nan, 1.0], "e": [1, 0, 1, 0], "g": ["a", None, "b", "a"]})
     result = tf.metric_set(tf.accuracy, tf.demographic_parity("g"))(data, "t", "e")
-    assert result[".estimate"].tolist() == pytest.approx([2 / 3, 1.0])
+    assert result[".estimate"].tolist() == pytest.approx([2 / 3, 1 - 1 / 2])
+    with_null = tf.demographic_parity("g", unknown="group")(data, estimate="e")
+    assert with_null[".estimate"].tolist() == [1 - 0]
 
 
 def test_pandas_ordered_categoricals_keep_their_levels() -> None:
@@ -760,7 +774,7 @@ def test_metrics_compare_themselves_as_a_factory_does() -> None:
         assert metric == made
         assert metric(data, **call).equals(made(data, **call))
     gap = tf.sens.difference("sex", name="gap", min_n=30)
-    assert (gap.name, gap.min_n) == ("gap", 30)
+    assert (gap.name, gap.policy.min_n) == ("gap", 30)
     sides = tf.sens.difference(tf.privileged(sex="male"))
     assert sides.direction == "zero"
 

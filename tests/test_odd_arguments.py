@@ -97,7 +97,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "a monitor of numbers": (
         lambda bounds: tf.inference.monitor(tf.mae, below=0.5, bounds=bounds)(**LABELLED), {"bounds": (0, 1)},
     ),
-    "an assertion": (tf.assert_fair, {**LABELLED, "metrics": FAIRNESS, "below": 1, "strict": False}),
+    "an assertion": (tf.assert_fair, {**LABELLED, "given": FAIRNESS, "below": 1, "strict": False}),
     "rows that are needed": (
         tf.inference.rows_needed, {"difference": 0.4, "share": 0.3, "groups": 2, "power": 0.5, "times": 50, "seed": 0},
     ),
@@ -220,5 +220,5 @@ def test_lump_rare_of_durations_and_lists() -> None:
     assert tf.inference.lump_rare(spans, "span", 1)["span_lumped"].to_list() == ["1d", "2d", None]
     lists = pl.DataFrame({"span": [[1], [2]]})
     assert message(lambda: tf.inference.lump_rare(lists, "span", 1)) == snapshot(
-        "ColumnError: lump_rare(): the column 'span' is List(Int64); groups must be one plain value per row."
+        "ColumnError: `column`: the column 'span' has dtype List(Int64); it must hold one plain value per row."
     )

@@ -27,7 +27,7 @@ def test_version_is_the_same_in_every_file(path: str, pattern: str) -> None:
     assert version == PROJECT["version"]
 
 
-@pytest.mark.parametrize("package", ["polars", "narwhals", "numpy"])
+@pytest.mark.parametrize("package", ["polars", "narwhals", "numpy", "scipy"])
 def test_oldest_versions_are_the_same_in_every_file(package: str) -> None:
     (oldest, *_) = (item.partition(">=")[2] for item in PROJECT["dependencies"] if item.startswith(f"{package}>="))
     oldest = oldest.partition(";")[0]
@@ -40,3 +40,14 @@ def test_oldest_python_is_the_same_in_every_file() -> None:
     assert f'python_min: "{oldest}"' in (TOP / ".github/conda/recipe.yaml").read_text(encoding="utf-8")
     assert f"| Python | {oldest} " in (TOP / "docs/pages/install.md").read_text(encoding="utf-8")
     assert f'python: ["{oldest}"' in (TOP / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+
+
+def test_extras_that_texts_name_can_be_installed() -> None:
+    texts = [*TOP.glob("tidyfair/**/*.py"), *TOP.glob("docs/pages/**/*.md"), TOP / "README.md"]
+    named = {
+        extra
+        for path in texts
+        for extras in re.findall(r"(?:tidyfair|'\.)\[(\w+(?:,\w+)*)\]", path.read_text(encoding="utf-8"))
+        for extra in extras.split(",")
+    }
+    assert {"pandas", "plot", "report"} <= named <= PROJECT["optional-dependencies"].keys()

@@ -30,7 +30,8 @@ def test_metric_names_are_public() -> None:
 def test_import_is_lazy_and_public_names_match_their_modules() -> None:
     code = """
 import sys, tidyfair
-read = {name for name in sys.modules if name.split(".")[0] in {"tidyfair", "polars", "narwhals", "numpy", "pandas"}}
+engines = {"polars", "narwhals", "numpy", "scipy", "pandas"}
+read = {name for name in sys.modules if name.split(".")[0] in {"tidyfair"} | engines}
 assert read == {"tidyfair"}, read
 from importlib import import_module
 listed = {module: names.split() for module, names in tidyfair._NAMES.items()}
@@ -272,7 +273,7 @@ READ_BY_EVALUATION = {"specs", "run", "formulas", "of_distances", "label_by_labe
 def test_completion_of_a_metric_offers_what_users_write() -> None:
     offered = {name for name in dir(tf.accuracy) if not name.startswith("_")}
     assert offered >= WRITTEN
-    assert not offered & {*READ_BY_EVALUATION, "definition", "tweaked", "constant_average", "aggregate", "by", "min_n"}
+    assert not offered & {*READ_BY_EVALUATION, "definition", "tweaked", "constant_average", "aggregate", "by", "policy"}
     # what is not offered is there
     assert all(hasattr(tf.accuracy, name) for name in READ_BY_EVALUATION)
     assert "__call__" in dir(tf.accuracy)
@@ -286,7 +287,7 @@ def test_completion_of_comparisons_sets_factories_and_tests_offers_what_users_wr
         "by_group",
         "metrics",
         "aggregate",
-        "min_n",
+        "policy",
         "meaning",
         "direction",
         "range",
@@ -318,6 +319,10 @@ def test_representations_of_gates_and_tests_show_their_metrics_and_the_call() ->
         ),
         tf.inference.subgroup_search(tf.selection_rate, ["sex", "race"]): (
             "<SubgroupSearch of selection_rate; features=['sex', 'race'], depth=2, min_n=1, times=2000"
+        ),
+        tf.inference.subgroup_search(tf.selection_rate, ["sex"], unknown="drop", unknown_values=["?"]): (
+            "<SubgroupSearch of selection_rate; features=['sex'], depth=2, min_n=1, unknown='drop', "
+            "unknown_values=['?'], times=2000"
         ),
     }
     for made, text in shown.items():

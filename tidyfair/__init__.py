@@ -87,7 +87,7 @@ _NAMES = {
     "errors": """
         AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning DirectionWarning EngineError
         EngineWarning EvidenceWarning ForkError LabelError ProxyWarning SelectionWarning TidyfairError Undefined
-        UndefinedError UndefinedWarning WeightError
+        UndefinedError UndefinedWarning UnknownGroupWarning WeightError
     """,
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",

@@ -39,9 +39,9 @@ __all__: list[str] = []
 
 INTERNAL = frozenset({
     "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
-    "least_rows", "meaning_with", "of_all_rows", "of_at_least", "of_distances", "of_kind", "others", "otherwise",
+    "least_rows", "meaning_with", "of_all_rows", "of_distances", "of_kind", "others", "otherwise",
     "own_direction", "range_of", "reading", "readings", "run", "several", "specs", "subtracted", "tweaked",
-    "with_readings",
+    "with_policy", "with_readings",
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100
@@ -180,8 +180,9 @@ class Evaluable(ABC):
             times: Number of replicates (10,000 of counts and sums, 1,000 of rows).
             seed: Random seed of the replicates; the same seed gives the same result.
             explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric` (which of
-                several metrics it is the worst of), `.metrics_left_out` and `.groups_left_out`; and with `interval=`
-                `.replicates_lost`, in how many replicates some group has no value.
+                several metrics it is the worst of), `.metrics_left_out`, `.groups_left_out`, `.groups_outside` (those
+                that are unknown, or too small) and `.left_out` (the metrics that these groups were left out of, and
+                why); and with `interval=` `.replicates_lost`, in how many replicates some group has no value.
 
         Returns:
             A tidy frame of the caller's kind with one row for each metric and outer group (and threshold of a list):

@@ -32,6 +32,7 @@ __all__ = [
     "Undefined",
     "UndefinedError",
     "UndefinedWarning",
+    "UnknownGroupWarning",
     "WeightError",
 ]
 
@@ -297,6 +298,10 @@ class SelectionWarning(UserWarning):
 
 class UndefinedWarning(UserWarning):
     """A metric has no value in some groups; the message names the metric and the groups."""
+
+
+class UnknownGroupWarning(UserWarning):
+    """People whose group is missing or unknown are counted and not compared; the message says how many they are."""
 
 
 class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake

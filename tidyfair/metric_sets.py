@@ -19,8 +19,8 @@ from tidyfair.notebook_html import display
 from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import as_aggregate
-from tidyfair.specs.arguments import number, text, whole
-from tidyfair.specs.groups import By, Privileged, Unknown, privileged
+from tidyfair.specs.arguments import text
+from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, privileged
 from tidyfair.specs.options import GroupCallOptions, GroupOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.signatures import refuse_unknown_settings
 
@@ -66,7 +66,7 @@ class Metric(Evaluable):
     # so that `help()` of a metric describes it, and its call
     __doc__ = _OfObject(lambda metric: metric.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
     # an ordinary metric compares no groups
-    _internal: ClassVar[frozenset[str]] = INTERNAL | {"aggregate", "base", "by", "min_n"}
+    _internal: ClassVar[frozenset[str]] = INTERNAL | {"aggregate", "base", "by", "policy"}
 
     name: str
     definition: Formula = field(repr=False)
@@ -140,14 +140,9 @@ class Metric(Evaluable):
         return False
 
     @property
-    def min_n(self) -> int:
-        """0: no group is left out."""
-        return 0
-
-    @property
-    def min_share(self) -> float:
-        """0: no group is left out."""
-        return 0.0
+    def policy(self) -> Policy:
+        """No group is left out."""
+        return ALL_GROUPS
 
     @property
     def label_by_label(self) -> bool:
@@ -252,7 +247,7 @@ class Metric(Evaluable):
         >>> accuracy.difference("sex")
         <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
         """
-        _check_feature(f"{self.name}.difference", by)
+        _check_comparison(self.name, "difference", by, groups)
         return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, **groups)
 
     @refuse_unknown_keywords
@@ -267,7 +262,7 @@ class Metric(Evaluable):
         >>> roc_auc.ratio("race", to="White")
         <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
         """
-        _check_feature(f"{self.name}.ratio", by)
+        _check_comparison(self.name, "ratio", by, groups)
         if self.range[0] == -math.inf:
             msg = (
                 f"ratio() is not defined for negative values of {self.name}; where all of them are above 0, take "
@@ -287,7 +282,7 @@ class Metric(Evaluable):
         >>> sens.group_minimum("race", "sex")
         <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
         """
-        _check_feature(f"{self.name}.group_minimum", by)
+        _check_comparison(self.name, "group_minimum", by, groups)
         return comparison(self, "group_minimum")(*by, name=name, **groups)
 
     @refuse_unknown_keywords
@@ -301,7 +296,7 @@ class Metric(Evaluable):
         >>> error_rate.group_maximum("race")
         <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
         """
-        _check_feature(f"{self.name}.group_maximum", by)
+        _check_comparison(self.name, "group_maximum", by, groups)
         return comparison(self, "group_maximum")(*by, name=name, **groups)
 
     if not TYPE_CHECKING:  # for type checkers it would have every attribute
@@ -375,14 +370,12 @@ class GroupwiseMetric(Evaluable):
     aggregate: Aggregate
     """The aggregate, resolved for this `by` and these metrics."""
     own_direction: Direction | None = None
-    min_n: int = 0
     less: tuple[Metric, ...] = ()
     """Metrics whose own disparity is subtracted."""
     source: str | None = field(default=None, repr=False, compare=False)
     """The paper or standard that defines it."""
     otherwise: tuple[Metric, ...] = field(default=(), repr=False)
     """Metrics that are compared where the columns of the others are not given."""
-    min_share: float = 0.0
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formulas by the names of their metrics; those that are subtracted come last."""
 
@@ -460,13 +453,18 @@ class GroupwiseMetric(Evaluable):
         """The range of the values of one of its metrics."""
         return next(metric.range for metric in (*self.metrics, *self.less) if metric.name == name)
 
+    @property
+    def policy(self) -> Policy:
+        """The groups that it compares."""
+        return self.by.policy
+
     def least_rows(self, rows: float) -> float:
         """The rows that a group needs to be compared, given the number of rows of all groups."""
-        return max(self.min_n, self.min_share * rows)
+        return max(self.policy.min_n, self.policy.min_share * rows)
 
-    def of_at_least(self, rows: int) -> Self:
-        """The same metric with a minimum number of rows per group."""
-        return replace(self, min_n=max(self.min_n, rows))
+    def with_policy(self, policy: Policy) -> Self:
+        """The same metric over other groups."""
+        return replace(self, by=replace(self.by, policy=policy))
 
     @property
     def specs(self) -> tuple[MetricSpec]:
@@ -478,7 +476,9 @@ class GroupwiseMetric(Evaluable):
     def _formula(self, metric: Metric) -> Formula:
         """The formula of a metric; formulas that compare groups themselves leave small ones out."""
         formula = metric.definition
-        return replace(formula, min_n=self.min_n, min_share=self.min_share) if formula.against else formula
+        if not formula.against:
+            return formula
+        return replace(formula, min_n=self.policy.min_n, min_share=self.policy.min_share)
 
     @property
     def subtracted(self) -> int:
@@ -553,10 +553,10 @@ class GroupwiseFactory:
         *by: ColumnLike | Privileged,
         aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float] | None = None,
         name: str | None = None,
-        min_n: int = 0,
-        min_share: float = 0.0,
-        unknown: Treatment = "group",
-        unknown_values: Iterable[object] | None = None,
+        min_n: int = Policy.min_n,
+        min_share: float = Policy.min_share,
+        unknown: Treatment = Policy.unknown,
+        unknown_values: Iterable[object] | None = Policy.unknown_values,
         **options: object,
     ) -> GroupwiseMetric:
         """Compare the groups of one or more columns, or the two sides of `privileged(…)`.
@@ -567,9 +567,9 @@ class GroupwiseFactory:
             name: Another name for `.metric`.
             min_n: Groups whose denominator has fewer rows are not compared; `by_group` lists them as `below_min_n`.
             min_share: Groups with a smaller share of the rows are not compared, and listed as `below_min_share`.
-            unknown: Treatment of rows whose group is missing or unknown: `"group"`, a group like all others; `"apart"`,
-                listed as `unknown` but not compared, and not part of the overall or the rest; or `"drop"`, not listed
-                either. A combination of features is unknown if any of them is.
+            unknown: Treatment of rows whose group is missing or unknown: `"apart"`, listed as `unknown` but not
+                compared, and not part of the overall or the rest; `"drop"`, not listed either; or `"group"`, a group
+                like all others. A combination of features is unknown if any of them is.
             unknown_values: The values that mean unknown, in addition to null; by default texts such as "Unknown" and
                 "Decline to answer".
             options: Options of its metrics or of its aggregate, such as `to="White"`, `beta=2` or `alpha=1`.
@@ -579,7 +579,7 @@ class GroupwiseFactory:
         """
         name = self.name if name is None else name
         _check_is_feature(by, options, name)
-        min_n, min_share = whole("min_n", min_n, 0, of=name), number("min_share", min_share, 0, 1)
+        policy = Policy.of(name, min_n, min_share, unknown, unknown_values)
         direction, source = self.direction, self.source
         if aggregate is None:
             used = self.aggregate
@@ -605,10 +605,7 @@ class GroupwiseFactory:
         metrics = tuple(_with(metric, options) for metric in self.metrics)
         less = tuple(_with(metric, options) for metric in self.less)
         otherwise = tuple(_with(metric, options) for metric in self.otherwise)
-        groups = By.of(by, name, Unknown.of(unknown, unknown_values, name))
-        return GroupwiseMetric(
-            name, metrics, groups, used, direction, min_n, less, source, otherwise, min_share=min_share
-        )
+        return GroupwiseMetric(name, metrics, By.of(by, name, policy), used, direction, less, source, otherwise)
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in {"explained", "fixed", "signature", "typical"}]
@@ -704,12 +701,20 @@ def _is_factory(name: str) -> str:
     return f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
 
 
-def _check_feature(method: str, by: Sequence[object]) -> None:
-    """Refuse a comparison without a feature, or with data instead of one."""
+def _check_comparison(metric: str, method: str, by: Sequence[object], options: Mapping[str, object]) -> None:
+    """Refuse a comparison without a feature, with data instead of one, or with another aggregate than its own."""
+    call = f"{metric}.{method}"
     if not by:
-        msg = f'{method}() needs the sensitive feature: `{method}("column")`.'
+        msg = f'{call}() needs the sensitive feature: `{call}("column")`.'
         raise ArgumentError(msg)
-    _check_is_feature(by, {}, method)
+    if "aggregate" in options:
+        others = ", ".join(f"`{metric}.{other}(…)`" for other in COMPARISONS if other != method)
+        msg = (
+            f"{call}() takes no `aggregate`, which its name says. Write {others}, or "
+            f'`new_groupwise_metric({metric}, "name", aggregate)(…)` for any other.'
+        )
+        raise ArgumentError(msg)
+    _check_is_feature(by, {}, call)
 
 
 def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:

@@ -19,10 +19,12 @@ from tidyfair.errors import (
     SelectionWarning,
     UndefinedError,
     UndefinedWarning,
+    UnknownGroupWarning,
     listed,
     warn,
 )
 from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
 from tidyfair.intervals.dispatch import group_intervals, result_intervals
 from tidyfair.requirements import Requirements, check_features, check_parts
@@ -48,6 +50,7 @@ __all__: list[str] = []
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
+_SILENCE = '(on_undefined="ignore" silences this.)'
 _SHOWN = 10
 _HALF, _REVERSED = 0.5, 0.45
 """The concordance of a random order, and the one below which an order may be the reverse of the right one."""
@@ -237,6 +240,23 @@ class Run:
             if unseen := sides.unseen(keys):
                 raise ArgumentError(unseen[0])
 
+    def warn_of_unknown_groups(self, tallies: Sequence[Tally], *, may_ignore: bool = True) -> None:
+        """Say how many people of unknown groups are counted and not compared, and which values they have.
+
+        `may_ignore` is whether the call has the option `on_undefined`.
+        """
+        messages: dict[str, None] = {}
+        for tally in tallies:
+            for spec in self.specs:
+                if spec.by is not None and spec.policy.unknown == "apart":
+                    messages |= dict.fromkeys(_unknown_rows(tally, spec.by))
+        if messages:
+            warn(
+                f'{"; ".join(messages)}: these rows are counted, and their groups not compared. `unknown="group"` '
+                'compares them, and `unknown="drop"` leaves them out without notice.' + may_ignore * f" {_SILENCE}",
+                UnknownGroupWarning,
+            )
+
     # Frames
 
     def _groups(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
@@ -275,10 +295,12 @@ class Run:
         parts: list[pl.DataFrame] = []
         messages: list[str] = []
         constant: list[str] = []
+        has_unknown = False
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
                 parts.append(_with_intervals(tally, evaluated, part, options))
+                has_unknown |= bool(evaluated.group_cells.unknown.any())
                 if on_undefined == "warn":
                     _warn_of_direction(tally, evaluated, options)
                 if on_undefined in {"warn", "raise"}:
@@ -289,6 +311,8 @@ class Run:
         if messages and on_undefined == "raise":
             raise UndefinedError("; ".join(messages) + ".")
         _warn_of_selections(counted[0][0])
+        if on_undefined == "warn" and has_unknown:
+            self.warn_of_unknown_groups([tally for tally, _ in counted])
         if on_undefined == "warn":
             _warn_of_values(messages, constant)
         results = parts[0]
@@ -297,6 +321,22 @@ class Run:
             results = _in_order(together, [(spec.name, spec.by) for spec in self.specs])
         columns = [name for name in results.columns if options.explain or name not in EXPLANATION]
         return results[columns]
+
+
+def _unknown_rows(tally: Tally, by: By) -> list[str]:
+    """The rows of unknown groups in words; nothing if there are none, or the tally has no such keys."""
+    if not {*by.columns} <= {key.column for key in tally.keys}:
+        return []
+    keys = tally.cells.select(tally.names(by.columns))
+    is_unknown = by.is_unknown(by.groups(keys))
+    rows, total = int(tally.cells["n"].filter(is_unknown).sum()), int(tally.cells["n"].sum())
+    if not rows:
+        return []
+    groups = keys.filter(is_unknown).unique().sort(keys.columns, nulls_last=True)
+    is_missing = groups.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    values = [listed(texts_of(groups.filter(~is_missing)))] if not is_missing.all() else []
+    values += ["missing"] if is_missing.any() else []
+    return [f"{by.text} is unknown in {rows:,} of {total:,} rows ({', '.join(values)})"]
 
 
 def _in_order(frame: pl.DataFrame, metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
@@ -381,17 +421,16 @@ def _warn_of_selections(tally: Tally) -> None:
 
 def _warn_of_values(messages: Sequence[str], constant: Sequence[str]) -> None:
     """Warn of metrics without a value, and of those that cannot vary."""
-    silence = '(on_undefined="ignore" silences this.)'
     if constant:
         names = ", ".join(dict.fromkeys(constant))
         warn(
             f"{names} cannot vary: this average over labels does not depend on the data, because the shares of all "
             "labels add up to 1. Select one label with `pos_label=` or, for disparities, compare each with "
-            f'`estimator="one_vs_rest"`. {silence}',
+            f'`estimator="one_vs_rest"`. {_SILENCE}',
             ConstantWarning,
         )
     if messages:
-        warn(f"{'; '.join(messages)}. {silence}", UndefinedWarning)
+        warn(f"{'; '.join(messages)}. {_SILENCE}", UndefinedWarning)
 
 
 def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> None:
@@ -422,7 +461,7 @@ def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> 
             )
         warn(
             f"{name} is {value:.2f} over all rows, clearly below 0.5: it reads `estimate` as {meaning}; {way_out}. "
-            '(on_undefined="ignore" silences this.)',
+            f"{_SILENCE}",
             DirectionWarning,
         )
 

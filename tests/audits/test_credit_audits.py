@@ -267,10 +267,41 @@ def test_standardized_differences_do_not_depend_on_scale_order_or_other_rows_of_
     assert grouped.filter(fold=3)[".disparity"].to_list() == pytest.approx(alone[".disparity"].to_list(), nan_ok=True)
 
 
-def test_groups_without_a_deviation_have_no_standardized_difference() -> None:
-    same = pl.DataFrame({"score": [1.0, 1.0, 1.0, 1.0], "group": list("aabb")})
-    table = tdf.standardized_differences(same, "score", by="group", to="b")
-    assert table.select(".disparity", ".status").row(0) == (None, "zero_denominator")
+@pytest.mark.parametrize("spread", ["pooled", "reference", "all"])
+@pytest.mark.parametrize("scores", [(1.0, 1.0), (0.1, 0.1), (0.1, 0.3), (1e9 + 0.1, 1e9)])
+def test_groups_without_a_deviation_have_no_standardized_difference(scores: tuple[float, float], spread: Any) -> None:
+    one, other = scores
+    constant = pl.DataFrame({"score": [one] * 7 + [other] * 11, "group": ["a"] * 7 + ["b"] * 11})
+    table = tdf.standardized_differences(constant, "score", by="group", to="b", spread=spread)
+    columns = (".spread", ".disparity", ".lower", ".upper", ".p_value", ".status")
+    if one == other or spread != "all":
+        assert table.select(columns).row(0) == (None, None, None, None, None, "zero_denominator")
+    else:
+        # eighteen rows with two values
+        deviation = abs(one - other) * math.sqrt(7 * 11 / 18 / 17)
+        assert table.select(".spread", ".status").row(0) == (pytest.approx(deviation), "ok")
+    metric = tdf.mean_score if one < 1 else tdf.mean_prediction
+    role: dict[str, Any] = {"probs" if one < 1 else "estimate": "score"}
+    compared = tdf.compare_groups(metric, by="group", to="b", scale="standardized", spread=spread)
+    result = compared(constant, **role, explain=True)
+    assert result[".status"].to_list() == table[".status"].to_list()
+    for given, wanted in zip(result[".disparity"], table[".disparity"], strict=True):
+        assert given == (None if wanted is None else pytest.approx(wanted, rel=1e-6))
+
+
+def test_table_of_constant_scores_has_no_standardized_differences() -> None:
+    loans = tdf.datasets.lending(1_000).with_columns(score=pl.lit(0.3))
+    audited = tdf.audit("lending_adverse_impact", loans, estimate="approved", probs="score", by="race",
+                        to={"race": "White"}, pos_label="yes")  # fmt: skip
+    statuses = dict(audited.tables["scores"].select(".group", ".status").rows())
+    assert statuses.pop("White") == "ok"
+    assert set(statuses.values()) == {"zero_denominator"}
+
+
+def test_quantiles_of_constant_groups_have_a_ratio_without_limits() -> None:
+    constant = pl.DataFrame({"pay": [10.0] * 40 + [20.0] * 40, "group": ["a"] * 40 + ["b"] * 40})
+    table = tdf.quantile_ratios(constant, "pay", by="group", to="b")
+    assert table.select(".disparity", ".lower", ".upper", ".p_value").row(0) == (0.5, None, None, None)
 
 
 def alike() -> pl.DataFrame:

@@ -105,6 +105,8 @@ def test_nyc_selections_are_those_of_the_rule(applicants: pl.DataFrame) -> None:
         assert (rounded(row[".estimate"], rate, 100), rounded(row[".disparity"], ratio)) == (rate, ratio)
     assert len(sexes) == 2
     assert len(crossed) == 14
+    # shares, and with them a minimum share, are of all rows
+    assert crossed["Hispanic:Male"][".share"] == pytest.approx(crossed["Hispanic:Male"][".n"] / 2821)
     unknown = dict(filed.tables["unknown"].select(".by", ".unknown").rows())
     assert unknown == {"race": 150, "sex": 180, "race:sex": 250}
     assert "Of 2,821 rows, 250 are of unknown race or sex." in filed.statement

@@ -383,6 +383,29 @@ def test_ratios_of_means_name_the_table_that_has_them() -> None:
         tf.mean_prediction.ratio("g")
 
 
+@pytest.mark.parametrize("scale", ["ratio", "odds_ratio"])
+@pytest.mark.parametrize("to", ["none", "rest"])
+def test_ratio_to_a_rate_of_0_is_infinite_and_says_so(scale: str, to: str) -> None:
+    people = pl.DataFrame({"g": ["some"] * 10 + ["none"] * 10 + ["nobody"] * 10, "e": [1] * 5 + [0] * 25})
+    result = table(tf.selection_rate, data=people, call={"estimate": "e", "pos_label": 1}, by="g", to=to, scale=scale)
+    statuses = {
+        group: (disparity, status)
+        for group, disparity, status in result.select(".group", ".disparity", ".status").rows()
+    }
+    assert statuses["some"] == (math.inf, "infinite")
+    assert statuses["nobody"] == ((None, "zero_denominator") if to == "none" else (0.0, "ok"))
+
+
+def test_differences_of_infinite_values_say_why_there_are_none() -> None:
+    people = pl.DataFrame({"g": [*"ab"] * 12, "t": [1, 1, 0, 0] * 6, "e": [1, 1, 0, 0] * 6})
+    ratios = tf.positive_likelihood_ratio
+    for scale in ("difference", "ratio"):
+        result = table(
+            ratios, data=people, call={"truth": "t", "estimate": "e", "pos_label": 1}, by="g", to="b", scale=scale
+        )
+        assert row(result, "a")[".status"] == "infinite_less_infinite"
+
+
 def test_ratios_of_means_that_are_positive() -> None:
     people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "x": [1.0, 3.0] * 25 + [2.0, 6.0] * 25})
     result = row(table(tf.mean_prediction, data=people, call={"estimate": "x"}, by="g", to="b", scale="ratio"), "a")

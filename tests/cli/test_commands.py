@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import shlex
@@ -12,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from command_line import ARGUMENTS, called, written
@@ -248,7 +250,7 @@ def test_not_enough_evidence_exits_with_4(tmp_path: Path, capsys: pytest.Capture
     assert "not enough evidence" in shown
     (left_out,) = gate(data, "repaid", "approved", pos_label="yes", on_undefined="ignore")[".groups_left_out"].to_list()
     assert left_out
-    assert ", ".join(left_out) in shown.partition("groups left out are")[2]
+    assert all(f"{group} (" in shown.partition("cannot pass without")[2] for group in left_out)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_not_enough_evidence_exits_with_4(tmp_path: Path, capsys: pytest.Capture
         ("change in equalized_odds(race) > 0.1", "as `tidyfair compare` shows it"),
         ("equalised_odds(race) > 0.1", "Did you mean 'equalized_odds'?\n"),
         ("nothing_of_ours(race) > 0.1", "`tidyfair metrics` lists what there is."),
-        ("four_fifths(sex) < 0.8", "as a condition, it is 'demographic_parity_ratio(sex) < 0.8'"),
+        ("four_fifths(sex) < 0.8", "write 'four_fifths(sex)', or 'demographic_parity_ratio(sex) < 0.8'"),
         ("accuracy(race) > 0.1", "compares no groups"),
         ("equalized_odds(rase) > 0.1", "Did you mean 'race'?"),
         ("__import__('os').getcwd(race) > 0", "is not a condition; write one such as"),
@@ -416,6 +418,25 @@ def test_unencodable_characters_are_escaped(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     assert b"\\u65e5\\u672c" in ended.stdout
+
+
+@pytest.mark.parametrize("module", ["polars", "tidyfair.cli.parser", "numpy"])
+def test_an_interrupt_ends_the_command_quietly(module: str) -> None:
+    # the first two are imported before the command runs, numpy while it does
+    script = f"""
+import os, signal, sys, time
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+sys.meta_path.insert(0, Interrupting())
+from tidyfair.__main__ import main
+sys.argv[1:] = ["audit"]
+sys.exit(main())
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)  # noqa: S603 - ours
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
 
 
 def test_undecodable_arguments_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -683,6 +704,20 @@ def test_compare_with_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "`--one`: 'score' holds numbers that are not whole" in without
 
 
+def test_32_bit_scores_are_cut_alike_by_all_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = np.array([0.7] * 20 + [0.1] * 10 + [0.9] * 10, np.float32), np.array([0.3, 0.7] * 20, np.float32)
+    # the nearest number of 32 bits is below 0.7
+    expected = [(scores.astype(np.float64) >= 0.7).mean() for scores in (one, other)]
+    assert expected == [0.25, 0.0]
+    file = written(pl.DataFrame({"t": [1, 0] * 20, "one": one, "other": other, "g": [*"aabb"] * 10}), tmp_path)
+    call = [file, "--truth", "t", "--pos-label", "1", "--threshold", "0.7", "--metric", "selection_rate", "--json", "-"]
+    results = json.loads(called(capsys, "compare", *call, "--one", "one", "--other", "other")[1])["results"]
+    assert [(row["one"], row["other"]) for row in results if row["metric"] == "selection_rate"] == [tuple(expected)]
+    for score, rate in zip(("one", "other"), expected, strict=True):
+        results = json.loads(called(capsys, "audit", *call, "--probs", score, "--by", "g")[1])["results"]
+        assert [row["estimate"] for row in results if row["metric"] == "selection_rate"] == [rate]
+
+
 def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, file = _two_models(tmp_path)
     call = ["compare", file, "--truth", "repaid", "--one", "approved", "--other", "newer", "--pos-label", "yes"]
@@ -757,7 +792,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
     assert _cells(out, "demographic_parity")[0].startswith(f"{enough['.estimate'].item():.3f} ")
     # who is left out by a gate may be whom it is about
     assert (code, called(capsys, "audit", *call[:-1], "0", *gate)[0]) == (4, 0)
-    assert few <= set(re.findall(r"\w+", out.partition("groups left out are")[2]))
+    assert few <= set(re.findall(r"\w+", out.partition("cannot pass without")[2]))
     called(capsys, "audit", *call, "--output-groups", str(groups))
     assert set(pl.read_csv(groups).filter(pl.col(".by") == "race")[".group"]) == set(sizes) - few
     called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
@@ -797,7 +832,7 @@ def test_metric_flag_adds_a_comparison(
         ("predictive_equalty", "`--metric`: there is no metric or disparity 'predictive_equalty'. Did you mean"),
         ("mae_difference", "`--metric`: mae_difference is about numbers, which these predictions are not."),
         ("average_odds_difference", "`--metric`: average_odds_difference compares two sides"),
-        ("four_fifths", "as a condition, it is 'demographic_parity_ratio'"),
+        ("four_fifths", "a rule with a limit of its own: its metric is 'demographic_parity_ratio'."),
         ("auc_parity", "roc_auc needs the column of scores: `--probs`"),
     ],
 )

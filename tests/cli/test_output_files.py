@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
+import random
 import re
 from datetime import date
 from pathlib import Path
@@ -18,6 +20,7 @@ from conftest import read_csv
 import tidyfair as tf
 from tidyfair.cli.main import main
 from tidyfair.datasets import lending
+from tidyfair.errors import ArgumentError
 from tidyfair.tallies.files import scan, write
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -186,6 +189,32 @@ def test_partitions_have_the_types_of_their_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["12345678901234567890", "12345678901234567891"], ["12345678901234567890", "12345678901234567891"]),
+        (["12345678901234567890"], ["12345678901234567890"]),
+        (["1234567890123456789", "-5"], [1234567890123456789, -5]),
+        (["1234567890123456", "1.5"], ["1234567890123456", "1.5"]),
+        (["0.1234567890123456", "2"], [0.1234567890123456, 2.0]),
+        (["1", "1.0"], ["1", "1.0"]),
+        (["1", "+1"], ["1", "+1"]),
+        (["100000", "1e5"], ["100000", "1e5"]),
+        (["nan", "1.5"], ["nan", "1.5"]),
+        (["inf", "1.5"], ["inf", "1.5"]),
+        (["1e400", "1.5"], ["1e400", "1.5"]),
+        (["2024-01-31", "2024-1-31"], ["2024-01-31", "2024-1-31"]),
+        (["2", "__HIVE_DEFAULT_PARTITION__"], [2, None]),
+    ],
+)
+def test_different_partitions_stay_different(names: list[str], expected: list[object], tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / f"id={name}").mkdir()
+        pl.DataFrame({"folder": [name]}).write_parquet(tmp_path / f"id={name}" / "rows.parquet")
+    rows = scan(tmp_path).collect()
+    assert dict(zip(rows["folder"], rows["id"], strict=True)) == dict(zip(names, expected, strict=True))
+
+
+@pytest.mark.parametrize(
     ("folder", "values", "contradicting"),
     [
         ("x=1", [1, 1], "nothing"),
@@ -194,6 +223,9 @@ def test_partitions_have_the_types_of_their_values(tmp_path: Path) -> None:
         ("x=true", [True, True], "nothing"),
         ("x=2024-01-31", [date(2024, 1, 31)], "nothing"),
         ("x=__HIVE_DEFAULT_PARTITION__", [None], "nothing"),
+        ("x=12345678901234567", [12345678901234567], "nothing"),
+        ("x=nan", ["nan"], "nothing"),
+        ("x=12345678901234568", [12345678901234567], "'12345678901234567'"),
         ("x=9", [1, 1], "'1'"),
         ("x=1", [1, 2], "'2'"),
         ("x=zz", ["White"], "'White'"),
@@ -267,6 +299,14 @@ def test_list_of_named_audits_is_written(tmp_path: Path, capsys: pytest.CaptureF
     [
         (b"a,b\n1,x\n1,x,3\n", "line 3 of {file} has 3 fields, and its header has 2"),
         (b'a,b\n1,"x\ny"\n1,x,3\n', "line 4 of {file} has 3 fields, and its header has 2"),
+        (b"a,name,b\n1,Jo,x\n1,Smith, John,x\n", "line 3 of {file} has 4 fields, and its header has 3: put text that"),
+        (
+            b"a,b,name\n1,x,Jo\n1,x\n",
+            "line 3 of {file} has 2 fields, and its header has 3: leave a missing value empty",
+        ),
+        (b'a,b,name\n"1,x,Jo"\n', "line 2 of {file} has 1 field, and its header has 3"),
+        (b'a,name,b\n1,"Jo\n1,x"\n', "line 3 of {file} has 2 fields, and its header has 3"),
+        (b'a,name,b\n1,say "a, b",x\n', "line 2 of {file} has 4 fields, and its header has 3"),
         (b"a;b\n1;x\n", "{file} has one column, 'a;b': if ';' separates its fields, write `--separator ';'`"),
         (b"a\tb\n1\tx\n", "if a tab separates its fields, write `--separator tab`"),
         (b"a,b\n" + b"1,x\n" * 20_000 + b"one,x\n", "line 20002 of {file}: column 'a' holds numbers, and here 'one'"),
@@ -281,7 +321,7 @@ def test_list_of_named_audits_is_written(tmp_path: Path, capsys: pytest.CaptureF
         (b'a,b\n1,"x"y\n', "line 2 of {file} has text after the quotation mark that closes a field: write two marks"),
         (b"a,b\r1,x\r2,y\r", "line 1 of {file} ends in a carriage return alone: save the file with line feeds"),
         ("a,b\n1,x\n".encode("utf-16-le"), "{file} is encoded as UTF-16: save it as UTF-8"),
-        (gzip.compress(b"a,b\n1,x\n"), "{file} is compressed: let its name end in .csv.gz"),
+        (gzip.compress(b"a,b\n1,x\n", mtime=0), "{file} is compressed: let its name end in .csv.gz"),
         (b"sep=;\na;b\n1;x\n", "{file} starts with a line for Excel, which names the separator: remove that line"),
         (
             b'a,b\n1,"' + b"x" * 200_000 + b'"\n1,x,3\n',
@@ -298,6 +338,42 @@ def test_faults_of_csv_files_are_told_with_their_line(
     assert (code, out) == (2, "")
     assert expected.format(file=repr(str(file))) in err
     assert not re.search("schema|infer|polars|ragged", err)
+
+
+TEXTS = ["a", "", " ", "x y", 'q"t', '"', '""', "a,b", "a;b", "a$b", "l\nm", "\u00e9", "$1"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "$"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_lines_are_refused_whose_number_of_fields_differs_from_the_header(
+    separator: str,
+    compressed: bool,  # noqa: FBT001 - a case
+    tmp_path: Path,
+) -> None:
+    chance = random.Random(ord(separator))  # noqa: S311 - texts of a test
+    file = tmp_path / ("data.csv.gz" if compressed else "data.csv")
+    outcomes: list[bool] = []
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL) * 40:
+        content = io.StringIO()
+        writer = csv.writer(content, delimiter=separator, lineterminator=chance.choice(["\n", "\r\n"]), quoting=quoting)
+        rows = [chance.choices(TEXTS, k=3 if chance.random() < 0.9 else chance.randint(1, 5)) for _ in range(5)]
+        writer.writerows([["x", "y", "z"], *rows])
+        text = content.getvalue().encode()
+        file.write_bytes(gzip.compress(text) if compressed else text)
+        has_other_fields = any(len(row) != 3 for row in rows)
+        outcomes.append(has_other_fields)
+        if has_other_fields:
+            with pytest.raises(ArgumentError, match="and its header has 3"):
+                scan(file, separator)
+        else:
+            assert scan(file, separator).select("z").collect().height == len(rows)
+    assert 10 < sum(outcomes) < 70
+
+
+def test_columns_of_ndjson_hold_fractions_that_come_late(tmp_path: Path) -> None:
+    file = tmp_path / "data.ndjson"
+    file.write_text('{"a": 1}\n' * 500 + '{"a": 1.5}\n')
+    assert scan(file).collect()["a"].sum() == 501.5
 
 
 @pytest.mark.parametrize(
@@ -458,6 +534,13 @@ def test_csv_lists_are_escaped_from_formulas(tmp_path: Path) -> None:
     path = tmp_path / "result.csv"
     write(pl.DataFrame({"left": [["a", "=1+1"], [], ["-1"]]}), path)
     assert path.read_text() == 'left\na;\'=1+1\n""\n-1\n'
+
+
+def test_csv_lists_of_several_fields_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "result.csv"
+    left_out = [[{"group": "=a", "metric": "sens", "n": 6}, {"group": "b", "metric": None, "n": 7}], []]
+    write(pl.DataFrame({".left_out": left_out}), path)
+    assert path.read_text() == '.left_out\n\'=a sens 6;b 7\n""\n'
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -11,6 +12,9 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CALL: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
 LOANS = lending(1_500).with_columns(
@@ -87,7 +91,9 @@ def test_gates_judge_the_groups_that_are_known() -> None:
     loans = pl.concat([lending(4_000).with_columns(pl.col("sex").cast(pl.String)), lending(3).with_columns(sex=None)])
     gate = tf.check(tf.demographic_parity("sex", unknown="apart"), below=0.3)
     assert gate(loans, **CALL)[".verdict"].item() == "pass"
-    assert tf.check(tf.demographic_parity("sex"), below=0.3)(loans, **CALL)[".verdict"].item() != "pass"
+    assert tf.check(tf.demographic_parity("sex"), below=0.3)(loans, **CALL)[".verdict"].item() == "pass"
+    grouped = tf.check(tf.demographic_parity("sex", unknown="group"), below=0.3)
+    assert grouped(loans, **CALL)[".verdict"].item() != "pass"
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, pl.DataFrame.lazy])
@@ -118,7 +124,9 @@ def test_a_feature_called_like_a_column_of_results_is_in_the_text_of_the_group()
 
 
 def test_comparisons_show_which_groups_are_unknown() -> None:
-    assert repr(tf.demographic_parity("race", unknown="apart").by) == "'race', unknown='apart'"
+    assert repr(tf.demographic_parity("race").by) == "'race'"
+    assert repr(tf.demographic_parity("race", unknown="apart").by) == "'race'"
+    assert repr(tf.demographic_parity("race", unknown="group", min_n=5).by) == "'race', min_n=5, unknown='group'"
     assert repr(tf.demographic_parity("race", unknown="drop", unknown_values=["?"]).by) == (
         "'race', unknown='drop', unknown_values=['?']"
     )
@@ -126,11 +134,13 @@ def test_comparisons_show_which_groups_are_unknown() -> None:
 
 REFUSED: dict[str, dict[str, Any]] = {
     "another word": {"unknown": "skip"},
-    "values of no treatment": {"unknown_values": ["x"]},
+    "values of groups that are compared": {"unknown": "group", "unknown_values": ["x"]},
     "a text of values": {"unknown": "apart", "unknown_values": "x"},
     "no values": {"unknown": "apart", "unknown_values": [[1]]},
     "a negative share": {"min_share": -0.1},
     "a share in percent": {"min_share": 2},
+    "part of a row": {"min_n": 2.5},
+    "fewer than no rows": {"min_n": -1},
 }
 
 
@@ -142,9 +152,27 @@ def test_refused(case: str) -> None:
         tf.accuracy.difference("race", **REFUSED[case])
 
 
-def test_sides_have_no_unknown_groups() -> None:
-    with pytest.raises(tf.ArgumentError, match="cannot be combined with privileged"):
-        tf.demographic_parity(tf.privileged(race="White"), unknown="apart")
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "the treatment": ({"unknown": "aprt"}, "`unknown=` must be 'group', 'apart' or 'drop', not 'aprt'"),
+    "the values": ({"unknown_values": "x"}, "demographic_parity: `unknown_values` is a list of values of the feature"),
+    "the values of groups that are compared": (
+        {"unknown": "group", "unknown_values": ["x"]}, '`unknown_values` needs `unknown="apart"` or `unknown="drop"`',
+    ),
+    "the number of rows": ({"min_n": 2.5}, "demographic_parity: `min_n` is a whole number, 0 or more, not 2.5"),
+    "the share": ({"min_share": 2}, "`min_share` is a number from 0 to 1, not 2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_errors_of_the_policy_name_the_setting_and_the_way_out(case: str) -> None:
+    settings, message = MISTAKES[case]
+    with pytest.raises(tf.ArgumentError, match=message):
+        tf.demographic_parity("race", **settings)
+
+
+def test_values_that_mean_unknown_must_fit_the_feature() -> None:
+    with pytest.raises(tf.ArgumentError, match="-9"):
+        tf.demographic_parity("race", unknown_values=[-9])(LOANS, **CALL)
 
 
 def test_tests_of_rates_leave_out_the_groups_that_metrics_do() -> None:
@@ -159,20 +187,215 @@ def test_tests_of_rates_leave_out_the_groups_that_metrics_do() -> None:
     assert_frame_equal(compared, tf.pairwise(tf.demographic_parity("race"))(large, **CALL))
 
 
-COMPARE_ALL: dict[str, Any] = {
-    "model_frontier": lambda parity: tf.inference.model_frontier(tf.accuracy, parity),
-    "verdict_sensitivity": lambda parity: tf.inference.verdict_sensitivity(parity, below=0.1),
-    "monitor": lambda parity: tf.inference.monitor(parity, below=0.1),
-}
+POLICIES: dict[str, tuple[dict[str, Any], pl.DataFrame]] = {
+    "known": ({}, KNOWN),
+    "dropped": ({"unknown": "drop"}, KNOWN),
+    "large": (
+        {"unknown": "drop", "min_share": 0.05}, KNOWN.filter(pl.len().over("race") >= 0.05 * len(LOANS)),
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("function", COMPARE_ALL)
-def test_functions_that_compare_all_groups_refuse_to_leave_some_out(function: str) -> None:
-    with pytest.raises(tf.ArgumentError, match="take `min_n=`"):
-        COMPARE_ALL[function](tf.demographic_parity("race", min_share=0.02))
-    if function != "monitor":
-        with pytest.raises(tf.ArgumentError, match="filter rows of unknown groups first"):
-            COMPARE_ALL[function](tf.demographic_parity("race", unknown="apart"))
+@pytest.mark.parametrize("case", POLICIES)
+def test_monitors_compare_the_groups_that_metrics_do(case: str) -> None:
+    options, compared = POLICIES[case]
+    result = tf.inference.monitor(tf.demographic_parity("race", **options), below=0.1)(LOANS, **CALL)
+    expected = tf.inference.monitor(tf.demographic_parity("race"), below=0.1)(compared, **CALL)
+    assert result.select(".n", ".estimate").rows() == expected.select(".n", ".estimate").rows()
+
+
+@pytest.mark.parametrize("case", POLICIES)
+def test_errors_are_tried_in_the_groups_that_are_known(case: str) -> None:
+    options, compared = POLICIES[case]
+    parity = tf.demographic_parity("race", **options)
+    result = tf.inference.verdict_sensitivity(parity, below=0.1)(LOANS, **CALL)
+    assert result[".estimate"].unique().to_list() == parity(compared, **CALL)[".estimate"].to_list()
+    assert set(result[".group"]) == set(KNOWN["race"])
+    assert set(result[".to"]) <= set(compared["race"])
+    if "min_share" not in options:
+        assert_frame_equal(result, tf.inference.verdict_sensitivity(parity, below=0.1)(compared, **CALL))
+
+
+@pytest.mark.parametrize("case", POLICIES)
+def test_disparities_of_models_are_of_the_groups_that_metrics_compare(case: str) -> None:
+    options, compared = POLICIES[case]
+    models: dict[str, Any] = {"models": ["never"], "baseline": "approved", "pos_label": "yes"}
+    frontier = tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("race", **options))
+    gaps = pl.selectors.starts_with(".disparity")
+    result = frontier(LOANS.with_columns(never=pl.lit("no")), "repaid", **models)
+    expected = frontier(compared.with_columns(never=pl.lit("no")), "repaid", **models)
+    assert_frame_equal(result.select(gaps), expected.select(gaps))
+    rates: list[float] = compared.group_by("race").agg(pl.col("approved").eq("yes").mean())["approved"].to_list()
+    assert result[".disparity"].to_list() == pytest.approx([max(rates) - min(rates), 0])
+    # the performance is of all rows
+    assert result[".n"].to_list() == [len(LOANS)] * 2
+
+
+def test_a_search_that_compares_no_group_has_nothing_to_draw() -> None:
+    people = pl.DataFrame({"g": ["unknown", "a"] * 20, "hired": [1, 0, 0, 1] * 10})
+    found = tf.inference.subgroup_search(tf.selection_rate, ["g"], times=20)(people, estimate="hired")
+    assert set(found[".status"]) == {"unknown", "no_other_group"}
+    with pytest.raises(tf.ArgumentError, match="nothing to draw: no subgroup is compared"):
+        tf.autoplot(found)
+
+
+ANSWERS = pl.DataFrame({
+    "race": ["a"] * 10 + ["b"] * 10 + ["Unknown"] * 4 + ["n/a"] * 3 + [None] * 2 + ["c"],
+    "sex": ["f", "m"] * 15,
+    "hired": [1] * 6 + [0] * 4 + [1] * 3 + [0] * 7 + [1] * 9 + [0],
+})  # fmt: skip
+
+
+def notices(call: Callable[[], object]) -> list[str]:
+    """What a call says about people of unknown groups."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(warning.message) for warning in caught if warning.category is tf.UnknownGroupWarning]
+
+
+def test_a_call_says_once_how_many_people_are_unknown_and_by_which_values() -> None:
+    (notice,) = notices(lambda: tf.demographic_parity("race")(ANSWERS, estimate="hired"))
+    assert notice.startswith("race is unknown in 9 of 30 rows ('Unknown', 'n/a', missing): these rows are counted")
+    assert '`unknown="group"` compares them' in notice
+    assert '`unknown="drop"` leaves them out without notice' in notice
+    both = tf.metric_set(
+        tf.demographic_parity("race"), tf.selection_rate.ratio("race"), tf.demographic_parity("sex", "race")
+    )
+    (notice,) = notices(lambda: both(ANSWERS, estimate="hired"))
+    assert notice.count("is unknown in 9 of 30 rows") == 2
+    sites = ANSWERS.with_columns(site=pl.col("sex"))
+    (notice,) = notices(lambda: both(sites, estimate="hired", group_by="site"))
+    assert "race is unknown in 9 of 30 rows" in notice
+
+
+def test_the_notice_names_the_values_that_mean_unknown() -> None:
+    (notice,) = notices(lambda: tf.demographic_parity("race", unknown_values=["c"])(ANSWERS, estimate="hired"))
+    assert "race is unknown in 3 of 30 rows ('c', missing)" in notice
+    missing = ANSWERS.filter(pl.col("race").is_null() | pl.col("race").is_in(["a", "b"]))
+    (notice,) = notices(lambda: tf.demographic_parity("race")(missing, estimate="hired"))
+    assert "race is unknown in 2 of 22 rows (missing)" in notice
+
+
+def test_the_notice_counts_rows_and_not_lines_of_data() -> None:
+    (notice,) = notices(
+        lambda: tf.demographic_parity("race")(
+            ANSWERS.with_columns(n=pl.lit(1_000)), estimate="hired", frequency_weights="n"
+        )
+    )
+    assert "9,000 of 30,000 rows" in notice
+
+
+@pytest.mark.parametrize("unknown", ["group", "drop"])
+def test_rows_that_are_compared_or_dropped_are_no_news(unknown: Any) -> None:
+    assert notices(lambda: tf.demographic_parity("race", unknown=unknown)(ANSWERS, estimate="hired")) == []
+
+
+def test_the_notice_is_silenced_like_other_warnings() -> None:
+    parity = tf.demographic_parity("race")
+    assert notices(lambda: parity(ANSWERS, estimate="hired", on_undefined="ignore")) == []
+    models = tf.compare_models(parity)
+    call: dict[str, Any] = {"one": "hired", "other": "other"}
+    data = ANSWERS.with_columns(other=pl.col("hired").shift(1, fill_value=0))
+    assert len(notices(lambda: models(data, **call))) == 1
+    assert notices(lambda: models(data, **call, on_undefined="ignore")) == []
+    (notice,) = notices(lambda: parity(ANSWERS, estimate="hired"))
+    assert notice.endswith('(on_undefined="ignore" silences this.)')
+    # which is no option of these
+    for verb in (tf.pairwise, tf.inference.disparity_test):
+        (notice,) = notices(lambda verb=verb: verb(parity)(ANSWERS, estimate="hired"))
+        assert notice.endswith('`unknown="drop"` leaves them out without notice.')
+
+
+def test_data_of_known_people_and_listed_groups_need_no_notice() -> None:
+    parity = tf.demographic_parity("race")
+    assert notices(lambda: parity(ANSWERS.filter(pl.col("race").is_in(["a", "b"])), estimate="hired")) == []
+    assert notices(lambda: tf.demographic_parity("sex")(ANSWERS, estimate="hired")) == []
+    # their rows show them
+    assert notices(lambda: parity.by_group(ANSWERS, estimate="hired")) == []
+    compared = tf.compare_groups(tf.selection_rate, by="race")
+    assert notices(lambda: compared(ANSWERS, estimate="hired")) == []
+    assert {"Unknown", "n/a", "null"} <= set(compared(ANSWERS, estimate="hired")[".group"])
+
+
+@pytest.mark.parametrize("verb", ["pairwise", "stratified", "monitor", "verdict_sensitivity", "compare_models"])
+def test_every_verb_says_so_once(verb: str) -> None:
+    parity = tf.demographic_parity("race")
+    data = ANSWERS.with_columns(truth=pl.col("hired").reverse(), other=pl.col("hired").shift(1, fill_value=0))
+    calls: dict[str, Callable[[], object]] = {
+        "pairwise": lambda: tf.pairwise(parity)(data, estimate="hired"),
+        "stratified": lambda: tf.inference.stratified(parity, within="sex")(data, estimate="hired"),
+        "monitor": lambda: tf.inference.monitor(parity, below=0.5)(data, estimate="hired"),
+        "verdict_sensitivity": lambda: tf.inference.verdict_sensitivity(parity, below=0.5)(data, estimate="hired"),
+        "compare_models": lambda: tf.compare_models(parity)(data, "truth", one="hired", other="other"),
+    }
+    (notice,) = notices(calls[verb])
+    assert "race is unknown in 9 of 30 rows" in notice
+
+
+def test_groups_outside_are_the_unknown_and_the_small_ones() -> None:
+    call: dict[str, Any] = {"estimate": "hired", "explain": True}
+    row = tf.demographic_parity("race", min_n=2)(ANSWERS, **call).row(0, named=True)
+    assert row[".estimate"] == pytest.approx(0.6 - 0.3)
+    assert row[".n"] == 20
+    assert sorted(row[".groups_outside"]) == ["Unknown", "c", "n/a", "null"]
+    assert row[".groups_left_out"] == ["c"]
+    shares = tf.demographic_parity("race", min_share=0.1)(ANSWERS, **call).row(0, named=True)
+    assert (sorted(shares[".groups_outside"]), shares[".estimate"]) == (["Unknown", "c", "n/a", "null"], 0.3)
+    dropped = tf.demographic_parity("race", min_n=2, unknown="drop")(ANSWERS, **call).row(0, named=True)
+    assert (dropped[".groups_outside"], dropped[".estimate"]) == (["c"], row[".estimate"])
+    grouped = tf.demographic_parity("race", unknown="group")(ANSWERS, **call).row(0, named=True)
+    # all people with an unknown group were hired, and the one of c was not
+    assert (grouped[".groups_outside"], grouped[".estimate"]) == ([], 1)
+    assert ".groups_outside" not in tf.demographic_parity("race")(ANSWERS, estimate="hired").columns
+
+
+def test_groups_without_a_value_are_not_outside_the_policy() -> None:
+    data = ANSWERS.with_columns(truth=pl.when(pl.col("race") == "c").then(0).otherwise(1))
+    row = tf.equal_opportunity("race")(data, "truth", "hired", explain=True, on_undefined="null").row(0, named=True)
+    assert sorted(row[".groups_outside"]) == ["Unknown", "n/a", "null"]
+    assert row[".groups_left_out"] == ["c"]
+
+
+def test_people_with_an_unknown_value_are_on_no_side() -> None:
+    def groups(sides: tf.Privileged, **policy: Any) -> list[tuple[str, float | None, int, str]]:
+        table = tf.demographic_parity(sides, **policy).by_group(ANSWERS, estimate="hired")
+        return table.select(".group", ".estimate", ".n", ".status").rows()
+
+    one_side, two_sides = tf.privileged(race="a"), tf.privileged({"race": "a"}, unprivileged={"race": "b"})
+    assert groups(one_side) == [
+        ("privileged", 0.6, 10, "ok"), ("unprivileged", pytest.approx(3 / 11), 11, "ok"),
+        ("unknown", None, 9, "unknown"),
+    ]  # fmt: skip
+    assert groups(two_sides) == [
+        ("privileged", 0.6, 10, "ok"), ("unprivileged", 0.3, 10, "ok"), ("neither", None, 1, "left_out"),
+        ("unknown", None, 9, "unknown"),
+    ]  # fmt: skip
+    assert groups(two_sides, unknown="drop") == groups(two_sides)[:3]
+    # then a missing value is on neither side, and every other one on the other
+    assert groups(one_side, unknown="group") == [
+        ("privileged", 0.6, 10, "ok"), ("unprivileged", pytest.approx(10 / 18), 18, "ok"),
+        ("neither", None, 2, "left_out"),
+    ]  # fmt: skip
+    assert groups(one_side, unknown_values=["b"]) == [
+        ("privileged", 0.6, 10, "ok"), ("unprivileged", pytest.approx(7 / 8), 8, "ok"),
+        ("unknown", None, 12, "unknown"),
+    ]  # fmt: skip
+
+
+def test_disparities_of_sides_are_about_known_people_and_say_who_is_unknown() -> None:
+    parity = tf.demographic_parity(tf.privileged(race="a"))
+    (notice,) = notices(lambda: parity(ANSWERS, estimate="hired"))
+    assert notice.startswith("race=a is unknown in 9 of 30 rows ('Unknown', 'n/a', missing)")
+    row = parity(ANSWERS, estimate="hired", explain=True).row(0, named=True)
+    assert (row[".estimate"], row[".n"]) == (pytest.approx(3 / 11 - 0.6), 21)
+    assert (row[".groups_outside"], row[".groups_left_out"]) == (["unknown"], [])
+
+
+def test_a_value_that_a_condition_names_is_known() -> None:
+    named = tf.demographic_parity(tf.privileged({"race": "a"}, unprivileged={"race": "Unknown"}))
+    groups = named.by_group(ANSWERS, estimate="hired").select(".group", ".estimate", ".n").rows()
+    assert groups == [("privileged", 0.6, 10), ("unprivileged", 1, 4), ("neither", None, 11), ("unknown", None, 5)]
 
 
 def test_groups_that_would_read_alike_are_quoted() -> None:
@@ -186,3 +409,52 @@ def test_groups_that_would_read_alike_are_quoted() -> None:
     assert crossed.select(".group_min", ".group_max").row(0) == ('"a":"b:c"', '"a:b":"c"')
     compared = tf.compare_groups(tf.selection_rate, by=("site", "ward"))(people, estimate="hired")
     assert compared[".group"].to_list() == ['"a":"b:c"', '"a:b":"c"', "q:r"]
+
+
+def test_explained_results_say_of_which_metric_a_group_is_left_out_and_why() -> None:
+    # of 50 students 7 repaid, and 11 were approved
+    rows = pl.DataFrame({
+        "job": ["skilled"] * 100 + ["student"] * 50 + ["nobody knows"] * 50,
+        "truth": [1, 0] * 50 + [1] * 7 + [0] * 43 + [1, 0] * 25,
+        "guess": [1, 1, 0, 0] * 25 + [1] * 11 + [0] * 39 + [1, 0] * 25,
+        "fold": [1, 2] * 50 + [1] * 50 + [2] * 50,
+    })  # fmt: skip
+    groups: dict[str, Any] = {"min_n": 20, "unknown": "apart", "unknown_values": ["nobody knows"]}
+    odds, precise = tf.equalized_odds("job", **groups), tf.predictive_parity("job", **groups)
+    fair = tf.metric_set(tf.accuracy, odds, precise, tf.demographic_parity("job", **groups))
+    result = fair(rows, "truth", "guess", pos_label=1, explain=True, on_undefined="ignore")
+    unknown = ("nobody knows", "unknown")
+    found = {
+        row[".metric"]: [(one["group"], one["metric"], one["status"], one["denominator"]) for one in row[".left_out"]]
+        for row in result.to_dicts()
+    }
+    assert found == {
+        "accuracy": [],
+        "equalized_odds": [
+            (unknown[0], "sens", unknown[1], 25), (unknown[0], "spec", unknown[1], 25),
+            ("student", "sens", "below_min_n", 7),
+        ],
+        "predictive_parity": [
+            (unknown[0], "precision", unknown[1], 25), ("student", "precision", "below_min_n", 11),
+        ],
+        "demographic_parity": [(unknown[0], "selection_rate", unknown[1], 50)],
+    }  # fmt: skip
+    # unknown groups are no groups that a disparity is about
+    assert result[".groups_left_out"].to_list() == [[], ["student"], ["student"], []]
+    in_folds = odds(rows, "truth", "guess", pos_label=1, group_by="fold", explain=True, on_undefined="ignore")
+    counts = in_folds.explode(".left_out").select("fold", pl.col(".left_out").struct.unnest())
+    of_students = counts.filter(group="student").select("fold", "metric", "denominator").rows()
+    assert of_students == [(1, "sens", 7.0)]
+    # multi-class values are left out label by label
+    several = rows.with_columns(truth=pl.when(pl.int_range(pl.len()) % 3 == 0).then(2).otherwise("truth"))
+    recalls = tf.sens.difference("job", min_n=20)(
+        several, "truth", "guess", estimator="one_vs_rest", explain=True, on_undefined="ignore"
+    )
+    expected = (
+        several.group_by("job", "truth")
+        .len()
+        .filter(pl.col("len") < 20)
+        .select("job", pl.col("truth").cast(pl.String), "len")
+    )
+    entries = recalls[".left_out"].explode().struct.unnest().filter(status="below_min_n")
+    assert sorted(entries.select("group", "level", "denominator").rows()) == sorted(expected.rows())

@@ -108,16 +108,48 @@ def test_no_model_is_called_less_discriminatory_by_chance_among_many() -> None:
     assert wrong <= 6
 
 
-def test_a_less_discriminatory_alternative_is_shown_with_enough_rows() -> None:
-    rates = np.array([[0.5, 0.35], [0.48, 0.44], [0.1, 0.1], [0.5, 0.34]])
+def test_verdicts_say_what_is_shown_of_each_model_with_enough_rows() -> None:
+    rates = np.array([[0.5, 0.35], [0.425, 0.425], [0.1, 0.1], [0.5, 0.34], [0.5, 0.5], [0.57, 0.33], [0.4, 0.25]])
+    models = [f"m{index}" for index in range(1, 7)]
     frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
-    result = frontier(drawn(20_000, rates, 1), "y", models=["m1", "m2", "m3"], baseline="m0")
+    result = frontier(drawn(20_000, rates, 1), "y", models=models, baseline="m0")
     assert result[".verdict"].to_list() == [
-        "baseline", "less discriminatory", "less discriminatory, worse", "not shown"
+        "baseline", "less discriminatory", "less discriminatory, worse performance", "not told apart",
+        "less discriminatory, better performance", "more discriminatory, worse performance", "worse performance",
     ]  # fmt: skip
     errors = model_frontier(tf.error_rate, tf.demographic_parity("g"))
-    again = errors(drawn(20_000, rates, 1), "y", models=["m1", "m2", "m3"], baseline="m0")
+    again = errors(drawn(20_000, rates, 1), "y", models=models, baseline="m0")
     assert again[".verdict"].to_list() == result[".verdict"].to_list()
+
+
+def test_verdicts_say_what_intervals_say() -> None:
+    rates = np.random.default_rng(4).uniform(0.3, 0.6, (30, 3))
+    models = [f"m{index}" for index in range(1, 30)]
+    result = model_frontier(tf.accuracy, tf.demographic_parity("g"))(
+        drawn(6000, rates, 1), "y", models=models, baseline="m0"
+    )
+    seen: set[str] = set()
+    for row in result[1:].to_dicts():
+        expected: list[str] = []
+        for change, less, more in (
+            (".disparity_change", "less discriminatory", "more discriminatory"),
+            (".performance_change", "worse performance", "better performance"),
+        ):
+            expected += [less] * (row[f"{change}_upper"] < 0) + [more] * (row[f"{change}_lower"] > 0)
+        assert row[".verdict"] == (", ".join(expected) or "not told apart")
+        seen.add(row[".verdict"])
+    assert len(seen) > 4
+
+
+def test_one_group_has_no_disparity_but_the_names_of_its_metrics() -> None:
+    data = drawn(200, np.array([[0.5], [0.3]]), 1)
+    result = model_frontier(tf.accuracy, tf.demographic_parity("g"))(data, "y", models=["m1"], baseline="m0")
+    assert result.select(".performance_metric", ".disparity_metric", ".by").unique().rows() == [
+        ("accuracy", "demographic_parity", "g")
+    ]
+    assert result.select(pl.col("^.disparity(_change)?(_lower|_upper)?$")).null_count().row(0) == (2,) * 6
+    assert result[".performance"].null_count() == 0
+    assert result[".verdict"].to_list() == ["baseline", None]
 
 
 def test_identical_models_and_perfect_groups_are_not_sure() -> None:
@@ -229,21 +261,21 @@ def test_few_rows_show_no_improvement() -> None:
         row = frontier(data, "y", models=["good"], baseline="bad", pos_label=1).row(1, named=True)
         assert row[".performance_change"] == 1
         assert row[".performance_change_lower"] <= 0
-        assert row[".verdict"] in (None, "not shown")
+        assert row[".verdict"] in (None, "not told apart")
 
 
 def test_a_group_of_one_row_may_be_anything() -> None:
     data = drawn(3000, np.array([[0.8, 0.2], [0.5, 0.5]]), 2)
     more = pl.DataFrame({"g": 2, "y": True, "m0": True, "m1": False}, schema=data.schema)
     frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
-    assert frontier(data, "y", models=["m1"], baseline="m0")[".verdict"][1] == "less discriminatory"
+    assert frontier(data, "y", models=["m1"], baseline="m0")[".verdict"][1].startswith("less discriminatory")
     lone = frontier(pl.concat([data, more]), "y", models=["m1"], baseline="m0")
     assert lone[".disparity_upper"].to_list() == [1, 1]
-    assert lone[".verdict"][1] == "not shown"
+    assert "discriminatory" not in lone[".verdict"][1]
     enough = model_frontier(tf.accuracy, tf.demographic_parity("g", min_n=10))
     left_out = enough(pl.concat([data, more]), "y", models=["m1"], baseline="m0")
     assert left_out[".groups_left_out"].to_list() == [["2"], ["2"]]
-    assert left_out[".verdict"][1] == "less discriminatory"
+    assert left_out[".verdict"][1].startswith("less discriminatory")
 
 
 def test_metrics_whose_denominators_differ_from_model_to_model_are_compared() -> None:

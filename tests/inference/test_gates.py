@@ -15,6 +15,7 @@ from conftest import answer_kind, as_polars
 
 import tidyfair as tf
 from tidyfair import inference
+from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,9 @@ def test_verdict_equals_one_sided_limits(limit: float, confidence: float) -> Non
     for metric in (tf.demographic_parity("g"), tf.equalized_odds("h"), tf.accuracy.difference("h")):
         expected = metric(data, "t", "e", interval="auto", conf_level=level, explain=True)
         result = tf.check(metric, below=limit, confidence=confidence)(data, "t", "e")
-        assert sorted(result.columns) == sorted([*expected.columns, ".limit", ".verdict"])
+        assert sorted(result.columns) == sorted(
+            [*expected.columns, ".limit", ".verdict", ".unknown", ".unknown_share", ".with_unknown"]
+        )
         shared = [name for name in expected.columns if name not in (".lower", ".upper")]
         assert result.select(shared).equals(expected.select(shared))
         for name in (".lower", ".upper"):
@@ -225,6 +228,15 @@ def test_undefined_metric_gives_not_enough_evidence() -> None:
     assert len(empty(FAIR.with_columns(f=1).head(0), estimate="e", group_by="f")) == 0
     # one group differs from nobody, but who knows how many there are
     assert verdict(empty(FAIR.filter(pl.col("g") == "a"), estimate="e")) != FAIL
+
+
+def test_weights_that_sum_to_1_do_not_make_differential_fairness_pass() -> None:
+    loans = lending().with_columns(share=pl.lit(1 / 5_000))
+    gate = tf.check(tf.differential_fairness("race"), below=0.1)
+    plain = gate(loans, estimate="approved", pos_label="yes")
+    weighted = gate(loans, estimate="approved", pos_label="yes", case_weights="share")
+    assert verdict(plain) == verdict(weighted) == FAIL
+    assert weighted[".estimate"].item() == pytest.approx(plain[".estimate"].item())
 
 
 def test_infinite_disparity_of_few_rows_is_not_enough_evidence() -> None:
@@ -403,7 +415,9 @@ def test_check_of_a_result_with_a_left_out_group_does_not_pass() -> None:
     result = gap(data, estimate="e", interval="auto", conf_level=0.9, explain=True)
     assert verdict(result.pipe(tf.check, below=0.1)) == UNSURE
     unexplained = gap(data, estimate="e", interval="auto", conf_level=0.9)
-    with pytest.raises(tf.ColumnError, match=r"no '.metrics_left_out', '.groups_left_out'; .*explain=True"):
+    with pytest.raises(
+        tf.ColumnError, match=r"no '.metrics_left_out', '.groups_left_out', '.groups_outside'; .*explain=True"
+    ):
         tf.check(unexplained, below=0.1)
 
 
@@ -977,7 +991,7 @@ def test_a_gate_that_fails_or_is_undecided_stays_so_with_unknown_groups() -> Non
 def test_unknown_rows_of_gates_are_counted_in_each_fold_and_for_each_feature() -> None:
     one, other = with_unknown_rows(220, 220), FAIR
     data = pl.concat([one.with_columns(fold=1), other.with_columns(fold=2)]).with_columns(h=pl.col("e").cast(pl.String))
-    of_both = tf.metric_set(tf.demographic_parity("g", unknown="apart"), tf.demographic_parity("h"))
+    of_both = tf.metric_set(tf.demographic_parity("g"), tf.demographic_parity("h", unknown="group"))
     gate = tf.check(of_both, below=0.1)
     result = gate(data, estimate="e", group_by="fold")
     assert result.select("fold", ".by", ".unknown").rows() == [
@@ -994,9 +1008,10 @@ def test_assertions_say_how_many_rows_are_of_unknown_groups_and_how_to_leave_the
     with pytest.warns(tf.EvidenceWarning) as caught:
         tf.assert_fair(parity, data, estimate="e", below=0.1)
     strict = failure(parity, data, estimate="e", below=0.1, strict=True)
-    for text in (str(caught[0].message), strict):
+    (warning,) = [str(one.message) for one in caught if one.category is tf.EvidenceWarning]
+    for text in (warning, strict):
         assert "The known groups of g pass, but 220 rows of unknown groups (9.91 %) could turn the verdict" in text
-        assert '`unknown="drop"` states that these rows are meant to be left out' in text
+        assert '`outside="state"` states that a pass is not about them' in text
     assert "with unknown groups compared too; here there are 220 rows of unknown groups (9.91 %)." in strict
 
 

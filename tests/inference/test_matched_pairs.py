@@ -198,9 +198,11 @@ def test_paired_groups_on_every_engine(answers: pl.DataFrame, engine: Callable[[
     assert result[".lower"].to_list() == [exactly(number) for number in expected[".lower"]]
 
 
-def test_missing_groups_are_a_group_and_labels_may_be_texts() -> None:
+def test_missing_groups_may_be_a_group_and_labels_texts() -> None:
     data = pl.DataFrame({"pair": [1, 1, 2, 2], "name": ["a", None] * 2, "answer": ["yes", "no", "yes", "yes"]})
-    result = paired_groups(tf.selection_rate, by="name", pair="pair")(data, estimate="answer", pos_label="yes")
+    result = paired_groups(tf.selection_rate, by="name", pair="pair", unknown="group")(
+        data, estimate="answer", pos_label="yes"
+    )
     assert result.select(".group", ".other", ".disparity").row(0) == ("a", "null", 0.5)
     assert math.isclose(result[".flip_rate"].item(), 0.5)
 
@@ -279,15 +281,15 @@ def test_predictions_that_metrics_cannot_read_are_named_as_in_the_data() -> None
 @pytest.mark.parametrize(("groups", "to"), [([0.0, 1.0], 1), ([False, True], True), (["a", None], "null")])
 def test_reference_is_named_by_its_value_or_its_text(groups: list[Any], to: object) -> None:
     data = pl.DataFrame({"pair": [1, 1, 2, 2], "name": groups * 2, "yes": [1, 0, 1, 1]})
-    result = paired_groups(tf.selection_rate, by="name", pair="pair", to=to)(data, estimate="yes")
-    every = paired_groups(tf.selection_rate, by="name", pair="pair")(data, estimate="yes")
+    result = paired_groups(tf.selection_rate, by="name", pair="pair", to=to, unknown="group")(data, estimate="yes")
+    every = paired_groups(tf.selection_rate, by="name", pair="pair", unknown="group")(data, estimate="yes")
     assert result.select(".other", ".disparity").rows() == every.select(".other", ".disparity").rows()
     assert result[".disparity"].to_list() == [0.5]
 
 
 def test_missing_group_and_a_group_called_null_have_different_names() -> None:
     data = pl.DataFrame({"pair": [1, 1, 2, 2], "name": ["null", None] * 2, "yes": [1, 0, 1, 1]})
-    result = paired_groups(tf.selection_rate, by="name", pair="pair", to="null")(data, estimate="yes")
+    result = paired_groups(tf.selection_rate, by="name", pair="pair", to="null", unknown="group")(data, estimate="yes")
     assert result.select(".group", ".other", ".disparity").row(0) == ("null", '"null"', -0.5)
 
 

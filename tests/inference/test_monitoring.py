@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-from tidyfair.inference import monitor
+from tidyfair.inference import confidence_sequences, monitor
 from tidyfair.inference.confidence_sequences import Pair, Totals
 
 if TYPE_CHECKING:
@@ -267,11 +267,12 @@ def test_groups_of_several_columns_and_missing_values_are_followed() -> None:
         h=pl.when(pl.col("amount") < 30).then("site").cast(pl.Categorical()),
         when=pl.date(2024, 1, 1) + pl.duration(days="day"),
     )
-    watch = monitor(tf.demographic_parity("g", "h"), below=0.1, period="when")
+    parity = tf.demographic_parity("g", "h", unknown="group")
+    watch = monitor(parity, below=0.1, period="when")
     looks = watch(data, estimate="p", group_by="when")
     assert looks[".period"].to_list() == data["when"].unique().sort().to_list()
     groups = watch.by_group(data, estimate="p", group_by="when").filter(pl.col(".look") == 6)
-    counted = tf.demographic_parity("g", "h").by_group(data, estimate="p")
+    counted = parity.by_group(data, estimate="p")
     assert groups.select(".group", ".n").rows() == counted.select(".group", ".n").rows()
     assert groups[".estimate"].to_list() == pytest.approx(counted[".estimate"].to_list())
 
@@ -474,6 +475,43 @@ def test_data_that_a_monitor_cannot_follow_is_refused() -> None:
     assert message(lambda: watch(DATA.with_columns(p=pl.Series(list("xyz") * 300)), **CALL)) == snapshot(
         "monitor(): demographic_parity averages selection_rate over labels; select one label with `pos_label=`."
     )
+
+
+def test_too_many_pairs_of_groups_are_refused_before_they_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pl.DataFrame({"g": [*range(3_000)] * 4, "p": [0, 1, 1] * 4_000})
+    called: list[int] = []
+    monkeypatch.setattr(confidence_sequences, "few_mixtures", lambda *arrays: called.append(len(arrays)))
+    assert message(lambda: monitor(PARITY, below=0.1)(rows, **CALL)) == snapshot(
+        "monitor(): demographic_parity compares 8,997,000 pairs of groups of 'g', both ways round and at all looks; "
+        "the limit is 5,000,000 for all metrics. Pool rare groups with `lump_rare`, leave out small ones with "
+        '`min_n=`, look less often, compare each group with the rest (`to="rest"`) or with one group, or monitor '
+        "`group_minimum` or `group_maximum`."
+    )
+    assert not called
+    monkeypatch.undo()
+    # none of them has enough rows, or is compared with more than one other
+    few = monitor(tf.demographic_parity("g", min_n=5), below=0.1)(rows, **CALL)
+    assert few.select(".estimate", pl.col(".groups_left_out").list.len()).row(0) == (None, 3_000)
+    with_rest = monitor(tf.demographic_parity("g", to="rest"), below=0.1)(rows, **CALL)
+    assert with_rest[".verdict"].to_list() == [UNDECIDED]
+    assert len(monitor(PARITY, below=0.1).by_group(rows, **CALL)) == 3_000
+
+
+def test_pairs_of_groups_take_few_steps_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    group = np.concatenate([np.arange(60), random.integers(0, 60, 12_000)])
+    rows = pl.DataFrame({"g": group, "p": random.random(len(group)) < 0.4 + 0.2 * (group % 3 == 0)})
+    sizes: list[int] = []
+    mixture = confidence_sequences.few_mixtures
+
+    def counted(total: Any, rows: Any, mean: Any) -> Any:
+        sizes.append(len(mean))
+        return mixture(total, rows, mean)
+
+    monkeypatch.setattr(confidence_sequences, "few_mixtures", counted)
+    monitor(PARITY, below=0.1)(rows, **CALL)
+    assert max(sizes) < 10_000  # so that they stay in the cache
+    assert sum(sizes) < 50 * 60 * 59
 
 
 def test_tallies_that_a_monitor_cannot_follow_are_refused(tmp_path: Path) -> None:

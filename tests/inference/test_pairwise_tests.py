@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
 from conftest import as_polars
+from inline_snapshot import snapshot
 from permutation_data import SAME, SMALL, TIMES, error, random_people
 from polars.testing import assert_frame_equal
 from scipy import optimize, stats
@@ -200,7 +202,7 @@ def test_pairwise_names_groups() -> None:
     assert len(crossed) == math.comb(6, 2)
     sides = tf.pairwise(tf.demographic_parity(tf.privileged(g="a")))(SMALL, "t", "e")
     assert sides.select(".by", ".group", ".other").rows() == [("g=a", "privileged", "unprivileged")]
-    missing = tf.pairwise(tf.demographic_parity("w"))(SMALL, "t", "e")
+    missing = tf.pairwise(tf.demographic_parity("w", unknown="group"))(SMALL, "t", "e")
     assert set(missing[".group"]) | set(missing[".other"]) == {"u", "v", "null"}
 
 
@@ -704,3 +706,33 @@ def test_stratified_rejects_a_reference_below_min_n() -> None:
     metric = tf.selection_rate.difference("g", to="rare", min_n=30)
     with pytest.raises(tf.ArgumentError, match="the reference 'rare' is below `min_n=30`"):
         inference.stratified(metric, within="t")(with_a_rare_group(), estimate="e")
+
+
+def test_many_groups_are_compared_and_too_many_refused_before_that() -> None:
+    many = pl.DataFrame({"g": [*range(400)] * 5, "p": [0, 1, 1, 1] * 500})
+    settings: list[dict[str, Any]] = [{}, {"adjust": "by"}, {"adjust": "max_t", "times": 100}]
+    for arguments in settings:
+        start = time.process_time()
+        result = tf.pairwise(tf.demographic_parity("g"), **arguments)(many, estimate="p")
+        assert len(result) == 400 * 399 // 2
+        assert time.process_time() - start < 15
+    several = many.with_columns(g=pl.col("g") % 40, fold=pl.col("g") // 40)
+    start = time.process_time()
+    assert len(tf.pairwise(tf.demographic_parity("g"))(several, estimate="p", group_by="fold")) == 10 * 40 * 39 // 2
+    assert time.process_time() - start < 10
+    with pytest.raises(tf.ArgumentError) as caught:
+        tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=10**6)(many, estimate="p")
+    assert str(caught.value) == snapshot(
+        "pairwise() has 79,800 pairs to compare, with up to 400 groups of 'g'; the limit is 10,000. Pool rare groups "
+        'with `lump_rare`, leave out small ones with `min_n=`, take `adjust="holm"` or fewer `times`, or compare '
+        "each group with one reference, by `compare_groups`."
+    )
+    more = pl.DataFrame({"g": range(4_000), "p": [0, 1] * 2_000})
+    with pytest.raises(tf.ArgumentError) as caught:
+        tf.pairwise(tf.demographic_parity("g"))(more, estimate="p")
+    assert str(caught.value) == snapshot(
+        "pairwise() has 7,998,000 pairs to compare, with up to 4,000 groups of 'g'; the limit is 5,000,000. Pool rare "
+        "groups with `lump_rare`, leave out small ones with `min_n=`, or compare each group with one reference, by "
+        "`compare_groups`."
+    )
+    assert tf.pairwise(tf.demographic_parity("g", min_n=2))(more, estimate="p").is_empty()

@@ -142,11 +142,12 @@ def assert_exact(result: Row, case: Exact, rows: Sequence[Row], within: str | No
     assert result[".p_value"] == pytest.approx(p_value, abs=error(p_value))
     off = 4.5 * statistics.pstdev(values) / math.sqrt(TIMES) + SAME
     assert result[".expected"] == pytest.approx(statistics.mean(values), abs=off)
-    for name, share in ((".expected_lower", 0.025), (".expected_upper", 0.975)):
-        below = sum(value < result[name] - SAME for value in values) / len(values)
-        up_to = sum(value <= result[name] + SAME for value in values) / len(values)
-        assert below <= share + error(share), name
-        assert up_to >= share - error(share), name
+    # the range holds the values whose own p-value is 5 % or more
+    bad = np.array([case.severity(value) for value in values])
+    shares = (bad >= bad[:, None] - SAME).mean(axis=1)
+    surely, maybe = (np.array(values)[shares >= 0.05 + sign * error(0.05)] for sign in (1, -1))
+    assert maybe.min() - SAME <= result[".expected_lower"] <= surely.min() + SAME
+    assert surely.max() - SAME <= result[".expected_upper"] <= maybe.max() + SAME
 
 
 def shuffled_test(*metrics: tf.GroupwiseMetric, **options: Any) -> inference.DisparityTest:
@@ -378,7 +379,7 @@ SAME_AS: dict[str, tuple[tf.GroupwiseMetric, pl.DataFrame]] = {
     "log_ratio": (tf.demographic_parity("g", aggregate=tf.log_ratio()), SMALL),
     "to_number": (tf.demographic_parity("i", aggregate=tf.difference(to=1)), SMALL),
     "to_truth_value": (tf.demographic_parity("flag", aggregate=tf.difference(to=True)), SMALL),
-    "to_null": (tf.demographic_parity("w", aggregate=tf.difference(to=(None,))), SMALL),
+    "to_null": (tf.demographic_parity("w", unknown="group", aggregate=tf.difference(to=(None,))), SMALL),
     "to_several": (tf.demographic_parity("g", "h", aggregate=tf.difference(to=("a", "x"))), SMALL),
     "to_text_of_several": (tf.demographic_parity("g", "h", aggregate=tf.difference(to="a:x")), SMALL),
     "sides": (tf.equal_opportunity(tf.privileged(g="a")), SMALL),
@@ -763,3 +764,56 @@ def test_draws_in_blocks_are_those_of_one_block(monkeypatch: pytest.MonkeyPatch)
     # seven draws of five groups at a time, the last of which are fewer
     monkeypatch.setattr("tidyfair.inference.permutation_test._MOST_DRAWN", 35)
     assert_frame_equal(test(people, estimate="approved", pos_label="yes"), whole, rel_tol=1e-12)
+
+
+def rare_and_large_groups(seed: int) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    sizes, step = [600, 500, 400, 12, 40], random.choice([0.0, 0.02, 0.05])
+    group = np.repeat(list("abcde"), sizes)
+    rate = 0.4 + step * (np.unique(group, return_inverse=True)[1] % 3)
+    truth = random.random(len(group)) < 0.5
+    return pl.DataFrame({"g": group, "t": truth.astype(int), "e": (random.random(len(group)) < rate).astype(int)})
+
+
+JUDGED: list[Any] = [
+    tf.demographic_parity("g"), tf.demographic_parity_ratio("g"), tf.equalized_odds("g"), tf.accuracy.difference("g"),
+    tf.f_meas.difference("g"), tf.demographic_parity("g", aggregate=tf.log_ratio()),
+    tf.demographic_parity(tf.privileged(g="a")), tf.demographic_parity("g", aggregate=tf.standard_deviation()),
+    tf.demographic_parity("g", to="rest"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"studentized": False}, {"mid_p": True}], ids=str)
+def test_disparities_are_outside_of_what_is_expected_if_their_p_value_is_below_5_percent(options: Any) -> None:
+    judged: set[bool] = set()
+    for seed in range(4):
+        data = rare_and_large_groups(seed)
+        result = inference.disparity_test(*JUDGED, adjust="none", times=199, **options)(data, "t", "e")
+        for row in result.drop_nulls(".expected_lower").to_dicts():
+            slack = 1e-9
+            is_outside = not row[".expected_lower"] - slack <= row[".estimate"] <= row[".expected_upper"] + slack
+            assert is_outside == (row[".p_value"] < 0.05), row
+            judged.add(is_outside)
+        assert result[".expected_lower"].null_count() == 0
+    assert judged == {True, False}
+
+
+def test_expected_range_has_no_scale_where_equal_groups_have_no_value() -> None:
+    data = rare_and_large_groups(1)
+    lowest = tf.selection_rate.group_minimum("g")
+    result = inference.disparity_test(lowest, times=199)(data, "t", "e").row(0, named=True)
+    assert (result[".expected"], result[".expected_lower"], result[".expected_upper"]) == (None, None, None)
+    assert 0 < result[".p_value"] <= 1
+    itself = inference.disparity_test(lowest, times=199, studentized=False)(data, "t", "e").row(0, named=True)
+    assert itself[".expected_lower"] <= itself[".expected"] <= itself[".expected_upper"]
+
+
+def test_expected_range_of_two_groups_is_that_of_the_differences_themselves() -> None:
+    data = rare_and_large_groups(2).filter(pl.col("g").is_in(["a", "d"]))
+    parity = tf.demographic_parity("g")
+    one, other = (
+        inference.disparity_test(parity, studentized=studentized)(data, "t", "e").row(0, named=True)
+        for studentized in (True, False)
+    )
+    for name in (".estimate", ".expected", ".expected_lower", ".expected_upper", ".p_value"):
+        assert one[name] == pytest.approx(other[name]), name

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from scipy.optimize import minimize
-from scipy.special import expit, gammaln, polygamma, psi
-from scipy.stats import betabinom, halfnorm, norm
+from scipy.optimize import minimize, root
+from scipy.special import expit
+from scipy.stats import betabinom, binom, halfnorm, norm
 
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
-from tidyfair.inference import pooling
 from tidyfair.inference.pooling import Additive, BetaBinomial, cell_variance
 
 DECIDED: dict[str, Any] = {"estimate": "approved", "pos_label": "yes"}
@@ -30,16 +30,25 @@ def people_of(hits: Any, rows: Any) -> pl.DataFrame:
 
 
 def likeliest(hits: Any, rows: Any) -> tuple[float, float]:
-    """The mean and the concentration by a general optimizer of scipy."""
+    """The mean and the concentration at which the likelihood has no slope, by sums over rows (Smith, 1983)."""
+    number = [np.concatenate([np.arange(count) for count in counts]) for counts in (hits, rows - hits, rows)]
+
+    def slopes(given: Any) -> Any:
+        mean, spread = expit(given[0]), math.exp(given[1])
+        at = [mean, 1 - mean, 1.0]
+        terms = [1 / (share + index * spread) for share, index in zip(at, number, strict=True)]
+        by_spread = [float(term @ index) for term, index in zip(terms, number, strict=True)]
+        return [terms[0].sum() - terms[1].sum(), by_spread[0] + by_spread[1] - by_spread[2]]
 
     def cost(given: Any) -> float:
-        mean, strength = expit(given[0]), np.exp(given[1])
+        mean, strength = expit(given[0]), np.exp(-given[1])
         return -float(betabinom.logpmf(hits, rows, strength * mean, strength * (1 - mean)).sum())
 
-    starts = [(0.0, np.log(start)) for start in (2, 20, 200)]
-    fits = [minimize(cost, start, bounds=[(-8, 8), (np.log(0.05), np.log(1e6))]) for start in starts]
-    best = min(fits, key=lambda fit: fit.fun).x
-    return float(expit(best[0])), float(np.exp(best[1]))
+    starts = [(0.0, -np.log(start)) for start in (2, 20, 200, 2_000)]
+    fits = [minimize(cost, start, bounds=[(-8, 8), (-np.log(1e6), -np.log(0.05))]) for start in starts]
+    best = root(slopes, min(fits, key=lambda fit: fit.fun).x, tol=1e-11)
+    assert best.success
+    return float(expit(best.x[0])), math.exp(-best.x[1])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -58,11 +67,52 @@ def test_shrunken_rates_fit_mean_and_concentration_by_maximum_likelihood(seed: i
     assert (result[".upper"] >= result[".estimate"]).all()
 
 
-def test_gamma_functions_equal_scipy() -> None:
-    x = np.geomspace(1e-3, 1e7, 500)
-    assert pooling.log_gamma(x) == pytest.approx(gammaln(x), rel=1e-11, abs=1e-11)
-    assert pooling.digamma(x) == pytest.approx(psi(x), rel=1e-11, abs=1e-11)
-    assert pooling.trigamma(x) == pytest.approx(polygamma(1, x), rel=1e-11, abs=1e-11)
+@pytest.mark.parametrize("seed", range(12))
+def test_mean_and_concentration_have_the_largest_likelihood(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    size, strength = int(random.integers(4, 20)), 10 ** random.uniform(0, 2.5)
+    rows = random.integers(2, 400, size)
+    hits = random.binomial(rows, random.beta(0.3 * strength, 0.7 * strength, size))
+    model = BetaBinomial(hits.astype(float), rows.astype(float))
+    mean, strength = likeliest(hits, rows)
+    assert model.fit == (pytest.approx(mean, rel=1e-9), pytest.approx(strength, rel=1e-8))
+    weight = rows / (rows + strength)
+    assert model.estimate == pytest.approx(weight * hits / rows + (1 - weight) * mean, rel=1e-9)
+
+
+def test_concentration_is_infinite_exactly_where_equal_rates_are_likeliest() -> None:
+    random, infinite = np.random.default_rng(1), 0
+    strengths = np.geomspace(0.05, 1e6, 4_000)[:, None]
+    for _ in range(100):
+        rows = random.integers(10, 1_000, 6)
+        hits = random.binomial(rows, 0.3)
+        overall = hits.sum() / rows.sum()
+        model = BetaBinomial(hits.astype(float), rows.astype(float))
+        mean, strength = model.fit
+        equal = float(binom.logpmf(hits, rows, overall).sum())
+        if math.isinf(strength):
+            infinite += 1
+            assert mean == overall
+            assert (model.weight == 0).all()
+            varying = betabinom.logpmf(hits, rows, strengths * overall, strengths * (1 - overall)).sum(axis=1)
+            assert varying.max() < equal + 1e-6
+        else:
+            assert betabinom.logpmf(hits, rows, strength * mean, strength * (1 - mean)).sum() > equal
+    assert 40 < infinite < 80
+
+
+def test_the_highest_of_two_peaks_of_the_likelihood_is_found() -> None:
+    # next to a huge group, rates may vary much, or not at all
+    for hits, rows, concentration in (((5, 8294), (20, 9465), 2.402472), ((0, 25), (1, 27), math.inf)):
+        model = BetaBinomial(np.array(hits, dtype=float), np.array(rows, dtype=float))
+        assert model.fit[1] == pytest.approx(concentration, rel=1e-6)
+
+
+def test_rates_of_very_many_rows_that_differ_clearly_stay_apart() -> None:
+    rows = np.full(3, 1e8)
+    model = BetaBinomial(rows * [0.5, 0.5004, 0.4996], rows)
+    # 8 standard errors
+    assert model.weight == pytest.approx([0.98] * 3, abs=0.01)
 
 
 def rmse(estimates: list[Any], truths: list[Any]) -> float:
@@ -221,7 +271,9 @@ def test_additive_shrunken_rates_of_data() -> None:
 
 def test_missing_values_are_a_level_of_their_own() -> None:
     data = pl.DataFrame({"a": ["x", "x", None, None] * 10, "b": ["u", "v"] * 20, "p": [1, 0, 1, 1] * 10})
-    result = inference.shrunken_rates(tf.demographic_parity("a", "b"), data, estimate="p", pooling="additive")
+    result = inference.shrunken_rates(
+        tf.demographic_parity("a", "b", unknown="group"), data, estimate="p", pooling="additive"
+    )
     assert len(result) == 4
     assert result[".estimate"].is_between(0, 1, closed="none").all()
 

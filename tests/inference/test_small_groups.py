@@ -32,6 +32,13 @@ def test_lump_rare_adds_a_column(engine: Callable[[pl.DataFrame], Any]) -> None:
         inference.lump_rare(people, "rice", 3)
 
 
+def test_lump_rare_leaves_nan_missing() -> None:
+    people = pl.DataFrame({"age": [1.0, 1.0, float("nan"), float("nan"), float("nan"), None, 2.0]})
+    for min_n, expected in ((2, "other"), (1, "2.0")):
+        lumped = inference.lump_rare(people, "age", min_n)["age_lumped"].to_list()
+        assert lumped == ["1.0", "1.0", None, None, None, None, expected]
+
+
 def test_missing_truth_by_decision() -> None:
     random = np.random.default_rng(1)
     lent = random.random(400) < 0.5

@@ -71,29 +71,40 @@ def rate(held: int, size: int) -> float | None:
     return held / size if size else None
 
 
-def conjunctions(data: pl.DataFrame, features: list[str], depth: int) -> dict[str, tuple[int, pl.DataFrame]]:
-    """Every conjunction that occurs, with its depth and its rows."""
-    result: dict[str, tuple[int, pl.DataFrame]] = {}
+def conjunctions(data: pl.DataFrame, features: list[str], depth: int) -> dict[str, tuple[list[str], pl.DataFrame]]:
+    """Every conjunction that occurs, with its features and its rows."""
+    result: dict[str, tuple[list[str], pl.DataFrame]] = {}
     for size in range(1, depth + 1):
         for names in itertools.combinations(features, size):
             for values in data.select(names).unique().rows():
                 chosen = dict(zip(names, values, strict=True))
                 rows = data.filter(pl.all_horizontal(pl.col(name).eq_missing(value) for name, value in chosen.items()))
                 text = " & ".join(f"{name}={'null' if value is None else value}" for name, value in chosen.items())
-                result[text] = size, rows
+                result[text] = list(names), rows
     return result
 
 
-def assert_brute_force(result: pl.DataFrame, data: pl.DataFrame, name: str, features: list[str], depth: int) -> None:
+def assert_brute_force(
+    result: pl.DataFrame, data: pl.DataFrame, name: str, features: list[str], depth: int, unknown: str = "apart"
+) -> None:
+    """The rest of a conjunction are the people of whom its features are known, and unknown people have none."""
     expected = conjunctions(data, features, depth)
-    assert sorted(result[".subgroup"]) == sorted(expected)
-    all_held, all_size = counts(data, name)
+    is_unknown = {
+        text: unknown != "group" and rows[names].null_count().row(0) != (0,) * len(names)
+        for text, (names, rows) in expected.items()
+    }
+    assert sorted(result[".subgroup"]) == sorted(text for text in expected if unknown != "drop" or not is_unknown[text])
     for row in result.to_dicts():
-        size, rows = expected[row[".subgroup"]]
+        names, rows = expected[row[".subgroup"]]
         held, about = counts(rows, name)
+        all_held, all_size = counts(data if unknown == "group" else data.drop_nulls(names), name)
         estimate, rest = rate(held, about), rate(all_held - held, all_size - about)
+        assert (row[".status"] == "unknown") == is_unknown[row[".subgroup"]]
+        if is_unknown[row[".subgroup"]]:
+            rest = None
+            assert row[".p_value"] is row[".p_adjusted"] is None
         gap = None if estimate is None or rest is None else estimate - rest
-        assert (row[".metric"], row[".depth"], row[".n"], row[".denominator"]) == (name, size, len(rows), about)
+        assert (row[".metric"], row[".depth"], row[".n"], row[".denominator"]) == (name, len(names), len(rows), about)
         for column, number in zip(NUMBERS, (estimate, rest, gap, len(rows) / len(data)), strict=True):
             assert row[column] == (None if number is None else pytest.approx(number, rel=1e-12, abs=1e-14)), column
 
@@ -107,6 +118,34 @@ def test_conjunctions_equal_brute_force(people: pl.DataFrame, name: str, depth: 
     features = ["sex", "race", "age"]
     search = inference.subgroup_search(RATES[name][0], features, depth=depth, times=20)
     assert_brute_force(search(people, "truth", "estimate"), people, name, features, depth)
+
+
+@pytest.mark.parametrize("unknown", ["apart", "drop", "group"])
+def test_unknown_people_are_listed_apart_or_dropped_or_searched(people: pl.DataFrame, unknown: Any) -> None:
+    two = people.with_columns(age=pl.when(pl.int_range(pl.len()) % 7 != 0).then("age"))
+    search = inference.subgroup_search(tf.fall_out, ["race", "age"], unknown=unknown, times=20)
+    assert_brute_force(search(two, "truth", "estimate"), two, "fall_out", ["race", "age"], 2, unknown)
+
+
+def test_p_values_of_a_search_equal_shuffled_outcomes_of_known_people(people: pl.DataFrame) -> None:
+    times = 20_000
+    search = inference.subgroup_search(tf.accuracy, ["race"], times=times)
+    chances = dict(search(people, "truth", "estimate").drop_nulls(".p_value").select(".subgroup", ".p_value").rows())
+    assert sorted(chances) == ["race=a", "race=b", "race=c", "race=rare"]
+    rows = people.filter(BOTH)
+    is_known = rows["race"].is_not_null().to_numpy()
+    outcomes = rows.select(pl.col("truth") == pl.col("estimate")).to_series().cast(pl.Float64).to_numpy()
+    drawn = np.random.default_rng(5).permuted(np.tile(outcomes, (times, 1)), axis=1)
+    for text, chance in chances.items():
+        members = (rows["race"] == text.removeprefix("race=")).fill_null(value=False).to_numpy()
+
+        def distance(of: np.ndarray, members: np.ndarray = members) -> np.ndarray:
+            share, size, total = of[:, is_known].mean(axis=1), members.sum(), is_known.sum()
+            spread = np.sqrt(size * share * (1 - share) * (total - size) / (total - 1))
+            return np.abs(of[:, members].sum(axis=1) - size * share) / spread
+
+        shuffled = (distance(drawn) >= distance(outcomes[None]) * (1 - 1e-9)).mean()
+        assert chance == pytest.approx(shuffled, abs=4 * math.sqrt(2 * shuffled * (1 - shuffled) / times) + 1e-4)
 
 
 def test_subgroup_rate_equals_the_metric_on_its_rows(people: pl.DataFrame) -> None:
@@ -178,7 +217,10 @@ def test_subgroups_below_min_n_have_no_p_value(people: pl.DataFrame, min_n: int)
     assert_brute_force(result, people, "fall_out", ["sex", "race", "age"], 2)
     for row in result.to_dicts():
         about = row[".denominator"]
-        status = "zero_denominator" if about == 0 else "below_min_n" if about < min_n else "ok"
+        is_unknown = "race=null" in row[".subgroup"]
+        status = (
+            "unknown" if is_unknown else "zero_denominator" if about == 0 else "below_min_n" if about < min_n else "ok"
+        )
         assert row[".status"] == status
         assert (row[".p_value"] is None) == (row[".p_adjusted"] is None) == (status != "ok")
     searched = (result[".status"] == "ok").to_list()
@@ -187,10 +229,11 @@ def test_subgroups_below_min_n_have_no_p_value(people: pl.DataFrame, min_n: int)
 
 def test_subgroups_are_sorted_by_standardized_distance(people: pl.DataFrame) -> None:
     result = inference.subgroup_search(tf.accuracy, ["sex", "race", "age"], times=50)(people, "truth", "estimate")
-    held, total = counts(people, "accuracy")
-    share = held / total
 
     def distance(row: dict[str, Any]) -> float:
+        names = [part.partition("=")[0] for part in row[".subgroup"].split(" & ")]
+        held, total = counts(people.drop_nulls(names), "accuracy")
+        share = held / total
         about = row[".denominator"]
         spread = math.sqrt(about * share * (1 - share) * (total - about) / (total - 1))
         return abs(row[".estimate"] * about - about * share) / spread

@@ -96,7 +96,7 @@ def test_arguments_of_the_action_are_those_of_the_command_line(
     ran = run(tmp_path, inputs)
     monkeypatch.chdir(tmp_path)
     assert main(ran.arguments) == 3
-    assert "FAIL: the condition failed." in capsys.readouterr().out
+    assert "FAIL: the limit is not met: accuracy is 0." in capsys.readouterr().out
     assert "accuracy" in (tmp_path / "summary of the run.md").read_text("utf-8")
 
 

@@ -70,8 +70,9 @@ def test_values_of_an_evaluation_are_those_of_calls() -> None:
 def test_names_are_legal_distinct_and_no_beginning_of_another() -> None:
     rows = pl.DataFrame({"g": ["<18", ">18", "a/b", "..", "", " ", "x" * 300, "x" * 299, "é", None, "null", "null 2"]})
     rows = rows.with_columns(y=1, p=1)
-    groups = tf.accuracy.difference("g").by_group(rows, "y", "p")
-    result = tf.accuracy.difference("g")(rows, "y", "p", interval="auto", explain=True)
+    difference = tf.accuracy.difference("g", unknown="group")
+    groups = difference.by_group(rows, "y", "p")
+    result = difference(rows, "y", "p", interval="auto", explain=True)
     names = list(named_values(result, groups))
     # the disparity and its two limits
     assert len(names) == len(groups) + 3

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 import tidyfair as tf
+from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +77,30 @@ def test_assert_fair_shows_groups_and_what_the_rows_show(run: Callable[..., pyte
     result.stdout.fnmatch_lines(
         ["*selection_rate ┆ b * ┆ 0.3 *1000 *1000 *", "*selection_rate ┆ a * ┆ 0.5 *1000 *1000 *"]
     )
+
+
+def test_page_on_pytest_shows_what_its_code_prints(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs/pages/how-to/pytest.md").read_text("utf-8")
+
+    def blocks(language: str) -> list[str]:
+        return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("COLUMNS", "160")
+    yes = (pl.col("repaid", "approved") == "yes").cast(pl.Int8)
+    lending().with_columns(yes).write_parquet(pytester.path / "predictions.parquet")
+    pytester.makepyfile(test_model="\n\n".join(blocks("python")))
+    plugin = "tidyfair.integrations.pytest_plugin"
+    result = pytester.runpytest_inprocess("-p", plugin, "--strict-markers", "--junitxml=junit.xml", "-Wdefault")
+    result.assert_outcomes(passed=3, failed=2, xfailed=1, warnings=1)
+    junit = (pytester.path / "junit.xml").read_text("utf-8").replace("><", ">\n<")
+    printed = {" ".join(line.removeprefix("E").split()) for line in (*result.outlines, *junit.splitlines())}
+    shown = [block for block in blocks("text") if not block.startswith("pytest ")] + blocks("xml")
+    assert len(shown) == 3
+    for line in "".join(shown).splitlines():
+        words = " ".join(line.split())
+        is_heading = words.startswith(("UnfairError: ", "=="))
+        assert is_heading or words in printed, line
 
 
 def test_fixture_judges_every_gate_and_fails_at_the_end(run: Callable[..., pytest.RunResult]) -> None:

@@ -531,9 +531,11 @@ def test_routed_sensitive_features_of_any_kind(by: Any, people: Any) -> None:
 @pytest.mark.parametrize("dtype", ["str", "string[pyarrow]", "string[python]", "object", "category"])
 def test_pandas_text_dtypes_give_the_same_groups(dtype: str) -> None:
     people = pd.DataFrame({"sex": pd.Series(["f", "m", "f", None, "m", "m"], dtype=dtype)})[::-1]
-    scorer = tf.make_scorer(tf.demographic_parity, by="sex")
+    of_known, of_all = tf.demographic_parity("sex"), tf.demographic_parity("sex", unknown="group")
     # 1 of 2 women, 2 of 3 men, and the one who is neither
-    assert scorer(Known([1, 0, 0, 0, 1, 1]), people, [1] * 6) == pytest.approx(-2 / 3)
+    for parity, difference in ((of_known, 1 / 6), (of_all, 2 / 3)):
+        scorer = tf.make_scorer(parity)
+        assert scorer(Known([1, 0, 0, 0, 1, 1]), people, [1] * 6) == pytest.approx(-difference)
 
 
 NUMBERED = pd.DataFrame({1: ["f", "f", "m", "m"], 2: ["a", "b", "b", "b"], 0: ["x", "x", "x", "x"]})

@@ -556,15 +556,67 @@ def test_difference_of_two_aucs_uses_mover() -> None:
     assert result[".method"].item() == "mover"
 
 
+SAME = {
+    "ppv": (tf.precision, tf.ppv, 1.0),
+    "npv": (tf.negative_predictive_value, tf.npv, 1.0),
+    "a multiple": (tf.sens, tf.new_class_metric(lambda tp, fn: 3 * tp / (tp + fn) - 1, "three", range=(-1, 2)), 3.0),
+}
+
+
+@pytest.mark.parametrize("interval", ["auto", "analytic"])
+@pytest.mark.parametrize("name", SAME)
+def test_values_that_are_a_share_have_the_error_of_the_share(name: str, interval: Any) -> None:
+    plain, metric, factor = SAME[name]
+    for of_share, result in zip(
+        plain.difference("sex").by_group(LOANS, **CALL, interval=interval).iter_rows(named=True),
+        metric.difference("sex").by_group(LOANS, **CALL, interval=interval).iter_rows(named=True),
+        strict=True,
+    ):
+        assert result[".std_error"] == pytest.approx(factor * of_share[".std_error"], rel=1e-6)
+    one, other = (item.difference("sex")(LOANS, **CALL, interval=interval) for item in (plain, metric))
+    assert other[".std_error"].item() == pytest.approx(factor * one[".std_error"].item(), rel=1e-6)
+
+
+def test_sum_of_two_shares_has_the_errors_of_both() -> None:
+    sens, spec, index = (tf.metric_set(tf.sens, tf.spec, tf.j_index)(LOANS, **CALL, interval="auto"))[".std_error"]
+    assert index == pytest.approx(math.hypot(sens, spec))
+
+
+RIGHT = pl.DataFrame(
+    {"t": [1] * 10 + [0] * 10, "e": [1] * 10 + [0] * 10, "g": [*"ab"] * 10, "p": [1.0] * 10 + [0] * 10}
+)
+RATES = tf.metric_set(tf.precision, tf.ppv, tf.sens, tf.accuracy, tf.f_meas, tf.bal_accuracy)
+
+
+@pytest.mark.parametrize("interval", ["auto", "bootstrap", "exact"])
+def test_error_of_what_has_not_been_seen_to_vary_is_null(interval: Any) -> None:
+    metrics = tf.metric_set(tf.precision, tf.sens) if interval == "exact" else RATES
+    result = metrics(RIGHT, "t", "e", pos_label=1, interval=interval, times=200)
+    assert result[".std_error"].null_count() == len(result) == len(metrics)
+    assert (result[".lower"] < 1).all()
+    if interval != "exact":
+        gaps = metrics.difference("g")(RIGHT, "t", "e", pos_label=1, interval=interval, times=200)
+        assert gaps[".std_error"].null_count() == len(metrics)
+    if interval == "auto":
+        assert tf.roc_auc(RIGHT, "t", probs="p", pos_label=1, interval="auto")[".std_error"].item() is None
+
+
 # Weights
 
 
-def test_intervals_do_not_depend_on_weight_scale() -> None:
-    fair = tf.metric_set(tf.sens, tf.accuracy, tf.demographic_parity("race"), tf.roc_auc, tf.auc_parity("sex"))
-    call: dict[str, Any] = {**CALL, "probs": "score", "case_weights": "weight", "interval": "auto"}
+SMOOTHED = tf.metric_set(tf.smoothed_base_rate, tf.differential_fairness("race"), tf.bias_amplification("sex"))
+FAIR = tf.metric_set(tf.sens, tf.accuracy, tf.demographic_parity("race"), tf.roc_auc, tf.auc_parity("sex"), SMOOTHED)
+
+
+@pytest.mark.parametrize("factor", [100, 1 / 5_000])
+@pytest.mark.parametrize("interval", ["auto", "bootstrap"])
+def test_intervals_do_not_depend_on_weight_scale(interval: Any, factor: float) -> None:
+    call: dict[str, Any] = {**CALL, "case_weights": "weight", "interval": interval, "times": 200}
+    fair = FAIR if interval == "auto" else SMOOTHED
+    call |= {"probs": "score"} if interval == "auto" else {}
     once = fair(LOANS, **call)
-    again = fair(LOANS.with_columns(pl.col("weight") * 100), **call)
-    for name in (".lower", ".upper", ".std_error"):
+    again = fair(LOANS.with_columns(pl.col("weight") * factor), **call)
+    for name in (".estimate", ".lower", ".upper", ".std_error"):
         assert again[name].is_null().equals(once[name].is_null())
         assert again[name].drop_nulls().to_list() == pytest.approx(once[name].drop_nulls().to_list(), rel=1e-9)
 
@@ -598,13 +650,39 @@ def test_effective_n_of_groups() -> None:
     assert ".effective_n" not in tf.selection_rate.by_group(LOANS, **CALL, case_weights="weight").columns
 
 
+@pytest.mark.parametrize("at", [0.2, 0.5, 0.9])
+def test_effective_n_of_a_rate_that_is_no_share_is_that_of_its_weights(at: float) -> None:
+    both = tf.metric_set(tf.metric_tweak(tf.net_benefit, "benefit", at=at), tf.accuracy)
+    groups = both.difference("sex").by_group(LOANS, **CALL, case_weights="weight", interval="auto")
+    kish = {
+        sex: weight.sum() ** 2 / (weight**2).sum()
+        for (sex,), part in LOANS.group_by("sex")
+        for weight in [part["weight"].to_numpy()]
+    }
+    for sex, effective in groups.filter(pl.col(".metric") == "benefit").select(".group", ".effective_n").rows():
+        assert effective == pytest.approx(kish[sex])
+    shares = groups.filter(pl.col(".metric") == "accuracy")
+    alone = tf.accuracy.difference("sex").by_group(LOANS, **CALL, case_weights="weight", interval="auto")
+    assert shares[".effective_n"].equals(alone[".effective_n"])
+
+
 def test_intervals_with_unit_weights_equal_unweighted() -> None:
-    fair = tf.metric_set(tf.sens, tf.demographic_parity("race"), tf.roc_auc)
-    call: dict[str, Any] = {**CALL, "probs": "score", "interval": "auto"}
-    plain = fair(LOANS, **call)
-    weighted = fair(LOANS.with_columns(one=pl.lit(1.0)), **call, case_weights="one")
+    call: dict[str, Any] = {**CALL, "probs": "score", "interval": "auto", "times": 200}
+    plain = FAIR(LOANS, **call)
+    weighted = FAIR(LOANS.with_columns(one=pl.lit(1.0)), **call, case_weights="one")
+    for name in (".estimate", ".lower", ".upper"):
+        assert weighted[name].is_null().equals(plain[name].is_null())
+        assert weighted[name].drop_nulls().to_list() == pytest.approx(plain[name].drop_nulls().to_list(), rel=1e-9)
+
+
+@pytest.mark.parametrize("one", [1.0, 1 / 5_000])
+def test_intervals_of_clusters_with_equal_weights_equal_unweighted(one: float) -> None:
+    call: dict[str, Any] = {**CALL, "cluster": "person", "interval": "auto", "times": 200}
+    people = LOANS.with_columns(person=pl.int_range(pl.len()) // 5, one=one)
+    plain, weighted = SMOOTHED(people, **call), SMOOTHED(people, **call, case_weights="one")
     for name in (".lower", ".upper"):
-        assert weighted[name].to_list() == pytest.approx(plain[name].to_list(), rel=1e-9)
+        assert weighted[name].is_null().equals(plain[name].is_null())
+        assert weighted[name].drop_nulls().to_list() == pytest.approx(plain[name].drop_nulls().to_list(), rel=1e-6)
 
 
 # Calls

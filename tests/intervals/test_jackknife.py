@@ -15,7 +15,7 @@ from scipy import stats
 
 import tidyfair as tf
 from tidyfair.intervals.jackknife import SharedClusters
-from tidyfair.intervals.proportions import corrected_wilson, student_limits, wilson
+from tidyfair.intervals.proportions import corrected_wilson, wilson
 from tidyfair.intervals.scales import Scale, SquaredCorrelation
 from tidyfair.intervals.shares import at_share, rising_share_of, sum_of_shares_of
 
@@ -154,15 +154,6 @@ def test_clusters_that_are_alike_inside_count_once() -> None:
 
 
 # Limits
-
-
-def test_student_limits_equal_scipy() -> None:
-    freedom = np.array([1, 2, 3, 4, 7, 12, 30, 31, 400], dtype=float)
-    for level in (0.8, 0.95, 0.999):
-        z = float(stats.norm.ppf((1 + level) / 2))
-        expected = stats.t.ppf((1 + level) / 2, freedom)
-        assert student_limits(z, freedom) == pytest.approx(expected, rel=1e-5)
-    assert np.isnan(student_limits(1.96, np.array([0.0, 0.9, math.nan]))).all()
 
 
 @pytest.mark.parametrize("scale", [Scale(0, 1), Scale(-1, 1), Scale(0, math.inf), Scale(-math.inf, 1)], ids=str)

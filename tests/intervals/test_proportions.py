@@ -28,6 +28,7 @@ from tidyfair.intervals.proportions import (
     score_difference,
     score_ratio,
     student,
+    student_limits,
     wilson,
 )  # fmt: skip
 
@@ -35,6 +36,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Z = NormalDist().inv_cdf(0.975)
+STUDENT = {
+    1.0: (1.0, 12.706204736174705, 636619772367581.34),
+    1.3: (0.9095175281352082, 7.500529325562034, 260749284606.45459),
+    2.5: (0.7850136829923011, 3.574654842003683, 1156606.4627048449),
+    7.7: (0.7076786059797128, 2.3217367528308648, 208.51497502794812),
+    35.0: (0.68156407804659, 2.030107928250343, 13.804767029804169),
+    100.5: (0.6769387584774174, 1.9838506553357998, 9.5333122588733),
+    1e4: (0.6745142844835924, 1.9602012398906263, 8.0400071479819757),
+}
+"""Quantiles by degrees of freedom, with half, 0.05 and 1e-15 beyond them, computed by mpmath with 40 digits."""
 LAW = settings(deadline=None, max_examples=examples(150), database=None)
 
 
@@ -59,7 +70,7 @@ def test_wilson_and_clopper_pearson_equal_statsmodels(sample: tuple[int, int]) -
     hits, rows = sample
     share, size = arrays(sample)
     same(wilson(share, size, Z), proportion_confint(hits, rows, method="wilson"))
-    same(clopper_pearson(share, size, 0.95), proportion_confint(hits, rows, method="beta"))
+    same(clopper_pearson(share, size, 0.025), proportion_confint(hits, rows, method="beta"))
 
 
 @LAW
@@ -178,8 +189,35 @@ def test_p_value_adjustments_equal_statsmodels(way: str, theirs: str) -> None:
     assert adjusted(np.array([0.5, 0.1]), "none").tolist() == [0.5, 0.1]
 
 
-@pytest.mark.parametrize("freedom", [5, 9, 29, 200])
+@pytest.mark.parametrize("freedom", [1, 2, 5, 9, 29, 35, 200])
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
 def test_student_quantiles_equal_scipy(level: float, freedom: int) -> None:
-    # the expansion is one for many degrees of freedom
-    assert student(level, freedom) == pytest.approx(float(t.ppf((1 + level) / 2, freedom)), rel=0.3 / freedom**2)
+    assert student(level, freedom) == pytest.approx(float(t.ppf((1 + level) / 2, freedom)), rel=1e-8)
+
+
+@pytest.mark.parametrize("freedom", STUDENT)
+def test_student_limits_equal_quantiles_of_many_digits(freedom: float) -> None:
+    half, nearly_all, all_but_few = STUDENT[freedom]
+    z = np.array([NormalDist().inv_cdf(0.75), Z, -NormalDist().inv_cdf(5e-16)])
+    expected = [half, nearly_all, all_but_few]
+    assert student_limits(z, np.full(3, freedom)).tolist() == pytest.approx(expected, rel=1e-12)
+    for number, limit in zip(z.tolist(), expected, strict=True):
+        assert student_limits(number, np.array([freedom])).tolist() == pytest.approx([limit], rel=1e-12)
+
+
+def test_student_limits_need_a_degree_of_freedom_and_are_normal_with_very_many() -> None:
+    assert np.isnan(student_limits(Z, np.array([math.nan, -1, 0, 0.9]))).all()
+    # one degree of freedom, but for rounding
+    assert student_limits(Z, np.array([1 - 1e-14])).tolist() == pytest.approx([math.tan(0.475 * math.pi)])
+    assert student_limits(Z, np.array([1e15, math.inf])).tolist() == pytest.approx([Z, Z], rel=1e-14)
+    # squares of what next to nothing is beyond are numbers
+    assert math.isfinite(float(student_limits(40.0, np.array([1.0]))[0]) ** 2)
+
+
+def test_clopper_pearson_holds_in_very_small_tails() -> None:
+    _, upper = clopper_pearson(np.array([0.0, 0.9]), np.array([10.0, 10.0]), 1e-18)
+    # without hits, nothing but misses has that probability; with one miss, at least one has
+    assert 1 - upper[0] == pytest.approx(1e-18 ** (1 / 10), rel=1e-12)
+    assert 1 - upper[1] == pytest.approx(1e-19, abs=1e-16)
+    lower, _ = clopper_pearson(np.array([0.1]), np.array([10.0]), 1e-18)
+    assert lower[0] == pytest.approx(1e-19, rel=1e-12)

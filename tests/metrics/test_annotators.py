@@ -174,6 +174,41 @@ def test_missing_labels_do_not_vote() -> None:
     assert votes.select(tf.soft_label(names, "y")).to_series().to_list() == [exactly(2 / 3), exactly(2 / 3), None]
 
 
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64])
+def test_nan_is_no_vote(dtype: pl.DataType) -> None:
+    nan = float("nan")
+    votes = pl.DataFrame(
+        {"a": [1.0, 1.0, nan], "b": [nan, 0.0, nan], "c": [nan, nan, nan]}, schema_overrides={"b": dtype}
+    )
+    wide = votes.select(tf.majority_label(["a", "b", "c"]), tf.soft_label(["a", "b", "c"], 1))
+    assert wide.rows() == [(1, 1), (None, 0.5), (None, None)]
+    long = votes.with_row_index("item").unpivot(index="item", value_name="label").cast({"label": dtype})
+    of_items = long.select("item", tf.majority_label("label", item="item"), tf.soft_label("label", 1, item="item"))
+    assert of_items.unique().sort("item").drop("item").rows() == wide.rows()
+    unknown = long.with_columns(item=pl.lit(nan)).select(tf.soft_label("label", 1, item="item"))
+    assert unknown.to_series().null_count() == len(long)
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(["NaN", "nan", "x"])])
+def test_text_that_reads_nan_is_a_vote(dtype: pl.DataType) -> None:
+    votes = pl.DataFrame({"a": ["NaN", "nan"], "b": ["NaN", "x"], "c": ["x", "nan"]}).cast(dtype)
+    assert votes.select(tf.majority_label(["a", "b", "c"])).to_series().to_list() == ["NaN", "nan"]
+    assert votes.select(tf.soft_label(["a", "b", "c"], "nan")).to_series().to_list() == [0, exactly(2 / 3)]
+
+
+def test_columns_of_several_annotators_are_read_on_every_engine(
+    votes: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]
+) -> None:
+    names = ["ann0", "ann1", "ann2", "ann3"]
+    decided = votes.with_columns(truth=tf.majority_label(names), share=tf.soft_label(names, "bad"))
+    expected = tf.accuracy.difference("dialect")(decided, "truth", "ann0")
+    result = tf.accuracy.difference("dialect")(engine(votes), tf.majority_label(names), "ann0")
+    assert value(result) == exactly(value(expected))
+    assert value(tf.mse(engine(votes.with_columns(p=0.5)), tf.soft_label(names, "bad"), "p")) == exactly(
+        value(tf.mse(decided.with_columns(p=0.5), "share", "p"))
+    )
+
+
 def test_bad_columns_of_labels() -> None:
     with pytest.raises(tf.ArgumentError, match=r"majority_label\(\) takes the columns of several annotators"):
         tf.majority_label("label")
@@ -187,7 +222,7 @@ def test_rows_without_an_item_get_no_label() -> None:
     assert labels.rows() == [("x", 0.0), ("x", 0.0), (None, None), (None, None)]
 
 
-@pytest.mark.parametrize("label", [None, ["x"], object()])
+@pytest.mark.parametrize("label", [None, float("nan"), ["x"], object()])
 def test_counted_label_is_a_plain_value(label: object) -> None:
     with pytest.raises(tf.ArgumentError, match=r"soft_label\(\): `pos_label` is the label that is counted"):
         tf.soft_label(["a", "b"], label)

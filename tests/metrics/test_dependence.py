@@ -168,7 +168,8 @@ KINDS = pytest.mark.parametrize("kind", LABELS)
 @EVERY
 def test_group_values_and_maximum_equal_the_definition(name: str, distance: str, kind: str, *, weighted: bool) -> None:
     data, call = people(kind, weighted=weighted), options(kind, weighted=weighted)
-    metric, expected = factory(name)("group", distance=distance), values(data, name, distance, LABELS[kind])
+    metric = factory(name)("group", distance=distance, unknown="group")
+    expected = values(data, name, distance, LABELS[kind])
     by_group = metric.by_group(data, **call)
     assert_by_group(by_group, expected)
     assert set(by_group[".metric"]) == {METRIC[name]}
@@ -187,7 +188,7 @@ def test_group_values_and_maximum_equal_the_definition(name: str, distance: str,
 @EVERY
 def test_outer_groups_are_compared_within_themselves(name: str, distance: str) -> None:
     data, call = people("enum", weighted=True), options("enum", weighted=True)
-    metric = factory(name)("group", distance=distance)
+    metric = factory(name)("group", distance=distance, unknown="group")
     by_group, result = (item(data, group_by="fold", **call) for item in (metric.by_group, metric))
     assert result["fold"].to_list() == [1, 2, 3]
     for fold in (1, 2, 3):
@@ -226,7 +227,7 @@ def test_several_features_make_intersections_of_distances(name: str) -> None:
 def test_unseen_label(name: str, undefined: str) -> None:
     data, labels = people("numbers", gaps=False), [0, 1, 2]
     call: Any = {**COLUMNS, "labels": labels, "pos_label": 1, "on_undefined": undefined}
-    metric = factory(name)("group")
+    metric = factory(name)("group", unknown="group")
     expected = values(data, name, "kl", labels)
     assert_by_group(metric.by_group(data, **call), expected)
     result = metric(data, explain=True, **call)
@@ -241,7 +242,7 @@ def test_unseen_middle_label_matters_only_to_wasserstein(name: str) -> None:
     data = people("numbers").filter(pl.col("group").is_in(["a", "c"]))
     shared: dict[str, Any] = {**options("numbers"), "pos_label": 1}
     for distance in DISTANCES:
-        metric = factory(name)("group", distance=distance)
+        metric = factory(name)("group", distance=distance, unknown="group")
         one, other = (number(metric(data, labels=labels, **shared)) for labels in ([0, 1], [0, 2, 3, 1]))
         assert one is not None
         assert close(other, one * (3 if distance == "wasserstein" else 1))
@@ -276,11 +277,11 @@ def test_group_with_zero_weight_has_null_distance() -> None:
 def test_min_n_applies_per_label(name: str) -> None:
     data, call = people("text"), options("text")
     expected = values(data, name, "kl", LABELS["text"])
-    result = factory(name)("group", min_n=8).by_group(data, **call)
+    result = factory(name)("group", min_n=8, unknown="group").by_group(data, **call)
     assert result[".status"].to_list() == ["ok" if item.n >= 8 else "below_min_n" for item in expected]
     large = [item for item in expected if item.n >= 8]
     assert len(large) < len(expected)
-    assert close(number(factory(name)("group", min_n=8)(data, **call)), worst(large))
+    assert close(number(factory(name)("group", min_n=8, unknown="group")(data, **call)), worst(large))
 
 
 def test_independence_needs_no_truth() -> None:
@@ -299,7 +300,7 @@ def test_independence_needs_no_truth() -> None:
 @EVERY
 def test_lists_of_thresholds_equal_labels_cut_by_hand(name: str, distance: str) -> None:
     data = people("numbers").with_columns(score=pl.int_range(pl.len()) * 7 % 20 / 20)
-    metric, cuts = factory(name)("group", distance=distance), [0.2, 0.5, 0.9]
+    metric, cuts = factory(name)("group", distance=distance, unknown="group"), [0.2, 0.5, 0.9]
     several = metric(data, "truth", probs="score", threshold=cuts, on_undefined="ignore")
     by_group = metric.by_group(data, "truth", probs="score", threshold=cuts, on_undefined="ignore")
     assert several[".threshold"].to_list() == cuts
@@ -442,7 +443,7 @@ def test_metrics_in_a_set_equal_separate_calls() -> None:
 @pytest.mark.parametrize(("name", "distance"), [*itertools.product(SIDES, DISTANCES), ("mutual_information", None)])
 def test_pos_label_does_not_matter(name: str, distance: str | None) -> None:
     given: dict[str, Any] = {} if distance is None else {"distance": distance}
-    metric = factory(name)("group", **given)
+    metric = factory(name)("group", unknown="group", **given)
     no_levels = [] if name in {"separation", "sufficiency"} else [".level"]
     for kind, labels in LABELS.items():
         data, call = people(kind), options(kind)
@@ -459,7 +460,10 @@ def test_metric_tweak_sets_the_distance() -> None:
     for name, metric in METRIC.items():
         tweaked = tf.metric_tweak(getattr(tf, metric), "mine", distance="wasserstein")
         made = tf.new_groupwise_metric(tweaked, "made", tf.group_maximum())("group")
-        assert close(number(made(data, **call)), number(factory(name)("group", distance="wasserstein")(data, **call)))
+        assert close(
+            number(made(data, **call)),
+            number(factory(name)("group", distance="wasserstein", unknown="group")(data, **call)),
+        )
         assert set(made.by_group(data, **call)[".metric"]) == {"mine"}
         mean = tf.new_groupwise_metric(tweaked, "made", tf.group_minimum())("group")
         known = [item.value for item in values(data, name, "wasserstein", LABELS["text"]) if item.value is not None]
@@ -482,7 +486,7 @@ def test_other_aggregates_apply_per_truth_label(name: str, compared: Any) -> Non
     }
     each = [numbers[compared.kind](some) for some in known.values()]
     expected = min(each) if compared.kind == "group_minimum" else max(each)
-    assert close(number(factory(name)("group", aggregate=compared)(data, **call)), expected)
+    assert close(number(factory(name)("group", aggregate=compared, unknown="group")(data, **call)), expected)
 
 
 def test_distance_to_all_without_groups_is_zero() -> None:
@@ -536,13 +540,13 @@ def test_comparison_with_overall_raises(name: str) -> None:
 @pytest.mark.parametrize("name", ["separation", "sufficiency"])
 def test_na_rm_false_on_complete_rows_changes_nothing(name: str) -> None:
     data, call = people("numbers", gaps=False), options("numbers")
-    kept = factory(name)("group")(data, **call, na_rm=False)
-    assert close(number(kept), number(factory(name)("group")(data, **call)))
+    kept = factory(name)("group", unknown="group")(data, **call, na_rm=False)
+    assert close(number(kept), number(factory(name)("group", unknown="group")(data, **call)))
 
 
 @pytest.mark.parametrize("name", [*SIDES, "mutual_information"])
 def test_na_rm_false_gives_status_missing_values(name: str) -> None:
-    result = factory(name)("group")(people("numbers"), **options("numbers"), na_rm=False, explain=True)
+    result = factory(name)("group", unknown="group")(people("numbers"), **options("numbers"), na_rm=False, explain=True)
     assert result.select(".estimate", ".status").row(0) == (None, "missing_values")
 
 

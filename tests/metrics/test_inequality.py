@@ -550,9 +550,10 @@ def test_signed_log_ratio_without_reference_raises() -> None:
 def smoothed(labels: Iterable[object], every: list[Any], weights: Any, concentration: float) -> dict[Any, float]:
     there = list(labels)
     total = float(sum(weights))
+    added = concentration * sum(w**2 for w in weights) / total
     return {
-        label: (sum(w for item, w in zip(there, weights, strict=True) if item == label) + concentration / len(every))
-        / (total + concentration)
+        label: (sum(w for item, w in zip(there, weights, strict=True) if item == label) + added / len(every))
+        / (total + added)
         for label in every
     }
 

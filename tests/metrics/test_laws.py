@@ -97,32 +97,32 @@ FROM_ALL = {"average_odds_difference", "average_predictive_value_difference"}
 """Signed; of two groups as far away on either side either would do, so that they go without a sign here."""
 
 
-def all_of_them(times: float = 1) -> tf.MetricSet:
-    """Every metric of labels; what smooths does it with so many times as many rows."""
+def all_of_them() -> tf.MetricSet:
+    """Every metric of labels."""
 
     def members() -> Iterator[Member]:
-        for metric in (item for item in (*CLASS, *TWEAKS) if item.name not in BY_LABEL):
-            rows: Any = dict(metric.definition.options).get("concentration")
-            yield tf.metric_tweak(metric, metric.name, concentration=rows * times) if rows else metric
+        yield from (item for item in (*CLASS, *TWEAKS) if item.name not in BY_LABEL)
         for factory in FACTORIES.values():
             if factory.metrics[0].kind == "class":
-                smooth: dict[str, Any] = {"concentration": times} if "concentration" in factory.options else {}
                 aggregate = tf.difference(to="overall", signed=False) if factory.name in FROM_ALL else None
-                yield factory("group", aggregate=aggregate, **smooth)
+                yield factory("group", aggregate=aggregate)
 
     return tf.metric_set(*members())
 
 
+def names_in(member: Member) -> set[str]:
+    """The metrics that it is made of."""
+    return {member.name} if isinstance(member, tf.Metric) else set(made_of(member.name))
+
+
 EVERY = all_of_them()
+UNSMOOTHED = tf.metric_set(*(member for member in EVERY if SMOOTHED.keys().isdisjoint(names_in(member))))
 
 COUNTS = {
     "instances", "positives", "negatives", "predicted_positives", "predicted_negatives",
     "true_positives", "false_positives", "false_negatives", "true_negatives",
 }  # fmt: skip
-"""The exceptions to scale-freedom: what counts case weights grows with them.
-
-Smoothed rates, and what is made of them, are free of scale where the rows that smooth them grow too; so these do.
-"""
+"""The exceptions to scale-freedom: what counts case weights grows with them."""
 
 # Data, and calls on them
 
@@ -157,7 +157,7 @@ class Case:
         return every(self.frame if frame is None else frame, "truth", "estimate", **self.counting, **self.reading)
 
 
-COUNTING = {"group_by", "case_weights"}
+COUNTING = {"group_by", "case_weights", "frequency_weights"}
 
 WEIGHTS: dict[str, st.SearchStrategy[float]] = {
     "none": st.just(1),
@@ -234,7 +234,7 @@ SHARES = {"detection_prevalence", "base_rate", "demographic_disparity", "mean_be
 
 
 def estimator_of(member: Member, options: dict[str, Any]) -> str:
-    if not DISTANCES.keys().isdisjoint({member.name} if isinstance(member, tf.Metric) else made_of(member.name)):
+    if not DISTANCES.keys().isdisjoint(names_in(member)):
         return "multiclass"
     if "pos_label" in options:
         return "binary"
@@ -342,8 +342,7 @@ def test_values_are_in_range_or_null(case: Case) -> None:
 @given(cases(weights=["whole", "broken"]), st.sampled_from([0.1, 3, 1e6]))
 def test_weight_scale_changes_only_counts(case: Case, factor: float) -> None:
     once = numbers(case.call(EVERY))
-    # the rows that smooth rates grow with the others
-    scaled = numbers(case.call(all_of_them(times=factor), case.frame.with_columns(pl.col("weight") * factor)))
+    scaled = numbers(case.call(EVERY, case.frame.with_columns(pl.col("weight") * factor)))
     assert_same(
         scaled, {key: number * factor if number and key[-2] in COUNTS else number for key, number in once.items()}
     )
@@ -387,7 +386,11 @@ def test_group_by_equals_filtering(case: Case) -> None:
 @given(cases(weights=["whole"], zeros=False))  # rows of weight zero would leave their group behind
 def test_integer_weights_equal_repeated_rows(case: Case) -> None:
     repeated = case.frame[[index for index, row in enumerate(case.rows) for _ in range(int(row["weight"]))]]
-    assert_same_frames(case.but(case_weights=None).call(EVERY, repeated), case.call(EVERY), case)
+    one_by_one = case.but(case_weights=None)
+    counted = case.but(case_weights=None, frequency_weights="weight").call(EVERY)
+    assert_same_frames(one_by_one.call(EVERY, repeated), counted, case)
+    # a sampled row that represents three people is still one row to smooth
+    assert_same_frames(one_by_one.call(UNSMOOTHED, repeated), case.call(UNSMOOTHED), case)
 
 
 @LAW

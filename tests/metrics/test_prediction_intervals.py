@@ -142,7 +142,8 @@ def test_rows_without_an_end_or_a_truth_are_left_out() -> None:
         high=pl.when(pl.col("row") != 7).then("high"),
     )  # fmt: skip
     complete = holes.drop_nulls(["y", "low", "high"])
-    of_both = tf.metric_set(*(metric for metric in ALL if metric.name != "interval_width"))
+    of_one = {"interval_width", "quantile_loss", "quantile_coverage_error"}
+    of_both = tf.metric_set(*(metric for metric in ALL if metric.name not in of_one))
     assert_frame_equal(of_both(holes, "y", INTERVAL), of_both(complete, "y", INTERVAL))
     # the length of an interval needs no truth
     width = float((complete["high"] - complete["low"]).sum() + rows["high"][3] - rows["low"][3]) / (len(complete) + 1)
@@ -150,6 +151,21 @@ def test_rows_without_an_end_or_a_truth_are_left_out() -> None:
     strict = of_both(holes, "y", INTERVAL, na_rm=False, explain=True, on_undefined="ignore")
     assert set(strict[".status"]) == {"missing_values"}
     assert tf.interval_width(holes, estimate=INTERVAL)[".estimate"].item() == pytest.approx(width, rel=1e-12)
+
+
+def test_each_level_has_the_rows_with_its_quantile() -> None:
+    holes = forecasts().with_columns(
+        low=pl.when(pl.int_range(60) % 4 > 0).then("low"), high=pl.when(pl.int_range(60) % 7 > 0).then("high")
+    )
+    of_levels = tf.metric_set(tf.quantile_loss, tf.quantile_coverage_error)
+    options: dict[str, Any] = {"group_by": "fold", "interval": "auto", "explain": True}
+    together = of_levels(holes, "y", QUANTILES, **options)
+    for level, column in QUANTILES.items():
+        alone = of_levels(holes, "y", {level: column}, **options)
+        assert_frame_equal(together.filter(pl.col(".quantile_level") == level), alone)
+    complete = holes.drop_nulls()
+    score = tf.weighted_interval_score(holes, "y", QUANTILES, explain=True)
+    assert_frame_equal(score, tf.weighted_interval_score(complete, "y", QUANTILES, explain=True))
 
 
 def test_tallies_of_batches_add_up() -> None:

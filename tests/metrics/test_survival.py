@@ -193,10 +193,29 @@ def test_weights_and_frequencies_are_repeated_rows() -> None:
         assert_frame_equal(call(ALL, rows, **weights), expected, rel_tol=1e-12)
 
 
-def test_order_of_rows_and_scale_of_weights_mean_nothing() -> None:
+@pytest.mark.parametrize("scale", [12.5, 1e-12, 1e-60, 1e30])
+def test_order_of_rows_and_scale_of_weights_mean_nothing(scale: float) -> None:
     rows = people(80)
-    shuffled = rows.sample(fraction=1, shuffle=True, seed=1).with_columns(pl.col("weight") * 12.5)
+    shuffled = rows.sample(fraction=1, shuffle=True, seed=1).with_columns(pl.col("weight") * scale)
     assert_frame_equal(call(ALL, shuffled), call(ALL, rows), rel_tol=1e-12)
+    # also of the rows that others are weighted by, which the last of them do not outlive
+    others = people(80, seed=2).with_columns(time=pl.col("time") + 3)
+    plain, scaled = (
+        tf.survival("time", "event", censoring=tf.censoring_distribution(frame, TRUTH, case_weights="weight"))
+        for frame in (rows, shuffled)
+    )
+    uno = tf.concordance_survival_uno(others, plain, "estimate")
+    assert tf.concordance_survival_uno(others, scaled, "estimate")[".estimate"].item() == pytest.approx(
+        uno[".estimate"].item(), rel=1e-12
+    )
+
+
+def test_nobody_is_left_uncensored_where_the_last_rows_are_censored_whatever_their_weight() -> None:
+    rows = {"time": [1.0, 2, 3, 3], "event": [True, False, True, False]}
+    for weights, left in (([1, 1, 1, 1], 2 / 3), ([1e-12] * 4, 2 / 3), ([1, 1, 1e9, 1e-9], 1.0)):
+        weighted = pl.DataFrame(rows | {"weight": weights}, strict=False)
+        distribution = tf.censoring_distribution(weighted, TRUTH, case_weights="weight")
+        assert distribution.probabilities == (pytest.approx(left, rel=1e-8), 0.0)
 
 
 def test_larger_risks_are_shorter_times() -> None:
@@ -233,17 +252,59 @@ def test_missing_values_leave_a_row_out_of_the_metrics_that_read_them() -> None:
     known = holes.drop_nulls(["time", "event"])
     result = numbers(call(ALL, holes, explain=True))
     given = tf.survival("time", "event", censoring=tf.censoring_distribution(known, TRUTH, case_weights="weight"))
-    for metrics, column in (
-        (tf.metric_set(tf.concordance_survival, tf.concordance_survival_uno), "estimate"),
-        (tf.metric_set(tf.brier_survival, tf.roc_auc_survival, tf.brier_survival_integrated), "s8"),
+    at_times = tf.metric_set(tf.brier_survival, tf.roc_auc_survival)
+    for metrics, column, probs in (
+        (tf.metric_set(tf.concordance_survival, tf.concordance_survival_uno), "estimate", PROBS),
+        (at_times, "s4", {4: "s4"}),
+        (at_times, "s8", {8: "s8"}),
+        (tf.brier_survival_integrated, "s8", PROBS),
     ):
         complete = known.drop_nulls(column)
-        expected = metrics(complete, given, "estimate", probs=PROBS, case_weights="weight")
+        expected = metrics(complete, given, "estimate", probs=probs, case_weights="weight")
         keys = expected.columns
         pairs = zip(expected[".metric"], expected[".eval_time"] if ".eval_time" in keys else [None] * 9, strict=False)
         assert [result[pair] for pair in pairs] == pytest.approx(expected[".estimate"].to_list(), rel=1e-12)
     strict = call(ALL, holes, na_rm=False, explain=True, on_undefined="ignore")
     assert set(strict[".status"]) == {"missing_values"}
+    of_second = call(ALL, rows.with_columns(s8=holes["s8"]), na_rm=False, explain=True, on_undefined="ignore")
+    status = dict(of_second.filter(pl.col(".metric") == "brier_survival").select(".eval_time", ".status").rows())
+    assert status == {4.0: "ok", 8.0: "missing_values"}
+
+
+def test_each_time_has_the_rows_with_a_prediction_for_it() -> None:
+    random = np.random.default_rng(1)
+    holes = people(60).with_columns(
+        s4=pl.when(pl.Series(random.random(60) < 0.8)).then("s4"),
+        s8=pl.when(pl.Series(random.random(60) < 0.7)).then("s8"),
+    )
+    of_times = tf.metric_set(*(metric for metric in ALL if metric.name != "brier_survival_integrated"))
+    every = tf.metric_set(of_times, tf.brier_survival.difference("group"), tf.roc_auc_survival.difference("group"))
+    options: dict[str, Any] = {"group_by": "fold", "interval": "auto", "explain": True, "on_undefined": "ignore"}
+    together = call(every, holes, **options)
+    for at, column in PROBS.items():
+        alone = call(every, holes, probs={at: column}, **options)
+        assert_frame_equal(together.filter(pl.col(".eval_time").is_null() | (pl.col(".eval_time") == at)), alone)
+    # over all times are the rows that have a prediction for each
+    complete = holes.drop_nulls(["s4", "s8"])
+    given = tf.survival("time", "event", censoring=tf.censoring_distribution(holes, TRUTH, case_weights="weight"))
+    weighted: dict[str, Any] = {"probs": PROBS, "case_weights": "weight", "explain": True}
+    integrated = tf.brier_survival_integrated(holes, given, **weighted)
+    assert_frame_equal(integrated, tf.brier_survival_integrated(complete, given, **weighted))
+    assert integrated[".n"].item() == len(complete)
+
+
+def test_tallies_keep_the_rows_of_each_time(tmp_path: Path) -> None:
+    holes = people(60).with_columns(s8=pl.when(pl.int_range(60) % 3 > 0).then("s8"))
+    given = tf.survival("time", "event", censoring=tf.censoring_distribution(holes, TRUTH))
+    both = tf.metric_set(tf.brier_survival, tf.brier_survival_integrated, tf.calibration_ratio_survival)
+    first, second = (both.tally(part, given, probs=PROBS) for part in (holes[:25], holes[25:]))
+    expected = both(holes, given, probs=PROBS, explain=True)
+    assert_frame_equal(both.compute(first + second, explain=True), expected)
+    tf.save_state(first + second, tmp_path / "state")
+    back = tf.load_state(tmp_path / "state", both.tally(holes.head(0), given, probs=PROBS))
+    assert_frame_equal(both.compute(back, explain=True), expected)
+    drawn = both(holes, given, probs=PROBS, interval="bootstrap", times=300, explain=True)
+    assert ((drawn[".lower"] < expected[".estimate"]) & (expected[".estimate"] < drawn[".upper"])).all()
 
 
 @pytest.mark.parametrize(

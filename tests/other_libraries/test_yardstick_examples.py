@@ -24,6 +24,8 @@ import tidyfair as tf
 pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="yardstick's data are not here")
 
 OWN_FORM = {"accuracy", "kap", "mcc"}
+ALL_GROUPS: dict[str, Any] = {"unknown": "group"}
+"""yardstick compares rows with a missing group like a group of their own."""
 
 
 def load() -> list[dict[str, Any]]:
@@ -57,13 +59,13 @@ def metric(record: dict[str, Any]) -> Any:
         }
         # yardstick's functions see the rows of all metrics together
         aggregate = tf.difference() if params["aggregate"] == "max_metric_diff" else pooled[params["aggregate"]]
-        return tf.new_groupwise_metric(tf.metric_set(*parts), record["metric"], aggregate)(params["by"])
+        return tf.new_groupwise_metric(tf.metric_set(*parts), record["metric"], aggregate)(params["by"], **ALL_GROUPS)
     if record["section"] == "metric_set":
         members = dict.fromkeys((row[".metric"], by(row)) for row in record["values"])
         f2 = {"f2": tf.metric_tweak(tf.f_meas, "f2", beta=2)}
         return tf.metric_set(
             *(
-                getattr(tf, name)(feature) if feature else f2.get(name) or tweaked(name, params)
+                getattr(tf, name)(feature, **ALL_GROUPS) if feature else f2.get(name) or tweaked(name, params)
                 for name, feature in members
             )
         )

@@ -99,7 +99,7 @@ def test_a_test_and_an_interval_are_adjusted_together() -> None:
         .rows()
     )
     female, male = values["female"], values["male"]
-    ends = f"{female:.3f} for female and {male:.3f} for male, {male - female:.3f} apart"
+    ends = f'{female:.3f} for sex = "female" and {male:.3f} for sex = "male", {male - female:.3f} apart'
     assert finding.startswith(f"Area under the ROC curve differs by sex: {ends} (95 % CI ")
     table = section(scored, "Disparities")
     tested = tdf.inference.disparity_test(tdf.equalized_odds("race", min_n=30, unknown="apart"))(lending(), **LABELS)
@@ -116,14 +116,16 @@ def test_findings_name_metric_groups_size_and_certainty() -> None:
     low, high = result[".group_min"], result[".group_max"]
     ends = f"{result['.lower'] * 100:.1f} to {result['.upper'] * 100:.1f}"
     assert race == (
-        f"Selection rates differ by race: {rates[low] * 100:.1f} % for {low} and {rates[high] * 100:.1f} % for {high}, "
+        f'Selection rates differ by race: {rates[low] * 100:.1f} % for race = "{low}" and {rates[high] * 100:.1f} % '
+        f'for race = "{high}", '
         f"{result['.estimate'] * 100:.1f} points apart (95 % CI {ends}). "
         "2 of the other 3 disparities are also significant."
     )
     spec = dict(tdf.spec(lending(), **LABELS, group_by="sex").select("sex", ".estimate").rows())
     assert sex == (
-        f"No clear difference by sex: the largest is in specificity, {spec['female'] * 100:.1f} % for female and "
-        f"{spec['male'] * 100:.1f} % for male, 3.1 points apart (95 % CI 0.0 to 6.9). "
+        f'No clear difference by sex: the largest is in specificity, {spec["female"] * 100:.1f} % for sex = "female" '
+        f'and {spec["male"] * 100:.1f} % for sex = "male", '
+        "3.1 points apart (95 % CI 0.0 to 6.9). "
         "None of the other 3 disparities is significant."
     )
 
@@ -134,18 +136,145 @@ def test_ratios_and_other_disparities_name_their_metrics_and_groups() -> None:
     (finding,) = findings_of(tdf.report(lending(), **LABELS, by="race", metrics=tdf.disparate_impact("race")))
     ends = f"{ratio['.lower']:.3f} to {ratio['.upper']:.3f}"
     assert finding == (
-        f"Selection rates differ by race: {rates['Black'] * 100:.1f} % for Black and {rates['Asian'] * 100:.1f} % for "
-        f"Asian, a ratio of {ratio['.estimate']:.3f} (95 % CI {ends})."
+        f'Selection rates differ by race: {rates["Black"] * 100:.1f} % for race = "Black" and '
+        f'{rates["Asian"] * 100:.1f} % for race = "Asian", a ratio of {ratio[".estimate"]:.3f} (95 % CI {ends}).'
     )
     mean = tdf.average_abs_odds_difference("race")
     (finding,) = findings_of(tdf.report(lending(), **LABELS, by="race", metrics=mean))
     sens = tdf.sens(lending(), **LABELS, group_by="race").sort(".estimate")
     assert finding.startswith("Average absolute odds difference by race: ")
-    assert f"sensitivity is {sens['.estimate'][0] * 100:.1f} % for {sens['race'][0]} and " in finding
+    assert f'sensitivity is {sens[".estimate"][0] * 100:.1f} % for race = "{sens["race"][0]}" and ' in finding
     rest = tdf.accuracy.difference("race", to="rest")
     (finding,) = findings_of(tdf.report(lending(), **LABELS, by="race", metrics=rest))
     others = tdf.accuracy(lending().filter(pl.col("race") != "Asian"), **LABELS)[".estimate"].item()
     assert f"{others * 100:.1f} % for all other groups and " in finding
+
+
+def _employed() -> pl.DataFrame:
+    """Of 40 students 7 repaid, and 12 were approved; of 80 people the job is not known."""
+    return pl.DataFrame({
+        "job": ["skilled"] * 200 + ["unskilled"] * 200 + ["student"] * 40 + [None] * 80,
+        "truth": [1, 0] * 200 + [1] * 7 + [0] * 33 + [1, 0] * 40,
+        "guess": [1, 1, 0, 0] * 50 + [1, 0, 0, 0] * 50 + [1] * 12 + [0] * 28 + [1, 0] * 40,
+        "newer": [1, 0] * 260,
+        "fold": [1, 1, 1, 1, 2, 2, 2, 2] * 65,
+    })  # fmt: skip
+
+
+LEFT_OUT = {
+    "demographic_parity": "null (unknown)",
+    "equal_opportunity": "student (sens: 7 rows, too few); null (unknown)",
+    "equalized_odds": "student (sens: 7 rows, too few); null (unknown)",
+    "predictive_parity": "student (precision: 12 rows, too few); null (unknown)",
+}
+
+
+def _with_notes(out: str, title: str, names: int = 1) -> dict[str, list[str]]:
+    """The first cells of a table of the terminal without their marks, and the notes that these marks refer to."""
+    table = out.partition(f"{title}\n")[2].partition("\n\n")[0]
+    *_, below = table.rpartition("\u2518\n")
+    notes = dict(re.findall(r"\[(\d+)\] (.*?)(?= \[\d+\] | Pooled: | change: |$)", " ".join(below.split())))
+    found: dict[str, list[str]] = {}
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in re.split("[\u2502\u2506]", line)[1:-1]]
+        if len(cells) > names and (cell := " ".join(cells[:names])) != "metric":
+            name, *marks = re.split(r" \[(\d+)\]", cell)
+            found[name] = [notes[mark] for mark in marks if mark]
+    return found
+
+
+def test_terminal_says_beside_every_disparity_who_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(_employed(), tmp_path)
+    call = ["audit", file, "--truth", "truth", "--estimate", "guess", "--pos-label", "1", "--by", "job"]
+    call += ["--interval", "none"]
+    _, out, _ = called(capsys, *call, "--fail-if", "equalized_odds(job) > 0.9")
+    shown = _with_notes(out, "Disparities of job")
+    assert {name.partition(" ")[0]: notes for name, notes in shown.items()} == {
+        name: [f"left out: {words}"] for name, words in LEFT_OUT.items()
+    }
+    assert "equalized_odds(job) cannot pass: groups left out are student (sens: 7 rows, too few)" in " ".join(
+        out.split()
+    )
+    # the value of the group stands in its table, with a mark
+    groups = out.partition("Groups of job")[2]
+    (student,) = [line for line in groups.splitlines() if line.startswith("\u2502 student")]
+    assert re.search(r" 1\.000 \[\d\] ", student)
+    assert "] not compared: 7 rows, too few" in groups
+    assert "] not compared: 12 rows, too few" in groups
+    _, out, _ = called(capsys, *call, "--group-by", "fold", "--min-n", "20")
+    shown = _with_notes(out, "Disparities of job over fold")
+    few = {
+        name: words.replace("7 rows, too few", "too few rows").replace("12 rows, too few", "too few rows")
+        for name, words in LEFT_OUT.items()
+    }
+    few["equalized_odds"] = "student (sens, spec: too few rows); null (unknown)"
+    assert shown == {name: [f"left out: {words}; by fold, in 2 of 2: {few[name]}"] for name, words in LEFT_OUT.items()}
+    _, out, _ = called(capsys, *call, "--group-by", "fold", "--min-n", "20", "--full")
+    shown = _with_notes(out, "Disparities of job by fold", 2)
+    assert shown["1 equal_opportunity"] == ["left out: student (sens: 4 rows, too few); null (unknown)"]
+    assert shown["2 equal_opportunity"] == ["left out: student (sens: 3 rows, too few); null (unknown)"]
+    models = ["compare", *call[1:4], "--one", "guess", "--other", "newer", *call[6:10]]
+    _, out, _ = called(capsys, *models)
+    assert _with_notes(out, "Both models")["equal_opportunity"] == [f"left out: {LEFT_OUT['equal_opportunity']}"]
+
+
+def test_pages_say_beside_every_disparity_who_is_left_out() -> None:
+    made = tdf.report(_employed(), "truth", "guess", pos_label=1, by="job", interval=None)
+    (finding,) = findings_of(made)
+    assert finding.endswith('Left out: job = "student" (sensitivity: 7 rows, too few); job = null (unknown).')
+    words = {name: text.replace("sens", "sensitivity") for name, text in LEFT_OUT.items()}
+    disparities = section(made, "Disparities").replace("\\", "")
+    for name, text in words.items():
+        (mark,) = re.findall(rf"\| [^|]*\[(\d)\] `{name}` \|", disparities)
+        assert f"\n[{mark}] left out: {text}.\n" in disparities
+    assert "| [1]" not in disparities
+    groups = section(made, "Groups").replace("\\", "")
+    (student,) = [line for line in groups.splitlines() if line.startswith("| student |")]
+    assert len(re.findall(r"\[\d\]", student)) == 2
+    assert "not compared: 7 rows, too few." in groups
+    exclusions = section(made, "Exclusions").replace("\\", "")
+    for name, text in words.items():
+        assert f"`{name}` | job | {text} |" in exclusions
+    pictures = re.findall(r"<svg xmlns.*?</svg>", made.html(), re.DOTALL)
+    notes = " ".join(text for picture in pictures for text in re.findall(r">([^<]+)</t", picture))
+    assert "left out: null (unknown); student (sensitivity, precision: too few rows)" in notes
+    assert "not compared: student (sensitivity: 7 rows, too few; precision: 12 rows, too few)" in notes
+
+
+def test_pictures_of_results_say_who_is_left_out() -> None:
+    metrics = tdf.metric_set(tdf.equal_opportunity("job", min_n=30, unknown="apart"), tdf.accuracy)
+    options: dict[str, Any] = {"pos_label": 1, "on_undefined": "ignore"}
+    each: list[dict[str, Any]] = [{}, {"group_by": "fold"}]
+    for grouped in each:
+        result = metrics(_employed(), "truth", "guess", **options, explain=True, **grouped)
+        for frame in (result, result.to_pandas()):
+            notes = " ".join(tdf.autoplot(frame).to_dict()["title"]["subtitle"])
+            assert "left out: student (sensitivity: too few rows); null (unknown)" in notes
+    everybody = metrics(_employed().filter(job="skilled"), "truth", "guess", **options, explain=True)
+    assert "left out" not in str(tdf.autoplot(everybody).to_dict()["title"])
+
+
+def test_groups_whose_names_are_words_are_quoted_with_their_feature(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # rates are 11 of 44 and 33 of 44; a text in quotes tells a missing group from one that is called null
+    data = pl.DataFrame(
+        {"agrees": ["strongly"] * 44 + ["not"] * 44, "at": ["a"] * 88, "e": [1, 0, 0, 0] * 11 + [1, 1, 1, 0] * 11}
+    )
+    expected = '25.0 % for agrees = "strongly" and 75.0 % for agrees = "not", 50.0 points apart'
+    crossed = '25.0 % for agrees = "strongly", at = "a" and 75.0 % for agrees = "not", at = "a", 50.0 points apart'
+    call: dict[str, Any] = {"estimate": "e", "pos_label": 1, "metrics": tdf.demographic_parity("agrees")}
+    (finding,) = findings_of(tdf.report(data, by="agrees", **call))
+    assert expected in finding
+    call["metrics"] = tdf.demographic_parity("agrees", "at")
+    (finding,) = findings_of(tdf.report(data, by=[("agrees", "at")], **call))
+    assert crossed in finding
+    asked = ["--estimate", "e", "--pos-label", "1", "--by", "agrees", "--by", "agrees:at"]
+    out = " ".join(called(capsys, "audit", written(data, tmp_path), *asked)[1].split())
+    assert expected in out
+    assert crossed in out
 
 
 def test_sides_are_worded_by_their_condition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,22 +287,23 @@ def test_sides_are_worded_by_their_condition(tmp_path: Path, capsys: pytest.Capt
     ends = f"{-result['.upper'] * 100:.1f} to {-result['.lower'] * 100:.1f}"
     (finding,) = findings_of(made)
     assert finding == (
-        f"Selection rates differ by race = White vs all others: {others} for all others (unprivileged) and {white} for "
-        f"race = White (privileged), {-result['.estimate'] * 100:.1f} points apart (95 % CI {ends})."
+        f'Selection rates differ by race = "White" vs all others: {others} for all others (unprivileged) and {white} '
+        f'for race = "White" (privileged), '
+        f"{-result['.estimate'] * 100:.1f} points apart (95 % CI {ends})."
     )
-    assert "| race = White (privileged) |" in section(made, "Groups")
+    assert '| race = "White" (privileged) |' in section(made, "Groups")
     _, out, _ = called(capsys, "audit", written(lending(), tmp_path), *ARGUMENTS, "--by", "race=White")
-    assert "│ race = White (privileged) " in out
+    assert '│ race = "White" (privileged) ' in out
     assert "│ privileged" not in out
     both = tdf.privileged(race="White", unprivileged={"race": ["Black", "Native"]})
     (finding,) = findings_of(tdf.report(lending(), **LABELS, by=both))
-    assert " for race = Black or Native (unprivileged) and " in finding
+    assert ' for race = "Black" or "Native" (unprivileged) and ' in finding
 
 
 def test_one_group_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     men = lending().filter(pl.col("sex") == "male")
     made = tdf.report(men, **LABELS, by=["sex", "race"])
-    expected = "No comparison by sex: there is one group, male, and nothing to compare."
+    expected = 'No comparison by sex: there is one group, sex = "male", and nothing to compare.'
     assert findings_of(made)[0] == expected
     rows = [line for line in section(made, "Disparities").split("\n") if "| sex |" in line]
     assert len(rows) == 4
@@ -187,7 +317,8 @@ def test_one_group_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture
     few = pl.concat([men, lending().filter(pl.col("sex") == "female").head(3)])
     (finding,) = findings_of(tdf.report(few, **LABELS, by="sex"))
     assert finding == (
-        "No comparison by sex: there is only one group to compare, male; the others are unknown or have too few rows."
+        'No comparison by sex: there is only one group to compare, sex = "male"; '
+        "the others are unknown or have too few rows."
     )
 
 
@@ -199,7 +330,7 @@ def test_without_intervals_there_are_sentences_without_certainty(
     rates = tdf.sens(lending(), **LABELS, group_by="race").sort(".estimate")
     (lowest, low), (highest, high) = rates.select("race", ".estimate")[[0, -1]].rows()
     expected = (
-        f"Sensitivity by race: {low * 100:.1f} % for {lowest} and {high * 100:.1f} % for {highest}, "
+        f'Sensitivity by race: {low * 100:.1f} % for race = "{lowest}" and {high * 100:.1f} % for race = "{highest}", '
         f"{(high - low) * 100:.1f} points apart (no intervals asked for)."
     )
     assert findings_of(made) == [expected]
@@ -266,10 +397,11 @@ def test_findings_of_numbers_are_no_percents() -> None:
     people = LOANS.with_columns(guess=pl.col("weight") + shift + (pl.int_range(pl.len()) % 2 - 0.5) / 50)
     call: dict[str, Any] = {"by": "sex", "metrics": tdf.residual_bias.difference("sex"), "times": 50}
     (finding,) = findings_of(tdf.report(people, "weight", "guess", **call))
-    assert re.match(r"Bias differs by sex: 0.500 for female and 2.500 for male, (1.999|2.00\d) apart \(95", finding)
+    ends = '0.500 for sex = "female" and 2.500 for sex = "male", '
+    assert re.match(rf"Bias differs by sex: {ends}(1.999|2.00\d) apart \(95", finding)
     made = tdf.report(LOANS.with_columns(guess=pl.col("weight") + shift), "weight", "guess", **call)
     (finding,) = findings_of(made)
-    assert finding == "Bias by sex: 0.500 for female and 2.500 for male, 2.000 apart (no confidence interval)."
+    assert finding == f"Bias by sex: {ends}2.000 apart (no confidence interval)."
     assert "**No disparity has a confidence interval or a test.**" in section(made, "Disparities")
 
 

@@ -16,7 +16,7 @@ from conftest import CHROMIUM, in_a_browser
 import tidyfair as tdf
 from tidyfair.datasets import lending
 from tidyfair.reports.interactive import explorer, script_policy, scripts
-from tidyfair.specs.groups import By
+from tidyfair.specs.groups import By, Policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,9 @@ RATES = (tdf.selection_rate, tdf.sens)
 
 def values(data: pl.DataFrame = LOANS, *features: str, thresholds: list[float] | None = None) -> pl.DataFrame:
     compared = [
-        tdf.new_groupwise_metric(rate, rate.name, tdf.difference())(feature) for feature in features for rate in RATES
+        tdf.new_groupwise_metric(rate, rate.name, tdf.difference())(feature, unknown="group")
+        for feature in features
+        for rate in RATES
     ]
     metrics = tdf.metric_set(*RATES, *compared)
     return metrics.by_group(
@@ -42,7 +44,7 @@ def values(data: pl.DataFrame = LOANS, *features: str, thresholds: list[float] |
 
 
 def made(frame: pl.DataFrame, **options: Any) -> Explorer:
-    bys = [By.of((name,), "test") for name in frame[".by"].drop_nulls().unique(maintain_order=True)]
+    bys = [By.of((name,), "test", Policy()) for name in frame[".by"].drop_nulls().unique(maintain_order=True)]
     given: dict[str, Any] = {"min_n": 30, **options}
     result = explorer(frame, bys, **given)
     assert result is not None
@@ -123,7 +125,7 @@ def test_policy_names_each_script_and_nothing_else() -> None:
 
 
 def test_nothing_to_show_makes_no_explorer() -> None:
-    assert explorer(values(LOANS, "race"), [By.of(("race",), "test")], min_n=10**6) is None
+    assert explorer(values(LOANS, "race"), [By.of(("race",), "test", Policy())], min_n=10**6) is None
 
 
 def opened(report: tdf.Report, folder: Path, state: str = "") -> str:
@@ -172,6 +174,20 @@ def test_thresholds_of_narrow_scores_are_among_them_and_have_that_of_the_report(
     data = json.loads(re.findall(r'class="explorer-data">(.*?)</script>', page, re.DOTALL)[0])
     assert data["thresholds"][data["start"]] == 0.001
     assert max(data["thresholds"]) < 0.003
+
+
+@pytest.mark.parametrize(("threshold", "rate"), [(math.inf, 0.0), (-math.inf, 1.0)])
+def test_explorer_starts_at_an_infinite_threshold(threshold: float, rate: float) -> None:
+    options: dict[str, Any] = {"by": "sex", "pos_label": "yes", "interactive": True}
+    page = tdf.report(LOANS, "repaid", probs="score", threshold=threshold, **options).html()
+    data = json.loads(re.findall(r'class="explorer-data">(.*?)</script>', page, re.DOTALL)[0])
+    assert float(data["thresholds"][data["start"]]) == threshold
+    values = data["values"]
+    at_start = [at == data["start"] for at in values["threshold"]]
+    is_selection_rate = [data["metrics"][metric] == "Selection rate" for metric in values["metric"]]
+    shown = [one for one, *wanted in zip(values["estimate"], at_start, is_selection_rate, strict=True) if all(wanted)]
+    assert set(shown) == {rate}
+    assert f"threshold=float(&#x27;{threshold}&#x27;)" in page
 
 
 def test_explorer_says_when_the_report_is_about_other_decisions() -> None:

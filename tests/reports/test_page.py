@@ -67,7 +67,7 @@ def test_page_opens_with_facts_then_verdicts_then_findings_then_a_picture() -> N
     page = re.sub(r"[\s\u00a0]+", " ", Page(html).text)
     opening = [
         "Model Trees 2", "Data Loans of May", "Date 1 June 2026", "Rows 5,000",
-        "Not enough evidence to decide 1 of 2 limits.",
+        "Not enough evidence to decide whether 1 of 2 limits is met.",
         "Not enough evidence Demographic parity (difference in selection rates) by race demographic_parity 0.152",
         "Pass Equal opportunity (difference in sensitivity) by sex equal_opportunity",
         "No clear difference by sex:", "Selection rates differ by race:", "Disparities", "Definitions",
@@ -714,9 +714,11 @@ def test_disparities_at_several_times_are_judged_time_by_time(at_two_times: str)
     assert rows["Difference in Brier score of survival at time 4"].endswith("| \u2265 0.05 |")
     assert rows["Difference in concordance"].endswith("| \u2265 0.05 |")
     low, high = sorted(brier_of(patients(), 8).values())
-    assert f"survival at time 8 differs by ward:** {low:.3f} for a and {high:.3f} for b" in at_two_times
+    assert (
+        f'survival at time 8 differs by ward:** {low:.3f} for ward = "a" and {high:.3f} for ward = "b"' in at_two_times
+    )
     assert "None of the other 2 disparities is significant." in at_two_times
-    assert f"at time 8 ranges from {low:.3f} (a) to {high:.3f} (b)" in part(at_two_times, "Groups")
+    assert f'at time 8 ranges from {low:.3f} (ward = "a") to {high:.3f} (ward = "b")' in part(at_two_times, "Groups")
 
 
 def test_values_of_many_groups_at_several_times_have_a_row_for_each_time() -> None:
@@ -742,7 +744,9 @@ def test_findings_at_several_quantile_levels_are_of_one_level() -> None:
     metrics = tf.quantile_coverage_error.difference("party")
     text = tf.report(rows, "y", {0.1: "q1", 0.9: "q9"}, by="party", metrics=metrics).markdown()
     # the share of truths below the quantile: none at the level 0.1, and at 0.9 those of rep from 100 on
-    assert "quantiles at quantile level 0.9 ranges from -0.900 (dem) to -0.150 (rep)" in part(text, "Groups")
+    assert 'quantiles at quantile level 0.9 ranges from -0.900 (party = "dem") to -0.150 (party = "rep")' in part(
+        text, "Groups"
+    )
     assert "| Difference in coverage error of quantiles at quantile level 0.1 `" in text
 
 

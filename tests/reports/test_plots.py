@@ -215,6 +215,17 @@ def test_axes_of_a_frontier_name_its_metrics() -> None:
     assert '"title": "Performance"' in json.dumps(tf.autoplot(without_names).to_dict())
 
 
+def test_titles_of_a_frontier_name_models_that_are_less_discriminatory_and_not_worse() -> None:
+    verdicts = ["baseline", "less discriminatory", "less discriminatory, worse performance", "more discriminatory"]
+    found = pl.concat([RESULTS["frontier"]()] * 2)[:4].with_columns(
+        pl.Series(".model", ["one", "two", "three", "four"]), pl.Series(".verdict", verdicts)
+    )
+    title = str(tf.autoplot(found, width=800).to_dict()["title"]["text"])
+    assert title == "two is less discriminatory"
+    better = found.with_columns(pl.col(".verdict").replace(verdicts[3], "less discriminatory, better performance"))
+    assert str(tf.autoplot(better, width=800).to_dict()["title"]["text"]) == "two and four are less discriminatory"
+
+
 def test_wide_titles_are_one_line() -> None:
     for name in RESULTS:
         title = specification(name)["title"]["text"]
@@ -319,7 +330,7 @@ def test_undefined_values_show_the_reason() -> None:
 
 def test_groups_of_equal_text_keep_their_rows() -> None:
     people = pl.DataFrame({"p": [1, 0, 1, 1], "g": ["null", "null", None, None]})
-    rows = drawn(tf.autoplot(tf.demographic_parity("g").by_group(people, estimate="p")))
+    rows = drawn(tf.autoplot(tf.demographic_parity("g", unknown="group").by_group(people, estimate="p")))
     assert {(row["what"], row["estimate"]) for row in rows} == {('"null" (2)', 0.5), ("null (2)", 1.0)}
 
 

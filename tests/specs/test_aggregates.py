@@ -260,7 +260,8 @@ def test_rows_on_neither_side_are_excluded_and_reported() -> None:
     assert groups.select(".group", ".estimate", ".n", ".status").rows() == [
         ("privileged", 0.6, 20, "ok"),
         ("unprivileged", 0.0, 9, "ok"),
-        ("neither", None, 15, "left_out"),
+        ("neither", None, 14, "left_out"),
+        ("unknown", None, 1, "unknown"),
     ]
     # the rest and the whole are those of the two sides
     overall = tf.demographic_parity(sides, aggregate=tf.difference(to="overall"))

@@ -736,6 +736,25 @@ def test_spark_plan_is_one_aggregation_whose_cells_travel(
         assert word not in plan
 
 
+def test_spark_runs_the_jobs_of_an_aggregation_by_hand_and_those_of_a_sample_for_several_features() -> None:
+    rows = spark().range(30_000)
+    data = rows.selectExpr("cast(id % 3 = 0 as int) as y", "cast(id % 5 < 2 as int) as p", "id % 2 as g", "id % 4 as h")
+    context = spark().sparkContext
+
+    def jobs(name: str, ask: Callable[[], object]) -> int:
+        context.setJobGroup(name, name)
+        ask()
+        return len(context.statusTracker().getJobIdsForGroup(name))
+
+    by_hand = jobs("by hand", data.groupBy("y", "p", "g").count().toArrow)
+    one, other = tf.demographic_parity("g"), tf.demographic_parity("h")
+    # those of a shuffle and of its result, where queries adapt
+    assert by_hand == 2
+    assert jobs("one feature", lambda: tf.metric_set(tf.accuracy, one)(data, "y", "p")) == by_hand
+    assert jobs("several features", lambda: tf.metric_set(one, other)(data, "y", "p")) == 2 * by_hand
+    context.setJobGroup("", "")
+
+
 # Files
 
 

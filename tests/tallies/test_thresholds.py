@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from conftest import as_polars, examples
@@ -121,6 +122,15 @@ def test_tallies_with_thresholds_add_up(data: st.DataObject, frame: pl.DataFrame
     counts: dict[str, Any] = {"probs": "score", "threshold": thresholds, **options}
     parts = [both.tally(part, "truth", **counts) for part in (frame[:cut], frame[cut:])]
     assert_same(both.compute(parts[0] + parts[1], **READING), both(frame, "truth", **counts, **READING))
+
+
+@pytest.mark.parametrize("threshold", [0.7, [0.7, 0.95], {"sex": {"f": 0.7, "m": 0.7}}])
+def test_32_bit_scores_are_cut_as_64_bit_numbers(threshold: Any, engine: Callable[[pl.DataFrame], Any]) -> None:
+    scores = np.array([0.7, 0.7, 0.5, 0.9], np.float32)
+    data = pl.DataFrame({"score": scores, "sex": [*"fmfm"]})
+    result = as_polars(tf.selection_rate(engine(data), probs="score", threshold=threshold))
+    # the nearest number of 32 bits is below 0.7
+    assert result[".estimate"][0] == (scores.astype(np.float64) >= 0.7).mean() == 0.25
 
 
 def test_threshold_column_of_results(engine: Callable[[pl.DataFrame], Any]) -> None:

@@ -6,13 +6,16 @@ import datetime as dt
 import math
 import pickle
 import re
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import ibis
 import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
+import sqlglot
 from conftest import EAGER, ELSEWHERE, WAREHOUSES, as_polars, check_every
 from polars.testing import assert_frame_equal
 
@@ -109,6 +112,30 @@ def test_every_kind_of_query_compiles_for_every_database(tables: list[ibis.Table
             assert text.count("GROUP BY") <= 1
             # BigQuery takes no other names of columns
             assert all(re.fullmatch(r"\w+", name) for name in re.findall(r'AS ["`](.*?)["`]', text)), text
+
+
+def _depth(node: sqlglot.Expression) -> int:
+    """The number of levels of an expression."""
+    return 1 + max(map(_depth, node.iter_expressions()), default=0)
+
+
+def test_lists_of_columns_and_thresholds_do_not_make_deep_queries(tables: list[ibis.Table]) -> None:
+    """Spark Connect takes 100 levels, of which one of SQL may be several."""
+    count = 40
+    shares = {f"p{index}": [(index + 1) / (count * (count + 1) / 2)] * count for index in range(count)}
+    people = ELSEWHERE["ibis"](pl.DataFrame({"y": range(count), "one": [0, 1] * (count // 2), "s": 0.5, **shares}))
+    design = tf.replicate_weights(weights="s", replicates=list(shares), method="brr")
+    tf.sens(people, "one", probs="s", threshold=[index / count for index in range(count)])
+    tf.ranked_prob_score(people, "y", probs=list(shares))
+    tf.accuracy(people, "one", "one", design=design)
+    assert [_depth(sqlglot.parse_one(sql(query, "duckdb"))) < 40 for query in tables] == [True] * 3
+
+
+@pytest.mark.parametrize("name", ["duckdb", "ibis"])
+def test_a_thousand_thresholds_are_one_query(name: str) -> None:
+    thresholds = [index / 1_000 for index in range(1_000)]
+    every = [tf.sens(data, **SCORES, threshold=thresholds) for data in (DATABASES[name](LOANS), LOANS)]
+    assert_frame_equal(*every)
 
 
 def test_logarithms_are_those_of_floats(tables: list[ibis.Table]) -> None:
@@ -282,8 +309,9 @@ def transfers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return result
 
     monkeypatch.setattr(nw.LazyFrame, "collect", counted)
-    monkeypatch.setattr(counting, "_MANY_ROWS", 100)
-    monkeypatch.setattr(counting, "_TOO_MANY_ROWS", 700)
+    for module in (counting, source):
+        monkeypatch.setattr(module, "MANY_ROWS", 100)
+    monkeypatch.setattr(source, "TOO_MANY_ROWS", 700)
     return sizes
 
 
@@ -370,6 +398,33 @@ def test_too_many_rows_raise_before_they_are_transferred(transfers: list[int]) -
     assert transfers == [101, 1]
 
 
+WHOLE_ROWS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "missing_truth": (
+        "'repaid', 'approved', 'sex'",
+        lambda data: tf.inference.missing_truth(data, "repaid", "approved", by="sex", positive="yes"),
+    ),
+    "lump_rare": (
+        "'repaid', 'approved', 'sex', 'race', 'score', 'weight', 'yes'",
+        lambda data: tf.inference.lump_rare(data, "race", 20),
+    ),
+    "resamples": (
+        "'repaid', 'approved', 'sex', 'race', 'score', 'weight', 'yes'",
+        lambda data: tf.inference.resamples([("one", data)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_ROWS)
+@pytest.mark.usefixtures("transfers")
+def test_functions_that_read_all_rows_say_so(name: str) -> None:
+    columns, call = WHOLE_ROWS[name]
+    with pytest.warns(tf.EngineWarning, match=f"DuckDB transfers 600 rows of the columns {columns}"):
+        result = call(ELSEWHERE["duckdb"](CONTINUOUS))
+    assert_frame_equal(result, call(CONTINUOUS))
+    with pytest.raises(tf.ColumnError, match=r"would have to transfer 1,200 rows .* at most 700 are transferred"):
+        call(ELSEWHERE["duckdb"](pl.concat([CONTINUOUS, CONTINUOUS])))
+
+
 # Errors
 
 
@@ -384,6 +439,50 @@ def test_queries_that_an_engine_cannot_run_name_engine_metric_and_way_out() -> N
     assert caught.value.__cause__ is not None
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
     assert str(again) == str(caught.value)
+
+
+@pytest.mark.parametrize("step", ["select", "with_columns", "filter", "group_by", "collect_schema", "collect"])
+def test_errors_while_a_query_is_built_are_those_of_the_engine(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call and then the next fails in this step, until none does."""
+    asked: list[Callable[[], Any]] = [
+        lambda: tf.metric_set(tf.demographic_parity("race"), tf.demographic_parity("sex"))(
+            ELSEWHERE["duckdb"](LOANS), **LABELS
+        ),
+        lambda: tf.metric_set(tf.roc_auc, tf.brier_class)(ELSEWHERE["ibis"](LOANS), **SCORES),
+        lambda: tf.mae(ELSEWHERE["dask"](LOANS), **NUMBERS),
+        lambda: tf.inference.lump_rare(ELSEWHERE["duckdb"](LOANS), "race", 3),
+    ]
+    run: Callable[..., Any] = getattr(nw.LazyFrame, step)
+    for ask in asked:
+        for last in range(100):
+            left = iter(range(last))
+
+            def failing(*arguments: Any, left: Any = left, **options: Any) -> Any:
+                if next(left, None) is None:
+                    msg = "connection is busy"
+                    raise ResourceWarning(msg)
+                return run(*arguments, **options)
+
+            monkeypatch.setattr(nw.LazyFrame, step, failing)
+            try:
+                ask()
+            except tf.EngineError as error:
+                assert isinstance(error.__cause__, ResourceWarning)  # noqa: PT017 - it may also pass
+            else:
+                break
+
+
+def test_one_relation_in_many_threads_gives_the_same_or_an_error_of_the_engine() -> None:
+    data, expected = ELSEWHERE["duckdb"](LOANS), tf.demographic_parity("race")(LOANS, **LABELS)
+
+    def ask(_: int) -> None:
+        try:
+            assert_frame_equal(tf.demographic_parity("race")(data, **LABELS), expected)
+        except tf.EngineError as error:
+            assert isinstance(error.__cause__, duckdb.Error)  # noqa: PT017 - threads may also wait for each other
+
+    with ThreadPoolExecutor(8) as threads:
+        assert len(list(threads.map(ask, range(40)))) == 40
 
 
 def test_engines_are_named_in_messages() -> None:

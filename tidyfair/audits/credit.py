@@ -74,8 +74,7 @@ class StandardizedTable(AuditTable):
         to = {_text(feature): reference_of(call, feature) for feature in call.features}
         result = standardized_differences(
             data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
-            unknown=audit.unknown, unknown_values=audit.unknown_values, min_n=audit.min_n, min_share=audit.min_share,
-            conf_level=call.reading.get("conf_level", 0.95),
+            **audit.group_options, conf_level=call.reading.get("conf_level", 0.95),
         )  # fmt: skip
         return open_frame(result).to_polars().with_columns(note())
 
@@ -161,10 +160,7 @@ class SegmentedTable(AuditTable):
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         call.refuse_weights(self.name, "within")
-        groups: Any = {
-            "unknown": audit.unknown, "unknown_values": audit.unknown_values, "min_n": audit.min_n,
-            "min_share": audit.min_share,
-        }  # fmt: skip
+        groups = audit.group_options
         compared = [self.metric.difference(*by, to=reference_of(call, by), **groups) for by in call.features]
         conf_level = call.reading.get("conf_level", 0.95)
         reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}

@@ -15,9 +15,9 @@ from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
 from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.requirements import refuse_outer
-from tidyfair.specs.arguments import flag, number, one_of, proper_share, whole
+from tidyfair.specs.arguments import flag, one_of, proper_share
 from tidyfair.specs.columns import Column
-from tidyfair.specs.groups import By, Privileged, Unknown
+from tidyfair.specs.groups import By, Policy, Privileged
 from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.counting import check_size
@@ -137,7 +137,8 @@ def standardized_differences(
     flag("corrected", corrected)
     z = z_value(proper_share("conf_level", conf_level))
     measure = _StandardizedDifference(Standardization(spread, corrected), z)
-    groups = _Groups("standardized_differences", by, to, unknown, unknown_values, min_n, min_share, adjust)
+    policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
+    groups = _Groups("standardized_differences", by, to, policy, adjust)
     return groups.table(data, values, group_by, measure)
 
 
@@ -190,14 +191,14 @@ def quantile_ratios(
     [('a', 20.0, 0.5), ('b', 40.0, 1.0)]
     """
     measure = _QuantileRatio(proper_share("quantile", quantile), z_value(proper_share("conf_level", conf_level)))
-    groups = _Groups("quantile_ratios", by, to, unknown, unknown_values, min_n, min_share, adjust)
+    policy = Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values)
+    groups = _Groups("quantile_ratios", by, to, policy, adjust)
     return groups.table(data, values, group_by, measure)
 
 
 def _sample(values: pl.Series) -> Sample:
-    variance = cast("float | None", values.var())
-    # one row has no variance, and no weight
-    squares = 0.0 if variance is None else variance * (len(values) - 1)
+    # constant numbers have no variance at all, not one of rounding errors
+    squares = 0.0 if values.min() == values.max() else cast("float", values.var()) * (len(values) - 1)
     return Sample(len(values), cast("float", values.mean()), squares)
 
 
@@ -207,22 +208,18 @@ def _error_of_logarithm(values: pl.Series, share: float) -> float:
     They are two standard errors of a rank from that of the quantile, and hold it with a probability that the binomial
     distribution gives; nan where it is too small.
     """
+    from scipy.special import betainc
+
     size = len(values)
     middle, reach = (size + 1) * share, 2 * math.sqrt(size * share * (1 - share))
     first, last = max(round(middle - reach), 1), min(round(middle + reach), size)
     ordered = values.sort()
     # the quantile lies between the two numbers if so many are below it
-    held = sum(_binomial(count, size, share) for count in range(first, last))
+    held = float(betainc(first, size - first + 1, share) - betainc(last, size - last + 1, share))
     if first >= last or held <= 0:
         return math.nan
     deviations = 2 * NormalDist().inv_cdf((1 + min(held, _SURE)) / 2)
     return (math.log(ordered[last - 1]) - math.log(ordered[first - 1])) / deviations
-
-
-def _binomial(count: int, size: int, share: float) -> float:
-    """The probability of so many of some rows."""
-    ways = math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)
-    return math.exp(ways + count * math.log(share) + (size - count) * math.log1p(-share))
 
 
 class _Measure(ABC):
@@ -263,7 +260,8 @@ class _StandardizedDifference(_Measure):
 
     def compared(self, rows: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
         """The difference with its limits; nothing without a standard deviation."""
-        overall = cast("float | None", rows["value"].std()) if self.standardization.spread == "all" else None
+        everybody = _sample(rows["value"])
+        overall = math.sqrt(everybody.squares / (everybody.size - 1)) if everybody.size > 1 else None
         result = self.standardization.compared(_sample(group), _sample(other), overall)
         if result is None:
             return {}
@@ -297,7 +295,8 @@ class _QuantileRatio(_Measure):
         value, of_other = (cast("float", numbers.quantile(self.share, "linear")) for numbers in (group, other))
         ratio = value / of_other
         error = math.hypot(_error_of_logarithm(group, self.share), _error_of_logarithm(other, self.share))
-        if math.isnan(error):
+        # numbers that have not been seen to vary say nothing about how far they do
+        if not error > 0:
             return {".disparity": ratio}
         return {
             ".disparity": ratio, ".lower": ratio * math.exp(-self.z * error),
@@ -305,9 +304,9 @@ class _QuantileRatio(_Measure):
         }  # fmt: skip
 
 
-def _two_sided(distance: float, error: float) -> float | None:
-    """The two-sided p-value of a normal number; None where it has not been seen to vary."""
-    return math.erfc(abs(distance) / error / math.sqrt(2)) if error > 0 else None
+def _two_sided(distance: float, error: float) -> float:
+    """The two-sided p-value of a normal number."""
+    return math.erfc(abs(distance) / error / math.sqrt(2))
 
 
 @dataclass(frozen=True)
@@ -317,16 +316,11 @@ class _Groups:
     function: str
     by: Any
     to: Any
-    unknown: Treatment
-    unknown_values: Iterable[object] | None
-    min_n: int
-    min_share: float
+    policy: Policy
     adjust: str
 
     def __post_init__(self) -> None:
         one_of("adjust", self.adjust, _ADJUSTMENTS)
-        whole("min_n", self.min_n, 0)
-        number("min_share", self.min_share, 0, 1)
 
     def table(self, data: object, values: ColumnLike, group_by: OuterGroups | None, measure: _Measure) -> Any:
         """A row for each group of each feature, in a frame of the caller's kind."""
@@ -364,14 +358,13 @@ class _Groups:
         if not given or any(isinstance(feature, tuple) and not feature for feature in given):
             msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
             raise ArgumentError(msg)
-        treatment = Unknown.of(self.unknown, self.unknown_values, f"{self.function}()")
         features: list[By] = []
         for feature in given:
             columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
             if any(isinstance(column, Privileged) for column in columns):
                 msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
-            compared = By.of(columns, self.function, treatment)
+            compared = By.of(columns, self.function, self.policy)
             if compared in features:
                 msg = f"{self.function}(): `by` names {compared.text!r} twice."
                 raise ArgumentError(msg)
@@ -458,16 +451,13 @@ class _Groups:
         table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", measure.name)
         of_reference = pl.lit(text, dtype=pl.String).alias(".reference")
         table = table.with_columns(of_reference, *shown, pl.Series(".status", statuses, dtype=pl.String))
-        is_listed = by.unknown is None or by.unknown.is_listed
-        return table if is_listed else table.filter(pl.col(".status") != Status.UNKNOWN.value)
+        return table.filter(pl.col(".status") != Status.UNKNOWN.value) if by.policy.unknown == "drop" else table
 
     def _statuses(self, groups: pl.DataFrame, keys: Sequence[str], by: By) -> list[str]:
         """The reasons why groups are not compared."""
-        none = pl.Series([False]).new_from_index(0, len(groups))
-        unknown = by.unknown.mask(groups.select(keys)) if by.unknown else none
-        status = pl.when(unknown).then(pl.lit(Status.UNKNOWN.value))
-        status = status.when(pl.col(".n") < self.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
-        status = status.when(pl.col(".share") < self.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
+        status = pl.when(by.policy.is_unknown(groups.select(keys))).then(pl.lit(Status.UNKNOWN.value))
+        status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
+        status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
         return groups.select(status.otherwise(pl.lit(Status.OK.value)).alias("status"))["status"].to_list()
 
 

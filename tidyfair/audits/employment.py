@@ -96,10 +96,10 @@ _TABLE = (".numerator", ".denominator", ".numerator_reference", ".denominator_re
 
 def _exact(frame: pl.DataFrame, *, mid_p: bool) -> pl.Series:
     """The p-values of Fisher's exact test, where there is a reference."""
-    values: list[float | None] = []
-    for counts in frame.select(_TABLE).cast(pl.Int64).rows():
-        values.append(None if None in counts else fisher(*counts, mid_p=mid_p))
-    return pl.Series(values, dtype=pl.Float64)
+    tables = frame.select(_TABLE).cast(pl.Int64)
+    is_known = tables.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
+    p_values = fisher(*(column.to_numpy() for column in tables.filter(is_known)), mid_p=mid_p)
+    return pl.Series([None], dtype=pl.Float64).new_from_index(0, len(tables)).scatter(is_known.arg_true(), p_values)
 
 
 eeoc_uniform_guidelines = NamedAudit(

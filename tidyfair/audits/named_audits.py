@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import polars as pl
 
 from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import compare_groups
-from tidyfair.audits.usual_metrics import Groups
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
 from tidyfair.notebook_html import display
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
-from tidyfair.specs.groups import By, Unknown
+from tidyfair.specs.groups import By, Policy
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
@@ -234,16 +233,18 @@ class ComparisonTable(AuditTable):
             raise ArgumentError(msg)
         comparison = compare_groups(
             self.metric, by=list(features), to=reference, scale=self.scale, test=self.test, adjust="none",
-            min_n=audit.min_n, min_share=audit.min_share, unknown=audit.unknown, unknown_values=audit.unknown_values,
-            **{name: call.reading[name] for name in _OF_COMPARISONS if name in call.reading},
+            **audit.group_options, **{name: call.reading[name] for name in _OF_COMPARISONS if name in call.reading},
         )  # fmt: skip
         if self.cut == "median":
             call = call.above_median()
         tally = call.tally(comparison.metrics)
         if audit.complete_rows:
-            tally = _of_complete_rows(tally, [metric.by for metric in comparison.metrics])
+            tally = _with_incomplete_rows_unknown(tally, [metric.by for metric in comparison.metrics])
         reading = {name: value for name, value in call.reading.items() if name not in _OF_COMPARISONS}
         frame = comparison.compute(tally, explain=True, **reading)
+        if audit.complete_rows:
+            # the rows of a feature alone would not be those that it has unknown
+            frame = frame.filter(pl.col(".status") != Status.UNKNOWN.value)
         # of rows that do not count alike there is no such test, and a column that is headed by it is empty
         is_asked = pl.col(".test") == self.test
         frame = frame.with_columns(pl.when(is_asked).then(".p_value").alias(".p_value"), note())
@@ -320,10 +321,7 @@ class ValuesTable(AuditTable):
     ) -> pl.DataFrame:
         """The values of all rows and of groups."""
         features = crossings(call.features) if self.crossed else call.features
-        groups: Any = {
-            "unknown": audit.unknown, "unknown_values": audit.unknown_values, "min_n": audit.min_n,
-            "min_share": audit.min_share,
-        }  # fmt: skip
+        groups = audit.group_options
         members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
         metrics_of_groups = metric_set(*members)
         tally = call.tally(members, without=without)
@@ -429,6 +427,11 @@ class NamedAudit:
         return display(self.noun, columns, name=self.name, remark=remark, call=call)
 
     @property
+    def group_options(self) -> dict[str, Any]:
+        """The keywords that say which groups are compared."""
+        return {option.name: getattr(self, option.name) for option in fields(Policy)}
+
+    @property
     def policy(self) -> str:
         """The treatment of unknown and small groups, in a sentence."""
         treatments = {
@@ -468,7 +471,7 @@ class NamedAudit:
         """The same with another policy on groups; None leaves it as it is."""
         changed = {name: value for name, value in groups.items() if value is not None}
         audit = replace(self, **changed)
-        Groups.read("audit()", audit.min_n, audit.min_share, audit.unknown, audit.unknown_values)
+        Policy.of("audit()", **audit.group_options)
         return audit if audit.unknown_values is None else replace(audit, unknown_values=tuple(audit.unknown_values))
 
 
@@ -496,15 +499,15 @@ def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], .
 
 def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     """The rows of each outer group, and how many of them are of unknown groups, by feature and of any feature."""
-    unknown = Unknown.of("apart", audit.unknown_values, "audit()")
-    bys = [By.of(feature, "audit", unknown) for feature in crossings(call.features)]
+    policy = Policy(unknown_values=audit.unknown_values)
+    bys = [By.of(feature, "audit", policy) for feature in crossings(call.features)]
     group_by = call.counting.get("group_by")
     tally = metric_set(*(instances.difference(*by.features) for by in bys)).tally(call.data, group_by=group_by)
     names = key_names(tally.keys, "outer")
     outer = dict(zip(names, (column.name for column in columns_of(tally.outer)), strict=True))
     parts: list[pl.DataFrame] = []
     for by in bys:
-        mask = _unknown_mask(tally, by)
+        mask = by.policy.is_unknown(tally.cells.select(tally.names(by.columns)))
         rows = tally.cells.select(*names, "n", pl.when(mask).then("n").otherwise(0).alias("unknown"))
         total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
         counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)
@@ -514,15 +517,11 @@ def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _unknown_mask(tally: Tally, by: By) -> pl.Series:
-    """The cells of a tally of which a feature is unknown."""
-    keys = tally.cells.select(tally.names(by.columns))
-    return by.unknown.mask(keys) if by.unknown else pl.Series([False]).new_from_index(0, len(keys))
-
-
-def _of_complete_rows(tally: Tally, bys: list[By]) -> Tally:
-    """A tally without the rows that are unknown in any feature."""
-    unknown = pl.Series([False]).new_from_index(0, len(tally.cells))
+def _with_incomplete_rows_unknown(tally: Tally, bys: list[By]) -> Tally:
+    """A tally in which rows that are unknown in any feature are unknown in all of them."""
+    names = list(dict.fromkeys(name for by in bys for name in tally.names(by.columns)))
+    is_unknown = pl.Series([False]).new_from_index(0, len(tally.cells))
     for by in bys:
-        unknown |= _unknown_mask(tally, by)
-    return replace(tally, cells=tally.cells.filter(~unknown))
+        is_unknown |= by.policy.is_unknown(tally.cells.select(tally.names(by.columns)))
+    known = [pl.when(~is_unknown).then(name).alias(name) for name in names]
+    return replace(tally, cells=tally.cells.with_columns(known))

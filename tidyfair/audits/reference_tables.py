@@ -11,6 +11,7 @@ import polars as pl
 
 from tidyfair.audits.effect_sizes import SPREADS, Standardization
 from tidyfair.audits.references import (
+    BY_VALUE,
     IN_WORDS,
     against_rest,
     check_best,
@@ -18,12 +19,11 @@ from tidyfair.audits.references import (
     reference_index,
     share_of_group,
 )
-from tidyfair.audits.usual_metrics import Groups
 from tidyfair.audits.variations import Variations, variation_of, with_variation
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.inference.comparison_gates import GroupsCompared
 from tidyfair.inference.contingency import fisher
-from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.dispatch import families
 from tidyfair.intervals.pairs import (
     SCALES,
@@ -43,6 +43,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, Metr
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
+from tidyfair.specs.groups import Policy
 from tidyfair.specs.options import ComputeOptions, SurveyCallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.tally import BLOCK, HIDDEN, check_tally
 
@@ -90,10 +91,11 @@ _DETAILS = (
 
 
 @dataclass(frozen=True, repr=False)
-class GroupComparison(CalledOnData):
+class GroupComparison(GroupsCompared):
     """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
 
     subject: ClassVar[str] = "compare_groups()"
+    lists_unknown: ClassVar[bool] = True
     findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".p_adjusted")
     follows_designs: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
@@ -126,6 +128,20 @@ class GroupComparison(CalledOnData):
         called = self._reading(tally.given)
         read = called._options(called._run, options, ComputeOptions)  # noqa: SLF001 - of the same class
         return self._in_reading_order(called._results(tally, read))  # noqa: SLF001 - as above
+
+    @property
+    def scales_of_metrics(self) -> tuple[str, ...]:
+        """The scale on which each metric is compared."""
+        return self.scale
+
+    @property
+    def is_chosen_by_value(self) -> bool:
+        """True if the values say which group is the reference of a metric."""
+        return any(reference in BY_VALUE for reference in self.to)
+
+    def at_level(self, level: float) -> Self:
+        """The same comparison at another confidence level, without adjustment."""
+        return replace(self, conf_level=level, adjust="none")
 
     @property
     def _run(self) -> Run:
@@ -291,8 +307,15 @@ class _Table:
         self.texts[".reference"][row] = name
         self.numbers[".estimate_reference"][row] = value
         self.numbers[".disparity"][row] = disparity
-        if math.isnan(disparity):
-            self.status[row] = Status.ZERO_DENOMINATOR.value
+        self._explain(row, disparity, value)
+
+    def _explain(self, row: int, disparity: float, value: float) -> None:
+        """Set the status of a disparity that is no finite number."""
+        if math.isinf(disparity):
+            self.status[row] = Status.INFINITE.value
+        elif math.isnan(disparity):
+            reason = Status.INFINITE_LESS_INFINITE if math.isinf(value) else Status.ZERO_DENOMINATOR
+            self.status[row] = reason.value
 
     def _contexts(self, family: Family, beside: pl.DataFrame) -> _Sides | None:
         """All rows, or all other groups, that each group of a family is compared with."""
@@ -336,14 +359,14 @@ class _Table:
             is_overall = self._to(family.spec) == "overall"
             columns |= _selections(value, (hits, denominator), sides, scale, is_overall=is_overall)
             if test in {"fisher", "mid_p"}:
-                tables = np.column_stack([hits, denominator, *sides.others]).round().astype(np.int64)
-                columns[".p_value"] = np.array([fisher(*row, mid_p=test == "mid_p") for row in tables.tolist()])
+                tables = np.broadcast_arrays(hits, denominator, *sides.others)
+                columns[".p_value"] = fisher(*map(np.round, tables), mid_p=test == "mid_p")
             elif test == "z":
                 columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
         for name, values in columns.items():
             self.numbers[name][index] = values
-        for row in index[np.isnan(columns[".disparity"])].tolist():
-            self.status[row] = Status.ZERO_DENOMINATOR.value
+        for row, *numbers in zip(index.tolist(), columns[".disparity"].tolist(), value.tolist(), strict=True):
+            self._explain(row, *numbers)
         method = method_of(family.quantities, scale)
         for row, no_limit in zip(index.tolist(), np.isnan(lower).tolist(), strict=True):
             self.texts[".reference"][row] = sides.reference
@@ -502,12 +525,12 @@ def compare_groups(
         features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate`, `.reference`,
         `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper` and `.method`, `.p_value`, `.p_adjusted`,
         `.test` and `.status`, which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`,
-        `no_reference` …). Intervals and tests are those of a reference that is named beforehand; that of the best of
-        many groups looks better than it is. With `explain=True` there are, of rates: `.numerator` and `.denominator`
-        (the rows that count, and of how many), those of the reference, `.shortfall` (how many
-        more of the group would be selected at the rate of the reference), `.deviations` (the standard deviations
-        between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the reference to the
-        group); and `.spread`, what standardized differences are divided by.
+        `no_reference` …), or that a disparity is `infinite`. Intervals and tests are those of a reference that is named
+        beforehand; that of the best of many groups looks better than it is. With `explain=True` there are, of rates:
+        `.numerator` and `.denominator` (the rows that count, and of how many), those of the reference, `.shortfall`
+        (how many more of the group would be selected at the rate of the reference), `.deviations` (the standard
+        deviations between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the
+        reference to the group); and `.spread`, what standardized differences are divided by.
 
     Raises:
         ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, an
@@ -519,10 +542,8 @@ def compare_groups(
     >>> table.select(".group", ".n", ".estimate", ".reference", pl.col(".disparity").round(3)).rows()
     [('f', 4, 0.75, 'f', 1.0), ('m', 4, 0.25, 'f', 0.333)]
     """
-    groups: dict[str, Any] = {
-        "min_n": min_n, "min_share": min_share, "unknown": unknown, "unknown_values": unknown_values,
-    }  # fmt: skip
-    members = _members(metrics, _features(by), groups)
+    policy = Policy.of("compare_groups", min_n, min_share, unknown, unknown_values)
+    members = _members(metrics, _features(by), policy)
     references = _references(to, members)
     standardization = Standardization(cast("Spread", one_of("spread", spread, SPREADS)), flag("corrected", corrected))
     scales: tuple[TableScale, ...] = tuple(_scale_of(metric, scale) for metric in members)
@@ -550,18 +571,16 @@ def _features(by: Any) -> list[tuple[Any, ...]]:
     return [feature if isinstance(feature, tuple) else (feature,) for feature in features]
 
 
-def _members(
-    given: Sequence[object], features: Sequence[tuple[Any, ...]], groups: Mapping[str, Any]
-) -> list[GroupwiseMetric]:
+def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
     """The metrics by the features that are compared."""
     members: list[GroupwiseMetric] = []
     for metric in given:
         parts: Sequence[object] = tuple(metric) if isinstance(metric, MetricSet) else (metric,)
         for part in parts:
             if isinstance(part, Metric):
-                members += _by_features(part, features, groups)
+                members += _by_features(part, features, policy)
             elif isinstance(part, GroupwiseMetric):
-                limited = Groups.read("compare_groups", **groups).limited(part)
+                limited = part.with_policy(policy.beside(part.policy))
                 members += [replace(limited, metrics=(base,), less=(), otherwise=()) for base in part.metrics]
             else:
                 raise ArgumentError(_no_metric(part))
@@ -574,14 +593,12 @@ def _members(
     return members
 
 
-def _by_features(
-    metric: Metric, features: Sequence[tuple[Any, ...]], groups: Mapping[str, Any]
-) -> list[GroupwiseMetric]:
+def _by_features(metric: Metric, features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
     """A metric compared by each feature."""
     if not features:
         msg = f'compare_groups(): name the feature whose groups {metric.name} compares: `by="column"`.'
         raise ArgumentError(msg)
-    return [comparison(metric, "difference")(*feature, **groups) for feature in features]
+    return [comparison(metric, "difference")(*feature).with_policy(policy) for feature in features]
 
 
 def _no_metric(given: object) -> str:

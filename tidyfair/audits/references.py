@@ -17,7 +17,7 @@ from tidyfair.intervals.proportions import z_value
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.columns import Column
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import By
+from tidyfair.specs.groups import ALL_GROUPS, By
 from tidyfair.tallies.moments import centred, merged
 from tidyfair.tallies.tally import Key, key_names
 
@@ -50,7 +50,7 @@ IN_WORDS = (
 _NEAR = 1e-9
 _COPY, _IS_REST = "\0copy", "\0is_rest"
 """The keys of a group that stands beside all others, and of its two sides; no column of a user has these names."""
-_GROUP_OR_REST = By((Column(_IS_REST),))
+_GROUP_OR_REST = By((Column(_IS_REST),), policy=ALL_GROUPS)
 _MOST_COPIED = 2**20
 """The most cells or rows that are copied at once."""
 _BESIDE: dict[str, Any] = {
@@ -117,7 +117,7 @@ def against_rest(
         members: list[Any] = []
         for number in numbers:
             spec: Any = evaluated.specs[number]
-            members.append(replace(spec, by=_GROUP_OR_REST, aggregate=difference(), min_n=0, min_share=0.0))
+            members.append(replace(spec, by=_GROUP_OR_REST, aggregate=difference()))
         for tally in _beside_rests(evaluated, by, one_by_one=one_by_one):
             for beside in evaluate_specs(tally, members, options):
                 for member, rows, quantities in of_all_outer_groups(tally, beside, options):

@@ -16,7 +16,7 @@ from tidyfair.errors import Status
 from tidyfair.inference.permutation_test import disparity_test
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.metric_sets import metric_set
-from tidyfair.specs.result_columns import key_of, keys_of
+from tidyfair.specs.result_columns import CUTS, key_columns, key_of, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +34,8 @@ _OF_TESTS = {"pos_label", "labels", "na_rm"}
 """The options that tests take; they decide the others for themselves."""
 _MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
 """Draws of tests, and how many counts of groups are drawn altogether."""
+_SMALL = "\0small"
+"""The internal column of the reason why a small group is left out."""
 _UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
 """Options with which rows are not exchangeable, so that there is no exact test."""
 
@@ -119,7 +121,7 @@ def compared_groups(by: By, results: pl.DataFrame, groups: pl.DataFrame) -> list
     is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN.value)
     names = groups.filter(is_known)[".group"].unique(maintain_order=True).to_list()
     if by.sides:
-        names = [name for name in names if name != "neither"]
+        names = [name for name in names if name not in {"neither", "unknown"}]
     # those that are left out of some disparities are compared in the others
     by_disparity = [set(names) for names in results.filter(pl.col(".by") == by.text)[".groups_left_out"].drop_nulls()]
     always_left_out = set[str].intersection(*by_disparity) if by_disparity else set[str]()
@@ -140,6 +142,20 @@ def without_single_groups(
     hidden = (".estimate", ".group_min", ".group_max", ".base_metric", ".level")
     ends = [pl.when(~is_single).then(name).alias(name) for name in hidden if name in results.columns]
     return results.with_columns(status, *ends)
+
+
+def with_small_groups(groups: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
+    """Values of groups, whose status says where a disparity leaves the group out because too few rows count."""
+    keys = [*key_columns(groups), ".by", *(name for name in CUTS if name in groups.columns)]
+    of_group = [".group", ".metric", ".level"]
+    entries = results.drop_nulls(".by").select(*keys, ".left_out").explode(".left_out")
+    fields = [pl.col(".left_out").struct.field(name[1:]).alias(name) for name in of_group]
+    small = entries.select(*keys, *fields, pl.col(".left_out").struct.field("status").alias(_SMALL))
+    small = small.filter(pl.col(_SMALL).is_in([Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value]))
+    small = small.unique([*keys, *of_group])
+    marked = groups.join(small, on=[*keys, *of_group], how="left", nulls_equal=True, maintain_order="left")
+    status = pl.when(pl.col(".status") == Status.OK.value).then(pl.coalesce(_SMALL, ".status")).otherwise(".status")
+    return marked.with_columns(status.alias(".status")).drop(_SMALL)
 
 
 def _tested(

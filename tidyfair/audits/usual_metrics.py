@@ -23,9 +23,8 @@ from tidyfair.metrics.fairness import (
 )
 from tidyfair.metrics.probability import roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
-from tidyfair.specs.arguments import number, whole
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import By, Unknown
+from tidyfair.specs.groups import By, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,30 +61,6 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
         ),
     ),
 }
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The groups that are compared: the options of factories, stated once for all metrics of an audit."""
-
-    min_n: int = 0
-    min_share: float = 0.0
-    unknown: Unknown | None = None
-
-    @classmethod
-    def read(cls, name: str, min_n: object, min_share: object, unknown: object, unknown_values: object) -> Groups:
-        """The options of a call, checked."""
-        least = whole("min_n", min_n, 0, of=name)
-        return cls(least, number("min_share", min_share, 0, 1), Unknown.of(unknown, unknown_values, name))
-
-    def of(self, by: By) -> By:
-        """The groups of a feature, of which unknown ones are not compared."""
-        return by if by.sides or by.unknown else replace(by, unknown=self.unknown)
-
-    def limited(self, metric: GroupwiseMetric) -> GroupwiseMetric:
-        """A disparity that is taken over these groups only."""
-        min_n, min_share = max(metric.min_n, self.min_n), max(metric.min_share, self.min_share)
-        return replace(metric, by=self.of(metric.by), min_n=min_n, min_share=min_share)
 
 
 LEAST_ROWS = 30
@@ -182,27 +157,28 @@ class UsualMetrics:
         kind: Predictions,
         *,
         metrics: MetricSet | None = None,
-        groups: Groups | None = None,
+        policy: Policy | None = None,
         more: Sequence[Metric | GroupwiseFactory] = (),
     ) -> UsualMetrics:
         """The usual metrics for a kind of predictions and `more` of them, or those of a set, for all features.
 
-        `groups` says which groups disparities are taken over. Groups show what their disparities are made of.
+        `policy` says which groups disparities are taken over, unless they have one of their own. Groups show what
+        their disparities are made of.
         """
-        groups = groups or Groups()
+        policy = policy or Policy()
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
             raise ArgumentError(msg)
         bys: list[By] = []
         for feature in features:
             columns = feature if isinstance(feature, tuple) else (feature,)
-            bys.append(groups.of(By.of(columns, "audit")))
+            bys.append(By.of(columns, "audit", policy))
         if metrics is None:
             rates, disparities = _usual(kind, more, bys)
         else:
             rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
             disparities = _disparities(metrics)
-        parities = [groups.limited(disparity) for disparity in disparities]
+        parities = [disparity.with_policy(policy.beside(disparity.policy)) for disparity in disparities]
         of_groups = _rates_of_groups(rates, parities)
         # disparities with rates that are not in the table of groups
         others: list[GroupwiseMetric] = []

@@ -33,6 +33,8 @@ __all__: list[str] = []
 
 _STATISTICS_OF_SCORES = (score_total,)
 """The statistics of other modules that formulas of this one read."""
+_ROUNDED = 1e-12
+"""The relative difference of sums of the same floats is smaller."""
 
 
 @statistic
@@ -56,7 +58,11 @@ def variation_of_the_truth(truth_variation: Number) -> Number:
 @prob_metric()
 def score_variation(score_square: Number, score_total: Number, instances: Number) -> Number:
     """Sum of the squared distances of the scores from their mean."""
-    return score_square - score_total**2 / instances
+    import numpy as np
+
+    variation = score_square - score_total**2 / instances
+    # less than rounding errors of the sums is none
+    return np.where(variation > _ROUNDED * score_square, variation, 0.0)
 
 
 _VARIATIONS = (
@@ -83,7 +89,7 @@ def with_variation(metric: GroupwiseMetric) -> tuple[GroupwiseMetric, Metric]:
     """The variation within the groups of a metric, and that of all rows."""
     variation = variation_of(metric.metrics[0])
     within = replace(metric, name=f"{variation.name} by {metric.by.text}", metrics=(variation,))
-    return replace(within, min_n=0, min_share=0.0), variation
+    return within.with_policy(metric.policy.with_all_sizes()), variation
 
 
 @dataclass(frozen=True)

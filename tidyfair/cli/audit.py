@@ -4,55 +4,68 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.audits.significance import Significance, draws_of, has_tests, without_single_groups
+from tidyfair.audits.significance import (
+    Significance,
+    draws_of,
+    has_tests,
+    with_small_groups,
+    without_single_groups,
+)
 from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.cli.documents import Document, Part, in_words
 from tidyfair.cli.fail_if import SIDES, comparison_of, gate_of
 from tidyfair.cli.flags import as_flags
 from tidyfair.cli.folds import over_outer_groups, pooled, with_cuts_in_words
-from tidyfair.cli.headlines import exit_code_of, findings_in_words, verdicts_in_words
-from tidyfair.cli.inputs import CUTS, groups_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
+from tidyfair.cli.headlines import exit_code_of, verdicts_in_words
+from tidyfair.cli.inputs import CUTS, policy_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
 from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
 from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
-from tidyfair.inference.gate_texts import share_in_words
-from tidyfair.inference.gates import FAIL, PASS, UNSURE
+from tidyfair.inference.gate_texts import outside_of, share_in_words
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
+from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import KINDS, PYTHON_ONLY, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.reports.findings import group_in_words, of_feature, percent
 from tidyfair.reports.page import report
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.sections import missing_of
-from tidyfair.reports.tables import ALL_ROWS, groups_side_by_side, has_dropped_rows, one_below_the_other
+from tidyfair.reports.tables import (
+    ALL_ROWS,
+    groups_side_by_side,
+    has_dropped_rows,
+    left_out_in_words,
+    one_below_the_other,
+)
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options
-from tidyfair.specs.result_columns import SELECTIONS, key_columns
+from tidyfair.specs.result_columns import RESULT_KEYS, SELECTIONS, key_columns
 from tidyfair.tallies.files import write
 from tidyfair.tallies.tally import ESTIMATE
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from tidyfair.audits.usual_metrics import Feature, Predictions
+    from tidyfair.cli.fail_if import Key
     from tidyfair.cli.inputs import Inputs
     from tidyfair.inference.gates import Gate
+    from tidyfair.inference.verdicts import Outside
     from tidyfair.metric_sets import GroupwiseFactory
     from tidyfair.reports.findings import Finding
+    from tidyfair.reports.tables import Note
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
-Key: TypeAlias = "tuple[str, str | None]"
-"""The name of a metric, and the feature whose groups it compares."""
 _CONFIDENCE = 0.95
 _NAME = "\0name"
 _EVERYBODY = "all rows"
@@ -116,7 +129,7 @@ class _Audited:
     def of(cls, options: Namespace, inputs: Inputs) -> _Audited:
         """Check what is asked for, and count the rows."""
         more, of_risks = _split_by_risk(added_metrics(options, inputs), inputs)
-        metrics = UsualMetrics.of(inputs.features, inputs.kind, groups=groups_of(options), more=more)
+        metrics = UsualMetrics.of(inputs.features, inputs.kind, policy=policy_of(options), more=more)
         at_risks = _at_risks(of_risks, options, inputs)
         gate = _gate(options, inputs, [by.text for by in metrics.bys])
         call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate}
@@ -157,12 +170,14 @@ class _Audited:
     @cached_property
     def groups(self) -> pl.DataFrame:
         """The values of groups, with their intervals, in each outer group."""
-        return self._groups(self.tally)
+        return with_small_groups(self._groups(self.tally), self.results)
 
     @cached_property
     def pooled_groups(self) -> pl.DataFrame:
         """The same of all outer groups together."""
-        return self._groups(pooled(self.tally)) if self.has_outer_groups else self.groups
+        if not self.has_outer_groups:
+            return self.groups
+        return with_small_groups(self._groups(pooled(self.tally)), self.pooled_results)
 
     @cached_property
     def compared_results(self) -> pl.DataFrame:
@@ -297,7 +312,7 @@ def _at_risks(of_risks: Sequence[Metric | GroupwiseFactory], options: Namespace,
                 # groups are shown for features that are compared
                 continue
             members += [tweaked(*_columns_of(feature)) for feature in inputs.features]
-        metrics = UsualMetrics.of(inputs.features, inputs.kind, metrics=metric_set(*members), groups=groups_of(options))
+        metrics = UsualMetrics.of(inputs.features, inputs.kind, metrics=metric_set(*members), policy=policy_of(options))
         counting: dict[str, Any] = {**inputs.counting, "threshold": threshold}
         if "cluster" not in counting:
             counting["parts"] = inputs.reading.get("seed", 0)
@@ -349,7 +364,7 @@ def _gate(options: Namespace, inputs: Inputs, features: Sequence[str]) -> Gate |
     confidence = confidence_of(options)
     if confidence is None:
         return None
-    gate = gate_of(options.fail_if, confidence, inputs.schema, features, groups_of(options))
+    gate = gate_of(options.fail_if, confidence, inputs.schema, features, policy_of(options), options.outside or "hold")
     check_kind("fail_if", gate.metrics, inputs.kind)
     threshold = inputs.counting.get("threshold")
     for metric in gate.metrics:
@@ -363,6 +378,9 @@ def confidence_of(options: Namespace) -> float | None:
     """How sure verdicts must be; None where none are asked for."""
     if options.fail_if:
         return _CONFIDENCE if options.confidence is None else options.confidence
+    if options.outside is not None:
+        msg = "`outside` is about the verdicts of `fail_if`, and there are none without it."
+        raise ArgumentError(msg)
     if options.confidence is not None:
         msg = (
             "`confidence` is the confidence level of the verdicts of `fail_if`, and there are none without it; that of "
@@ -479,17 +497,19 @@ def _without_small(groups: pl.DataFrame, min_n: int) -> pl.DataFrame:
 def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     """The audit as a document: headline, verdicts, disparities, metrics of all rows, groups."""
     parts: list[Part] = []
-    headline = verdicts_in_words(audited.verdicts)
+    headline: list[str] = []
     remarks: list[str] = []
     if audited.verdicts is not None and audited.gate is not None:
         directions = directions_of(audited.gate.metrics)
+        headline += verdicts_in_words(audited.verdicts, directions)
         is_full = audited.options.full
-        parts.append(verdicts_part(audited.verdicts, directions, audited.gate.confidence, is_full=is_full))
+        gate = audited.gate
+        parts.append(verdicts_part(audited.verdicts, directions, gate.confidence, gate.outside, is_full=is_full))
     if not verdicts_only:
         parts += _results_parts(audited)
         parts += _group_parts(audited)
         if not audited.has_several_cuts:
-            headline += findings_in_words(audited.findings)
+            headline += [f"{finding.lead} {finding.text}" for finding in audited.findings]
         if audited.level is not None:
             remarks.append(f"Intervals in parentheses are {percent(audited.level)} confidence intervals.")
         if not audited.has_several_cuts and audited.significance.outcomes:
@@ -514,7 +534,13 @@ def _title(audited: _Audited) -> str:
 
 
 def verdicts_part(
-    verdicts: pl.DataFrame, directions: Mapping[Key, str], confidence: float, *, change: str = "", is_full: bool = True
+    verdicts: pl.DataFrame,
+    directions: Mapping[Key, str],
+    confidence: float,
+    outside: Outside,
+    *,
+    change: str = "",
+    is_full: bool = True,
 ) -> Part:
     """The table of verdicts, with the bounds that decide them; counts of verdicts where there are outer groups.
 
@@ -522,18 +548,26 @@ def verdicts_part(
         verdicts: Values or changes, with their limit and verdict.
         directions: The direction of each metric.
         confidence: How sure verdicts are.
+        outside: The effect of groups outside the policy.
         change: The words before the name of a metric whose change is judged.
         is_full: Whether the verdicts of all outer groups are shown.
     """
     conditions: list[str] = []
-    left_out: dict[str, dict[str, None]] = {}
-    for metric, by, limit, groups in verdicts.select(".metric", ".by", ".limit", ".groups_left_out").rows():
+    left_out: dict[tuple[str, str], list[pl.DataFrame]] = {}
+    for index, row in enumerate(verdicts.iter_rows(named=True)):
+        metric, by = row[".metric"], row[".by"]
         name = metric if by is None else f"{metric}({by})"
-        conditions.append(f"{change}{name} {SIDES[directions[metric, by]]} {limit:g}")
+        conditions.append(f"{change}{name} {SIDES[directions[metric, by]]} {row['.limit']:g}")
+        holds, groups = "is not about", outside_of(row)
+        if row[".verdict"] != PASS:
+            stated: list[str] = row[".groups_outside"] if outside == "state" else []
+            left: list[str] = row[".groups_left_out"] or []
+            holds, groups = "cannot pass without", [group for group in left if group not in stated]
         if groups:
-            left_out.setdefault(name, {}).update(dict.fromkeys(groups))
-    # a disparity with excluded groups never passes
-    remarks = [f"{name} cannot pass: groups left out are {', '.join(groups)}." for name, groups in left_out.items()]
+            is_named = pl.element().struct.field("group").is_in(groups)
+            named = verdicts[index].with_columns(pl.col(".left_out").list.filter(is_named))
+            left_out.setdefault((name, holds), []).append(named)
+    remarks = [f"{name} {holds} {_left_out_of(pl.concat(rows))}." for (name, holds), rows in left_out.items()]
     remarks += remarks_on_unknown(verdicts)
     named = verdicts.with_columns(pl.Series(".condition", conditions, dtype=pl.String))
     outer = key_columns(verdicts)
@@ -619,10 +653,12 @@ def _results_parts(audited: _Audited) -> list[Part]:
     parts: list[Part] = []
     for by in (None, *(by.text for by in audited.metrics.bys)):
         of_feature = pl.col(".by").eq_missing(pl.lit(by))
-        table = _of_metrics(together.filter(of_feature)).rename({".estimate": ".pooled"}, strict=False)
-        compact = over_outer_groups(results.filter(of_feature), table.drop(".by", strict=False))
+        pooled_rows, outer_rows = together.filter(of_feature), results.filter(of_feature)
+        table = _of_metrics(pooled_rows).rename({".estimate": ".pooled"}, strict=False)
+        compact = in_words(over_outer_groups(outer_rows, table.drop(".by", strict=False)))
         title = f"Metrics over {outer}" if by is None else f"Disparities of {by} over {outer}"
-        parts.append(Part(title, in_words(compact), (), "metric"))
+        notes = notes_on_left_out(compact, pooled_rows, audited.metrics.bys, outer_rows)
+        parts.append(Part(title, compact, tuple(notes), "metric"))
     remark = f"Pooled: all rows together. Lowest and highest: of a {outer}, which is in parentheses."
     hint = f"`--full` shows each {outer}; `--output` and `--output-groups` write them."
     parts[-1] = replace(parts[-1], remarks=(remark, hint))
@@ -640,14 +676,50 @@ def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
     results = audited.results if audited.has_outer_groups else audited.compared_results
     parts: list[Part] = []
     for by in audited.metrics.bys:
-        disparities = (
-            with_cuts_in_words(results).filter(pl.col(".by") == by.text).drop(".by", ".n", ".method", strict=False)
-        )
+        of_feature = with_cuts_in_words(results).filter(pl.col(".by") == by.text)
+        disparities = of_feature.drop(".by", ".n", ".method", strict=False)
         disparities = _with_sides(by, disparities, [".group_min", ".group_max"])
         table = in_words(_with_base(one_below_the_other(disparities)))
         up_to = "metric" if "metric" in table.columns else ""
-        parts.append(Part(f"Disparities of {by.text}{by_outer}", table, (), up_to))
+        notes = notes_on_left_out(table, of_feature, [by])
+        parts.append(Part(f"Disparities of {by.text}{by_outer}", table, tuple(notes), up_to))
     return parts
+
+
+def _left_out_of(results: pl.DataFrame, group: Callable[[str], str] = str) -> str:
+    """The groups that any row of results leaves out; of several rows without the numbers of rows, which differ."""
+    entries = results.select(pl.col(".left_out").explode().drop_nulls()).to_series().to_list()
+    if len(results) > 1:
+        entries = [{**entry, "denominator": None} for entry in entries]
+    return left_out_in_words(entries, group)
+
+
+def notes_on_left_out(
+    table: pl.DataFrame, results: pl.DataFrame, bys: Iterable[By], outer: pl.DataFrame | None = None
+) -> list[Note]:
+    """The groups that disparities leave out, as notes on the names of the disparities.
+
+    Args:
+        table: The disparities as they are shown.
+        results: The same disparities, in the same order.
+        bys: Their features.
+        outer: Those of outer groups, if `results` are of all of them together.
+    """
+    # an outer key of the user may be called so, too
+    *_, name = (name for name in table.columns if name.strip() == "metric")
+    words = {by.text: partial(group_in_words, by) for by in bys}
+    outer = results.clear() if outer is None else outer
+    keys = [key for key in RESULT_KEYS if key in outer.columns]
+    notes: list[Note] = []
+    for row, result in enumerate(results.iter_slices(1)):
+        in_words = words.get(result[".by"].item(), str)
+        each = outer.join(result, on=keys, how="semi", nulls_equal=True)
+        without = each.filter(pl.col(".left_out").list.len() > 0)
+        of_outer = f"by {', '.join(key_columns(outer))}, in {len(without)} of {len(each)}: "
+        of_each = f"{of_outer}{_left_out_of(without, in_words)}" if len(without) else ""
+        if text := "; ".join(filter(None, [_left_out_of(result, in_words), of_each])):
+            notes.append((name, row, f"left out: {text}"))
+    return notes
 
 
 def _group_parts(audited: _Audited) -> list[Part]:

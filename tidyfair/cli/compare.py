@@ -9,12 +9,12 @@ import polars as pl
 from polars import selectors
 
 from tidyfair.audits.usual_metrics import UsualMetrics
-from tidyfair.cli.audit import added_metrics, check_kind, confidence_of, directions_of, verdicts_part
+from tidyfair.cli.audit import added_metrics, check_kind, confidence_of, directions_of, notes_on_left_out, verdicts_part
 from tidyfair.cli.documents import Document, Part, in_words
-from tidyfair.cli.fail_if import Condition, conditions_of
+from tidyfair.cli.fail_if import CHANGE, Condition, conditions_of
 from tidyfair.cli.headlines import changes_in_words, exit_code_of, verdicts_in_words
 from tidyfair.cli.inputs import (
-    groups_of,
+    policy_of,
     range_of,
     read_inputs,
     remarks_on_missing,
@@ -25,12 +25,11 @@ from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.labels import read_labels
-from tidyfair.inference.gates import FAIL, PASS, UNSURE
+from tidyfair.inference.comparison_gates import judged_changes
 from tidyfair.inference.model_comparison import compare_models
-from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.classification import base_rate
-from tidyfair.reports.findings import percent
+from tidyfair.reports.findings import percent, quoted_group
 from tidyfair.reports.tables import one_below_the_other
 from tidyfair.specs.groups import Privileged
 from tidyfair.tallies.files import write
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
     from tidyfair.cli.inputs import Inputs
     from tidyfair.inference.model_comparison import PairedModels
+    from tidyfair.inference.verdicts import Outside
 
 __all__: list[str] = []
 
@@ -77,7 +77,7 @@ def compare(options: Namespace) -> int:
     result = pl.concat([part.paired.compared() for part in compared], how="vertical_relaxed")
     _check_within_reach(conditions, result, one)
     of_groups = _changes_of_groups(options, inputs, asked)
-    verdicts = None if confidence is None else _verdicts(compared, conditions, confidence)
+    verdicts = None if confidence is None else _verdicts(compared, conditions, confidence, options.outside or "hold")
     code = exit_code_of(verdicts)
     notes = remarks_on_missing(_count_missing(inputs, [inputs.truth, one, other]))
     if threshold is not None:
@@ -99,7 +99,7 @@ def compare(options: Namespace) -> int:
     if not outputs:
         document.print()
     elif verdicts is not None and not outputs.takes_stdout:
-        Document(document.title, tuple(verdicts_in_words(verdicts)), document.parts[:1]).print()
+        Document(document.title, document.headline[:1], document.parts[:1]).print()
     for text in notes:
         note(text)
     return code
@@ -122,7 +122,7 @@ def _check_models(one: str, other: str, truth: str | None) -> None:
 def _conditions(options: Namespace, inputs: Inputs) -> list[Condition]:
     """The limits of changes that `fail_if` sets."""
     features: list[str] = options.by or []
-    conditions = conditions_of(options.fail_if, inputs.schema, features, groups_of(options), of_changes=True)
+    conditions = conditions_of(options.fail_if, inputs.schema, features, policy_of(options), of_changes=True)
     check_kind("fail_if", [condition.metric for condition in conditions], inputs.kind)
     for condition in conditions:
         if not _reads_predictions(condition.metric):
@@ -259,7 +259,7 @@ def _of_models(options: Namespace, inputs: Inputs) -> list[Metric | GroupwiseMet
     more = added_metrics(options, inputs)
     # an audit needs a feature; without one, only its metrics of all rows are used
     features = inputs.features or [options.one]
-    results = UsualMetrics.of(features, inputs.kind, groups=groups_of(options), more=more).results
+    results = UsualMetrics.of(features, inputs.kind, policy=policy_of(options), more=more).results
     of_models: list[Metric | GroupwiseMetric] = []
     for metric in results:
         if _reads_predictions(metric) and (inputs.features or isinstance(metric, Metric)):
@@ -282,7 +282,7 @@ def _decided(inputs: Inputs, threshold: float, scores: Mapping[str, str]) -> pl.
     columns = list(scores.values())
     for flag, column in scores.items():
         _check_scores(inputs, threshold, column, flag)
-    decided = [pl.col(column) >= threshold for column in columns]
+    decided = [Cut.reached(pl.col(column), threshold) for column in columns]
     if inputs.truth:
         columns.append(inputs.truth)
         tally = base_rate.tally(inputs.data, inputs.truth)
@@ -326,99 +326,12 @@ def _count_missing(inputs: Inputs, columns: Sequence[str | None]) -> list[tuple[
     return list(inputs.data.select(missing).collect().row(0, named=True).items())
 
 
-# Verdicts
-
-
-def _verdicts(compared: Sequence[_Compared], conditions: Sequence[Condition], confidence: float) -> pl.DataFrame:
-    """The verdict on each change that has a limit: passes one by one, failures after Holm."""
-    limits = {condition.key: condition for condition in conditions}
-
-    def judged(error: float) -> pl.DataFrame:
-        """The changes with a limit, with one-sided bounds of that error rate."""
-        parts = [part.paired.compared(1 - 2 * error) for part in compared]
-        return _with_limits(pl.concat(parts, how="vertical_relaxed"), limits)
-
-    changes = judged(1 - confidence).with_columns(_left_out(compared, limits)[".groups_left_out"])
-    low = changes["\0side"] == "<"
-    passed = _passes(changes)
-    if any(part.paired.has_unknown() for part in compared):
-        unknown = _with_limits(pl.concat([part.paired.unknown() for part in compared]), limits)
-        changes = changes.with_columns(unknown.select(UNKNOWN_ROWS, UNKNOWN_SHARE))
-        matters = passed & (changes[UNKNOWN_ROWS] > 0).fill_null(value=False)
-        is_pass = _passes_with_unknown(compared, limits, confidence, matters)
-        verdict = pl.when(is_pass).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
-        changes = changes.with_columns(pl.when(matters).then(verdict).alias(WITH_UNKNOWN))
-        passed &= is_pass | ~matters
-    failed = pl.Series([False] * len(changes), dtype=pl.Boolean)
-    remaining = changes[".change"].is_not_null()
-    while remaining.any():
-        # the next one is judged by as many as remain
-        stricter = judged((1 - confidence) / int(remaining.sum()))
-        beyond = ((stricter[".upper"] < stricter[".limit"]) & low) | ((stricter[".lower"] > stricter[".limit"]) & ~low)
-        beyond = beyond.fill_null(value=False) & remaining
-        if not beyond.any():
-            break
-        failed, remaining = failed | beyond, remaining & ~beyond
-    verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
-    return changes.with_columns(verdict.alias(".verdict")).drop("\0side")
-
-
-def _passes_with_unknown(
-    compared: Sequence[_Compared],
-    limits: Mapping[tuple[str, str | None], Condition],
-    confidence: float,
-    passed: pl.Series,
-) -> pl.Series:
-    """A mask of the changes that also pass with unknown groups, or with their few rows in any known group."""
-
-    def passes_of(parts: Sequence[_Compared]) -> tuple[pl.DataFrame, pl.Series]:
-        changes = _with_limits(pl.concat([part.paired.compared(2 * confidence - 1) for part in parts]), limits)
-        changes = changes.with_columns(_left_out(parts, limits)[".groups_left_out"])
-        return changes, passed & _passes(changes)
-
-    others = [replace(part, paired=part.paired.with_unknown_groups()) for part in compared]
-    changes, passes = passes_of(others)
-    low = changes["\0side"] == "<"
-    beyond = ((changes[".upper"] < changes[".limit"]) & low) | ((changes[".lower"] > changes[".limit"]) & ~low)
-    undecided = passed & ~passes & ~beyond.fill_null(value=False)
-    for number, part in enumerate(compared):
-        for by in dict.fromkeys(metric.by for metric in part.metrics if isinstance(metric, GroupwiseMetric)):
-            is_of_feature = changes[".by"] == by.text
-            if by.unknown is None or not (undecided & is_of_feature).any():
-                continue
-            joined = [
-                passes_of([*compared[:number], replace(part, paired=paired), *compared[number + 1 :]])[1]
-                for paired in part.paired.with_unknown_in_each_group(by)
-            ]
-            for one in joined:
-                undecided &= one | ~is_of_feature
-            if joined:
-                passes |= undecided & is_of_feature
-    return passes
-
-
-def _left_out(compared: Sequence[_Compared], limits: Mapping[tuple[str, str | None], Condition]) -> pl.DataFrame:
-    """The groups that are left out of each change that has a limit."""
-    return _with_limits(pl.concat([part.paired.left_out() for part in compared]), limits)
-
-
-def _passes(changes: pl.DataFrame) -> pl.Series:
-    """A mask of the changes that are within their limit, over all groups."""
-    low = changes["\0side"] == "<"
-    # a bound at the limit itself is not beyond it
-    holds = ((changes[".lower"] >= changes[".limit"]) & low) | ((changes[".upper"] <= changes[".limit"]) & ~low)
-    return holds.fill_null(value=False) & (changes[".groups_left_out"].list.len() == 0)
-
-
-def _with_limits(changes: pl.DataFrame, limits: Mapping[tuple[str, str | None], Condition]) -> pl.DataFrame:
-    """The changes that have a limit, and the side on which they fail."""
-    keys = changes.select(".metric", ".by").rows()
-    judged = changes.filter(pl.Series([key in limits for key in keys], dtype=pl.Boolean))
-    conditions = [limits[key] for key in judged.select(".metric", ".by").rows()]
-    return judged.with_columns(
-        pl.Series(".limit", [condition.limit for condition in conditions], dtype=pl.Float64),
-        pl.Series("\0side", [condition.side for condition in conditions], dtype=pl.String),
-    )
+def _verdicts(
+    compared: Sequence[_Compared], conditions: Sequence[Condition], confidence: float, outside: Outside
+) -> pl.DataFrame:
+    """The verdict on each change that has a limit."""
+    limits = {condition.key: condition.allowed for condition in conditions}
+    return judged_changes([part.paired for part in compared], limits, confidence, outside)
 
 
 # Documents
@@ -444,21 +357,26 @@ def _document(
     changes = result.select(_CHANGE)
     if of_groups is not None:
         # the summary names a group where it names the feature of a disparity
-        groups = of_groups.with_columns(pl.format("{}: {}", ".by", ".group").alias(".by"))
+        words = [quoted_group(by.split(":"), group) for by, group in of_groups.select(".by", ".group").rows()]
+        groups = of_groups.with_columns(pl.Series(".by", words, dtype=pl.String))
         changes = pl.concat([changes, groups.select(_CHANGE)], how="vertical_relaxed")
         for metric, group in groups.select(".metric", ".by").rows():
             if (metric, None) in judged:
                 judged[metric, group] = judged[metric, None]
-    headline = [*verdicts_in_words(verdicts), *changes_in_words(changes, judged, other)]
+    headline = changes_in_words(changes, judged, other)
     parts: list[Part] = []
     if verdicts is not None:
-        confidence = options.confidence or _LEVEL
-        parts.append(verdicts_part(verdicts, directions_of(metrics), confidence, change="change in "))
+        confidence, directions, outside = options.confidence or _LEVEL, directions_of(metrics), options.outside
+        headline = [*verdicts_in_words(verdicts, directions, change=CHANGE), *headline]
+        parts.append(verdicts_part(verdicts, directions, confidence, outside or "hold", change=CHANGE))
     # files have the p-values of McNemar's test too
     shown = in_words(one_below_the_other(result.drop(".p_value"))).rename({".one": one, ".other": other}, strict=False)
     remark = f"change: {other} minus {one}, with its {percent(_level(inputs))} confidence interval."
     remarks = [remark, *_hint(options, inputs, of_groups)]
-    parts.append(Part("Both models", shown, (), "by" if "by" in shown.columns else "metric", tuple(remarks)))
+    left_out = pl.concat([part.paired.left_out() for part in compared])
+    bys = [metric.by for metric in metrics if isinstance(metric, GroupwiseMetric)]
+    notes = notes_on_left_out(shown, left_out, bys)
+    parts.append(Part("Both models", shown, tuple(notes), "by" if "by" in shown.columns else "metric", tuple(remarks)))
     if of_groups is not None:
         for (by,), frame in of_groups.group_by(".by", maintain_order=True):
             table = in_words(one_below_the_other(frame.drop(".by", ".p_value")))

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import Groups
 from tidyfair.cli.features import feature_of
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.inference.gates import Gate, check, out_of_range
 from tidyfair.metric_sets import COMPARISONS, GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import catalogue, comparison_named, factories, metric_named, names_of_metrics
 from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
+from tidyfair.specs.groups import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidyfair.inference.gates import Side
+    from tidyfair.inference.verdicts import Outside, Side
     from tidyfair.metric_sets import GroupwiseFactory, MetricSet
 
 __all__: list[str] = []
 
+Key: TypeAlias = "tuple[str, str | None]"
+"""The name of a metric, and the feature whose groups it compares."""
 _CONDITION = re.compile(
     r"\s*(?P<change>change\s+in\s+)?(?P<name>\w+)\s*(\((?P<by>[^()]+)\))?\s*(?P<side>[<>])\s*"
     r"(?P<limit>[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?)\s*"
@@ -32,9 +34,10 @@ SIDES = {"minimize": ">", "zero": ">", "maximize": "<", "one": "<"}
 """The bad side of a limit, by the direction of the metric."""
 _LIMITS = {">": 0.1, "<": 0.8}
 """Limits of examples."""
+_RULE = re.compile(r"\s*(?P<name>\w+)\s*\((?P<by>[^()]+)\)\s*")
 _RULES = {"four_fifths": ("demographic_parity_ratio", 0.8)}
 """Ready-made gates, with the comparison and the limit that they stand for."""
-_CHANGE = "change in "
+CHANGE = "change in "
 """The words of a condition on the change from one model to another."""
 
 
@@ -48,9 +51,14 @@ class Condition:
     limit: float
 
     @property
-    def key(self) -> tuple[str, str | None]:
+    def key(self) -> Key:
         """The name of the metric, and the feature whose groups it compares."""
         return self.metric.name, self.metric.by.text if self.metric.by else None
+
+    @property
+    def allowed(self) -> tuple[Side, float]:
+        """The good side of the limit, as gates have it."""
+        return ("below" if self.side == ">" else "above"), self.limit
 
     @property
     def shown(self) -> str:
@@ -64,7 +72,8 @@ def gate_of(
     confidence: float,
     names: Iterable[str],
     features: Sequence[str],
-    groups: Groups | None = None,
+    policy: Policy | None = None,
+    outside: Outside = "hold",
 ) -> Gate:
     """The gate that fails where a condition holds.
 
@@ -73,30 +82,32 @@ def gate_of(
         confidence: How sure a verdict must be.
         names: The columns of the data, with their dtypes if there is one.
         features: The features that are offered where a condition names none.
-        groups: The groups that are compared.
+        policy: The groups that are compared.
+        outside: The effect of groups outside the policy.
     """
     metrics: list[MetricSet] = []
     limits: list[tuple[Side, float]] = []
-    for condition in conditions_of(conditions, names, features, groups):
-        allowed: dict[str, Any] = {"below": condition.limit} if condition.side == ">" else {"above": condition.limit}
+    for condition in conditions_of(conditions, names, features, policy):
+        side, limit = condition.allowed
+        allowed: dict[str, Any] = {side: limit}
         gate = check(condition.metric, **allowed, confidence=confidence)
         metrics.append(gate.metrics)
         limits += gate.limits
-    return Gate(metric_set(*metrics), tuple(limits), confidence)
+    return Gate(metric_set(*metrics), tuple(limits), confidence, outside=outside)
 
 
 def conditions_of(
     texts: Sequence[str],
     names: Iterable[str],
     features: Sequence[str],
-    groups: Groups | None = None,
+    policy: Policy | None = None,
     *,
     of_changes: bool = False,
 ) -> list[Condition]:
     """Conditions on values, or on changes from one model to another, read and checked."""
-    conditions: dict[tuple[str, str | None], Condition] = {}
+    conditions: dict[Key, Condition] = {}
     for text in texts:
-        condition = _read(text, names, features, groups or Groups(), of_changes=of_changes)
+        condition = _read(text, names, features, policy or Policy(), of_changes=of_changes)
         if condition.key in conditions:
             msg = f"`fail_if`: {text!r} is a second limit of {condition.shown}; give one."
             raise ArgumentError(msg)
@@ -174,8 +185,12 @@ def own_name(name: str) -> str | None:
     return ours if is_known and "aggregate=" not in expression else None
 
 
-def _read(text: str, names: Iterable[str], features: Sequence[str], groups: Groups, *, of_changes: bool) -> Condition:
+def _read(text: str, names: Iterable[str], features: Sequence[str], policy: Policy, *, of_changes: bool) -> Condition:
     """The condition that a text writes."""
+    rule = _RULE.fullmatch(text)
+    if rule is not None and rule["name"] in _RULES:
+        comparison, least = _RULES[rule["name"]]
+        text = f"{comparison}({rule['by']}) < {least}"
     match = _CONDITION.fullmatch(text)
     if match is None:
         example = "'equalized_odds(race) > 0.1' or 'accuracy < 0.7', with < or > and a number"
@@ -186,22 +201,24 @@ def _read(text: str, names: Iterable[str], features: Sequence[str], groups: Grou
     if by is None and (metric := metric_named(name)) is not None and not metric.definition.compares:
         return Condition(metric, side, float(limit))
     written = f"({by or (features[0] if features else 'column')})"
+    by, _, reference = (by or "").partition(", to=")
     feature = feature_of(by.strip(), names, f"--fail-if {text!r}") if by else ()
     has_sides = not isinstance(feature, tuple)
     factory = comparison_of(name, "fail_if", written, limit, has_sides=has_sides)
-    if by is None:
-        change = _CHANGE if of_changes else ""
+    if not by:
+        change = CHANGE if of_changes else ""
         msg = f"`fail_if`: {text!r} does not say which groups are compared: write "
         msg += f"'{change}{name}{written} {side} {limit}'."
         raise ArgumentError(msg)
     compared: Any = (feature,) if has_sides else feature
-    return Condition(groups.limited(factory(*compared)), side, float(limit))
+    options: dict[str, Any] = {"to": reference.strip()} if reference else {}
+    return Condition(factory(*compared, **options).with_policy(policy), side, float(limit))
 
 
 def _check_is_of_changes(text: str, *, is_change: bool, of_changes: bool) -> None:
     """Refuse conditions on values where models are compared, and on changes where there is one model."""
     if of_changes and not is_change:
-        msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {_CHANGE + text.strip()!r}, "
+        msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {CHANGE + text.strip()!r}, "
         msg += "and mean the other model less the first one."
         raise ArgumentError(msg)
     if is_change and not of_changes:
@@ -217,7 +234,8 @@ def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
 
     if name in _RULES:
         comparison, least = _RULES[name]
-        msg = f"`{flag}`: {name} is the name of a rule; as a condition, it is {written(comparison, '<', least)}."
+        way_out = f"write {name + groups!r}, or" if groups else "its metric is"
+        msg = f"`{flag}`: {name} is a rule with a limit of its own: {way_out} {written(comparison, '<', least)}."
         raise ArgumentError(msg)
     every = catalogue()
     is_comparison = pl.col("kind") == "groupwise"

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidyfair.inference.gates import FAIL, PASS, UNSURE
+from tidyfair.cli.fail_if import SIDES
+from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
+from tidyfair.reports.verdicts import headline, value_and_limit
+from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     import polars as pl
 
-    from tidyfair.reports.findings import Finding
+    from tidyfair.cli.fail_if import Key
 
 __all__: list[str] = []
 
 _EXIT_CODES = {PASS: 0, FAIL: 3, UNSURE: 4}
-_OUTCOMES = {
-    FAIL: ("failed", "failed"),
-    UNSURE: ("is undecided", "undecided"),
-    PASS: ("passed", "passed"),
-}
-"""Sentences about one condition with a verdict, and about several, the worst first."""
 
 
 def exit_code_of(verdicts: pl.DataFrame | None) -> int:
@@ -35,26 +32,26 @@ def exit_code_of(verdicts: pl.DataFrame | None) -> int:
     return _EXIT_CODES[PASS if outcomes == {PASS} else UNSURE]
 
 
-def verdicts_in_words(verdicts: pl.DataFrame | None) -> list[str]:
-    """A sentence that counts verdicts, the worst first."""
+def verdicts_in_words(verdicts: pl.DataFrame | None, directions: Mapping[Key, str], *, change: str = "") -> list[str]:
+    """The sentence on all verdicts, as a page shows it; `change` precedes a metric whose change is judged."""
     if verdicts is None:
         return []
     if verdicts.is_empty():
-        return ["NOT ENOUGH EVIDENCE: there is nothing to judge."]
-    counts = dict(verdicts[".verdict"].value_counts().rows())
-    worst = next(outcome for outcome in _OUTCOMES if outcome in counts)
-    if len(verdicts) == 1:
-        return [f"{worst.upper()}: the condition {_OUTCOMES[worst][0]}."]
-    parts = [f"{counts[outcome]:,} {words}" for outcome, (_, words) in _OUTCOMES.items() if outcome in counts]
-    return [f"{worst.upper()}: of {len(verdicts):,} conditions, {' and '.join(parts)}."]
+        return [f"{UNSURE.upper()}: there is nothing to judge."]
+    clauses: list[str] = []
+    outer = key_columns(verdicts)
+    for row in verdicts.iter_rows(named=True):
+        name, by = row[".metric"], row[".by"]
+        where = f" ({', '.join(f'{key} {row[key]}' for key in outer)})" if outer else ""
+        subject = f"{change}{name if by is None else f'{name}({by})'}{where}"
+        side = "above" if SIDES[directions[name, by]] == "<" else "below"
+        clauses.append(value_and_limit(subject, row, side))
+    sentence = headline(verdicts[".verdict"].to_list(), clauses)
+    (verdict,) = (outcome for outcome in _EXIT_CODES if sentence.lower().startswith(outcome))
+    return [verdict.upper() + sentence[len(verdict) :]]
 
 
-def findings_in_words(findings: Sequence[Finding]) -> list[str]:
-    """The finding on each feature, as a page shows it."""
-    return [f"{finding.lead} {finding.text}" for finding in findings]
-
-
-def changes_in_words(result: pl.DataFrame, directions: dict[tuple[str, str | None], str], other: str) -> list[str]:
+def changes_in_words(result: pl.DataFrame, directions: Mapping[Key, str], other: str) -> list[str]:
     """Sentences on which metrics are significantly better or worse with the other model."""
     better: dict[str, None] = {}
     worse: dict[str, None] = {}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, kind_of
 from tidyfair.cli.features import as_value, feature_of
 from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.specs.columns import names_of, telling
-from tidyfair.specs.groups import Privileged
+from tidyfair.specs.groups import Policy, Privileged
 from tidyfair.specs.options import Options
 from tidyfair.tallies.files import scan
 from tidyfair.tallies.source import open_frame
@@ -46,8 +46,8 @@ READING = ("pos_label", "labels", "estimator", "na_rm", "interval", "conf_level"
 """The options of reading what was counted."""
 CUTS = ("threshold", "top_k", "top_fraction")
 """The options that make decisions of scores."""
-GROUPS: dict[str, Any] = {"min_n": LEAST_ROWS, "min_share": 0.0, "unknown": "apart", "unknown_values": None}
-"""The options that say which groups are compared, and their defaults; a named audit has its own."""
+GROUPS = tuple(option.name for option in fields(Policy))
+"""The options that say which groups are compared; a named audit has its own defaults."""
 
 
 @dataclass(frozen=True)
@@ -73,19 +73,20 @@ class Inputs:
 
 def set_defaults(options: Namespace) -> None:
     """Set the options on groups that are left out."""
-    for name, value in GROUPS.items():
+    defaults = asdict(Policy(min_n=LEAST_ROWS))
+    for name in GROUPS:
         if getattr(options, name) is None:
-            setattr(options, name, value)
+            setattr(options, name, defaults[name])
 
 
-def groups_of(options: Namespace) -> Groups:
+def policy_of(options: Namespace) -> Policy:
     """The groups that are compared."""
-    return Groups.read("audit", options.min_n, options.min_share, options.unknown, options.unknown_values)
+    return Policy.of("audit", **{name: getattr(options, name) for name in GROUPS})
 
 
 def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
     """The file, or the example if there is none, with its columns and options checked."""
-    groups_of(options)
+    policy_of(options)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
     for cut in CUTS:
         # several numbers have results of their own

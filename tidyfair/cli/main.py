@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_INTERRUPTED = 130
-"""The exit code of a command that was interrupted, as shells have it."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
@@ -51,9 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
         complain(_in_words(error, options))
         return 2
-    except KeyboardInterrupt:
-        complain("interrupted")
-        return _INTERRUPTED
     finally:
         unwatch()
     return 0

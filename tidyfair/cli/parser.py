@@ -30,6 +30,7 @@ exit codes:
   2  usage error, or data that cannot be read
   3  with --fail-if, at least one condition holds with the required confidence
   4  with --fail-if, no condition is shown to hold, but there is not enough evidence to rule all of them out
+130  interrupted with Ctrl-C
 """
 _SCOPE = "Survival times, prediction intervals, rankings and pairs are evaluated in Python only.\n"
 _AUDIT = f"""\
@@ -487,6 +488,11 @@ def _add_verdicts(command: argparse.ArgumentParser, example: str) -> None:
     verdicts.add_argument("--fail-if", action="append", metavar="CONDITION", help=limit)
     sure = "confidence level of the verdicts, between 0.5 and 1 (default: 0.95)"
     verdicts.add_argument("--confidence", type=_number, metavar="NUMBER", help=sure)
+    outside = (
+        "groups that are too small or unknown hold a pass back (hold), or are outside its scope, and stated (state) "
+        "(default: hold)"
+    )
+    verdicts.add_argument("--outside", choices=["hold", "state"], help=outside)
 
 
 def _add_named(command: argparse.ArgumentParser) -> None:

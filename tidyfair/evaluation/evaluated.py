@@ -16,6 +16,7 @@ from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
 from tidyfair.specs.columns import names_of
+from tidyfair.specs.formulas import unprefixed
 from tidyfair.specs.metric_specs import ALL_LABELS, estimator_of, formulas_of
 from tidyfair.tallies.tally import THRESHOLD
 
@@ -254,12 +255,13 @@ def _evaluate(
     requested = list(_requested_formulas(specs, options.estimator, one_event=labels.event is not None))
     tables: dict[RequestedFormula, Table] = {}
     distinct: dict[tuple[Formula, str], RequestedFormula] = {}
-    reads_scores = counts_steps = False
+    reads_scores = counts_steps = reads_squares = False
     for metric in requested:
         tables[metric] = Table.of(metric.formula, metric.estimator)
         distinct[metric.formula, metric.estimator] = metric
         reads_scores = reads_scores or tables[metric].kind == "prob"
         counts_steps = counts_steps or metric.formula.counts_steps
+        reads_squares = reads_squares or "row_weight" in map(unprefixed, metric.formula.statistics)
     with_variances = options.interval is not None
     scores = scores_of_levels(tally, labels) if reads_scores else {}
     reading = LabelReading(
@@ -267,7 +269,7 @@ def _evaluate(
         labels=len(labels.values),
         scores=scores,
         steps=labels.event is None and counts_steps,
-        squares=with_variances and tally.weights is not None,
+        squares=tally.weights is not None and (with_variances or reads_squares),
     )
     evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, tables, with_variances)
     values = {key: evaluator.values(metric) for key, metric in distinct.items()}

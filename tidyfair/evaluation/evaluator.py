@@ -101,7 +101,7 @@ class Evaluator:
             beside = {prefix: self._statistics(table, _POOLS[prefix]) for prefix in formula.beyond}
             statistics = replace(statistics, beside=beside)
         of_rows = OfRows({}, {}) if formula.input == "sums" else self._rows(table, scope)
-        return evaluate(formula, estimator, statistics, of_rows)
+        return evaluate(formula, estimator, statistics, of_rows, effective=self.with_variances)
 
     def _statistics(self, table: Table, scope: Scope) -> Statistics:
         """The statistics of a table from the rows of a scope."""

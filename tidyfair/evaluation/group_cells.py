@@ -171,7 +171,7 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         if by and by.sides:
             own = cells[names]
             by.sides.check(own)
-            codes.add(by.sides.side(own).alias(_SIDE))
+            codes.add(by.groups(own).to_series().alias(_SIDE))
             names = [_SIDE]
         index = codes.index(names, within=outer)
         if by is None and not tally.outer:
@@ -184,16 +184,13 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         if len(outer.of_cell):
             outer_of_group_cell = outer.of_cell[index.example]
         outers.append(outer_of_group_cell)
-        none = np.zeros(size, dtype=bool)
-        neither = is_unknown = is_unlisted = none
-        if by and by.sides:
-            neither = (index.keys[_SIDE] == "neither").to_numpy()
-        if by and by.unknown:
-            is_unknown = by.unknown.mask(index.keys).to_numpy()
-            is_unlisted = none if by.unknown.is_listed else is_unknown
-        excluded.append(neither | is_unknown)
+        is_excluded = is_unknown = np.zeros(size, dtype=bool)
+        if by:
+            is_excluded = ~by.is_compared(index.keys).to_numpy()
+            is_unknown = by.is_unknown(index.keys).to_numpy()
+        excluded.append(is_excluded)
         unknown.append(is_unknown)
-        unlisted.append(is_unlisted)
+        unlisted.append(is_unknown & (by is not None and by.policy.unknown == "drop"))
     _check_unknown_values(indices)
     group_cells = GroupCells(
         np.concatenate(outers), np.concatenate(excluded), np.concatenate(unknown), np.concatenate(unlisted),
@@ -206,9 +203,9 @@ def _check_unknown_values(indices: Mapping[By | None, GroupIndex]) -> None:
     """Refuse values for unknown groups that no feature can have."""
     columns: dict[tuple[object, ...], list[tuple[str, pl.DataType]]] = {}
     for by, index in indices.items():
-        if by and by.unknown and by.unknown.values:
+        if by and not by.sides and by.policy.unknown_values:
             own = zip(names_of(by.columns), index.keys.dtypes, strict=True)
-            columns.setdefault(by.unknown.values, []).extend(own)
+            columns.setdefault(by.policy.unknown_values, []).extend(own)
     for values, features in columns.items():
         for value in values:
             if any(_can_hold(dtype, value) for _, dtype in features):
@@ -264,7 +261,7 @@ def _with_side(tally: Tally, rows: pl.DataFrame, by: By | None) -> pl.DataFrame:
     if by is None or by.sides is None:
         return rows
     # sides are read from all rows: a value that occurs only in incomplete rows is no slip
-    return rows.with_columns(by.sides.side(rows[tally.names(by.columns)]).alias(_SIDE))
+    return rows.with_columns(by.groups(rows[tally.names(by.columns)]).to_series().alias(_SIDE))
 
 
 def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
@@ -331,7 +328,7 @@ def group_cell_of_rows(tally: Tally, group_cells: GroupCells, by: By | None) -> 
     keys, distinct = [pl.Series(outer.of_cell)], [pl.Series(group_cells.outer[slice_of(group_cells, by)])]
     if by:
         own = tally.cells[tally.names(by.columns)]
-        keys += [by.sides.side(own)] if by.sides else own.get_columns()
+        keys += by.groups(own).get_columns()
         distinct += group_cells.keys[by].get_columns()
     return pl.Series(GROUP_CELL, _index_among(keys, distinct))
 

@@ -10,7 +10,7 @@ import polars as pl
 from tidyfair.errors import Status
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.states import DEFINED, NO_LEVEL, PART, TEXTS, VALUED
+from tidyfair.evaluation.states import DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
 from tidyfair.specs.columns import names_of
@@ -32,6 +32,9 @@ VALUE = ["name", "estimator", "min_n", "min_share", GROUP_CELL, LEVEL]
 """The columns that identify the value of a group, for all specs that need it."""
 _SHOWN = 10
 _NAMES = pl.List(pl.String)
+_TEXTS_OF_ENTRY = dict.fromkeys(["group", "metric", "level", "status"], pl.String)
+_LEFT_OUT = pl.List(pl.Struct({**_TEXTS_OF_ENTRY, "denominator": pl.Float64}))
+"""The metrics that groups were left out of."""
 
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool = True) -> pl.DataFrame:
@@ -161,7 +164,11 @@ class _Results:
             names = [self.metrics_left_out.get(index, []) for index in range(len(self.value))]
             columns[".metrics_left_out"] = pl.Series(names, dtype=_NAMES)
         if explain:
-            columns[".groups_left_out"] = self._groups_left_out(no_names)
+            # no disparity is about unknown groups
+            is_left_out = ~pl.col("status").is_in([*VALUED, Status.UNKNOWN.value])
+            columns[".groups_left_out"] = self._groups_with(is_left_out, no_names)
+            columns[".groups_outside"] = self._groups_with(pl.col("status").is_in(OUTSIDE), no_names)
+            columns[".left_out"] = self._left_out()
         return pl.DataFrame(columns)
 
     def _groups(self) -> dict[str, pl.Series]:
@@ -184,14 +191,12 @@ class _Results:
         bound = pl.Series(self.error, nan_to_null=True)
         return {".error_bound": bound.set(pl.Series(self.value, nan_to_null=True).is_null(), None)}
 
-    def _groups_left_out(self, no_names: pl.Series) -> pl.Series:
-        """The groups that a disparity was not taken over, but for unknown ones, which no disparity is about."""
+    def _groups_with(self, is_named: pl.Expr, no_names: pl.Series) -> pl.Series:
+        """The names of the groups of each disparity whose values have some statuses."""
         if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return no_names
         rows, compared = self.evaluated.rows, list(self.evaluated.aggregates)
-        excluded = rows.filter(
-            pl.col("spec").is_in(compared) & ~pl.col("status").is_in([*VALUED, Status.UNKNOWN.value])
-        )
+        excluded = rows.filter(pl.col("spec").is_in(compared) & is_named)
         texts = pl.col("text").sort_by(GROUP_CELL).unique(maintain_order=True)
         by_result = excluded.group_by("spec", "outer").agg(texts)
         names: list[list[str]] = [[] for _ in self.value]
@@ -199,6 +204,21 @@ class _Results:
         for number, groups in zip(index.tolist(), by_result["text"].to_list(), strict=True):
             names[number] = groups
         return pl.Series(names, dtype=_NAMES)
+
+    def _left_out(self) -> pl.Series:
+        """The metrics that each group was left out of, unknown groups too, with the reason and the rows that count."""
+        if (self.evaluated.values.array(STATE) == Status.OK.code).all():
+            return pl.Series([[]], dtype=_LEFT_OUT).new_from_index(0, len(self.value))
+        is_left_out = pl.col("spec").is_in(list(self.evaluated.aggregates)) & ~pl.col("status").is_in(VALUED)
+        rows = self.evaluated.rows.filter(is_left_out).sort(GROUP_CELL, maintain_order=True)
+        entries = rows.select(
+            "spec", "outer", "status", pl.col("denominator").cast(pl.Float64), group="text", metric="name",
+            level=self.evaluated.level_text(rows),
+        ).unique(maintain_order=True)  # fmt: skip
+        keys, fields = ["spec", "outer"], ["group", "metric", "level", "status", "denominator"]
+        by_result = entries.group_by(keys, maintain_order=True).agg(pl.struct(fields))
+        every = pl.DataFrame({"spec": self.spec, "outer": self.outer}).cast(by_result.select(keys).schema)
+        return every.join(by_result, on=keys, how="left", maintain_order="left").to_series(2).fill_null([])
 
 
 def _texts(texts: pl.Series, rows: Integers) -> pl.Series:
@@ -234,7 +254,7 @@ LOST = ".replicates_lost"
 """The column with the number of replicates without a value for some group."""
 EXPLANATION = (
     ".n", ".status", ".group_min", ".group_max", ".level", ".base_metric", ".metrics_left_out",
-    ".groups_left_out", LOST,
+    ".groups_left_out", ".groups_outside", ".left_out", LOST,
 )  # fmt: skip
 """The columns of results that are shown when asked for."""
 

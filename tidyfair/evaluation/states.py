@@ -15,6 +15,8 @@ LAST_DEFINED = Status.BELOW_MIN_SHARE.code
 DEFINED = [status for status in Status if status.code <= LAST_DEFINED]
 NOT_PRESENT = (Status.LEFT_OUT, Status.UNKNOWN)
 """The statuses of groups that are never compared."""
+OUTSIDE = [Status.UNKNOWN.value, Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value]
+"""The statuses of groups outside the policy of a metric, as texts."""
 UNDEFINED = len(Status)
 """The code of groups without a value; their reasons, which may be free text, are stored separately."""
 NO_LEVEL = -1

@@ -433,10 +433,20 @@ class Statistics:
             for margin, (one, other) in WHEN_COMPLETE.items():
                 if one in statistics:
                     statistics[margin] = statistics[one] + statistics[other]
+        if measure == "weights" and self.squares is not None:
+            statistics["row_weight"] = self._row_weight(self.squares, reads)
         for prefix, others in self.beside.items():
             for name, values in others.read(reads, measure).items():
                 statistics[prefix + name] = values
         return statistics
+
+    def _row_weight(self, squares: Mapping[str, Array], reads: frozenset[str]) -> Array:
+        """The weight of each row of a group if all were equal and effectively as many (Kish, 1965)."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # the same for all labels
+            return (self._counted(squares, reads) / self.weight(reads))[:, :1]
 
     def used(self, reads: frozenset[str]) -> Array:
         """The number of rows of formulas that read some columns."""
@@ -497,6 +507,7 @@ def _of_labels(sums: Mapping[str, Array]) -> Statistics:
     # steps are counted only where a formula reads them
     common = dict.fromkeys(_STEPS, np.full(rows["tp"].shape, np.nan)) | terms
     common["rank"] = np.arange(float(levels))
+    common.setdefault("row_weight", np.ones(1))
     common["label_count"] = np.full(levels, float(max(levels, _SMALLEST_COUNT)))
     of_rows = common | rows
     return Statistics(

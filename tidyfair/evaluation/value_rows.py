@@ -106,8 +106,8 @@ def value_rows(
     for metric in requested:
         spec_of_metric.append(metric.spec)
         part_of_metric.append(metric.part)
-        min_n_of_metric.append(specs[metric.spec].min_n)
-        min_share_of_metric.append(specs[metric.spec].min_share)
+        min_n_of_metric.append(specs[metric.spec].policy.min_n)
+        min_share_of_metric.append(specs[metric.spec].policy.min_share)
         formula_of_metric.append(formula_index.setdefault(metric.formula, len(formula_index)))
 
     spec, min_n = runs.to_rows(spec_of_metric), runs.to_rows(min_n_of_metric)

@@ -88,10 +88,12 @@ def _concatenated(
     return arrays
 
 
-def evaluate(formula: Formula, estimator: str, statistics: Statistics, of_rows: OfRows) -> Values:
-    """The values of one formula in all group cells."""
+def evaluate(
+    formula: Formula, estimator: str, statistics: Statistics, of_rows: OfRows, *, effective: bool = False
+) -> Values:
+    """The values of one formula in all group cells; with the `effective` numbers of their rows if asked for."""
     if formula.input == "sums":
-        values = _of_sums(formula, estimator, statistics)
+        values = _of_sums(formula, estimator, statistics, effective=effective)
     else:
         values = _of_rows(formula, statistics, of_rows)
     one_by_one = estimator in ONE_LABEL or formula.given is not None
@@ -103,7 +105,7 @@ def evaluate(formula: Formula, estimator: str, statistics: Statistics, of_rows: 
     return replace(values, by_level=one_by_one)
 
 
-def _of_sums(formula: Formula, estimator: str, statistics: Statistics) -> Values:
+def _of_sums(formula: Formula, estimator: str, statistics: Statistics, *, effective: bool) -> Values:
     """The values of a formula over sums, one for each level that is read."""
     micro = estimator == "micro" and not formula.over_levels
     sums = _as_read(formula, estimator, statistics, "weights")
@@ -116,10 +118,10 @@ def _of_sums(formula: Formula, estimator: str, statistics: Statistics) -> Values
         values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
         denominator = values.n if counted is None else counted
         values = replace(values, estimate=value, denominator=denominator)
-    if statistics.squares is not None:
+    if effective and statistics.squares is not None:
         squares = _as_read(formula, estimator, statistics, "squares")
-        for name, effective in (("effective", formula.effective), ("even", formula.even)):
-            rows = effective(sums, squares)
+        for name, number_of_rows in (("effective", formula.effective), ("even", formula.even)):
+            rows = number_of_rows(sums, squares)
             if rows is not None:
                 values = values.beside(name, rows.reshape(values.estimate.shape))
     return values

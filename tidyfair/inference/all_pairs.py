@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.intervals.proportions import z_value
+from tidyfair.progress import in_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,28 +36,28 @@ def most_equal(groups: Sequence[int], tested: int) -> Array:
     """
     import numpy as np
 
-    possible = np.ones(1, dtype=bool)
+    remaining = np.arange(tested, 0, -1)
+    if max(groups, default=0) > _MANY_GROUPS:
+        return remaining
+    possible = 1
     for size in groups:
-        possible = np.convolve(possible, _numbers_of_equal_pairs(size)) > 0
+        shifts = _numbers_of_equal_pairs(size)
+        before, possible = possible, 0
+        for shift in range(shifts.bit_length()):
+            possible |= before << shift if shifts >> shift & 1 else 0
+    bits = np.frombuffer(possible.to_bytes(possible.bit_length() // 8 + 1, "little"), np.uint8)
+    is_possible = np.unpackbits(bits, bitorder="little")[: possible.bit_length()]
     # a possible number of equal pairs, or else the next smaller one
-    largest = np.maximum.accumulate(np.where(possible, np.arange(len(possible)), 0))
-    return np.minimum(largest[:0:-1][:tested], np.arange(tested, 0, -1))
+    largest = np.maximum.accumulate(np.where(is_possible, np.arange(len(is_possible)), 0))
+    return np.minimum(largest[:0:-1][:tested], remaining)
 
 
 @lru_cache(maxsize=256)
-def _numbers_of_equal_pairs(groups: int) -> Array:
-    """A mask of the numbers of pairs that can be equal, from 0 to all."""
-    import numpy as np
-
-    pairs = groups * (groups - 1) // 2
-    possible = np.ones(pairs + 1, dtype=bool)
-    if groups > _MANY_GROUPS:
-        return possible
-    possible[:-1] = False
+def _numbers_of_equal_pairs(groups: int) -> int:
+    """The numbers of pairs that can be equal, from 0 to all, as the bits of a number."""
+    possible = 1 << groups * (groups - 1) // 2
     for size in range(1, groups):
-        of_equal = size * (size - 1) // 2
-        rest = _numbers_of_equal_pairs(groups - size)
-        possible[of_equal : of_equal + len(rest)] |= rest
+        possible |= _numbers_of_equal_pairs(groups - size) << size * (size - 1) // 2
     return possible
 
 
@@ -65,8 +66,8 @@ def harmonic(count: int) -> float:
     return sum(1 / number for number in range(1, count + 1))
 
 
-class LargestDistance:
-    """The largest distance of any pair of groups by chance, in standard errors (Westfall and Young, 1993).
+class Distances:
+    """The distances of pairs of groups by chance, in standard errors (Westfall and Young, 1993).
 
     The distance of two equal groups in standard errors of their own is nearly normal, and its correlation with that of
     any other two equal groups follows from the errors of the groups alone, which for rates are those of their numbers
@@ -83,20 +84,22 @@ class LargestDistance:
         drawn = random.standard_normal((times, len(covariance)))
         error = np.sqrt(np.diagonal(covariance))
         if (covariance == np.diag(np.diagonal(covariance))).all():
-            self._drawn = drawn * error
+            drawn = drawn * error
         else:
             values, vectors = np.linalg.eigh(covariance)
-            self._drawn = drawn @ (vectors * np.sqrt(np.maximum(values, 0))).T
+            drawn = drawn @ (vectors * np.sqrt(np.maximum(values, 0))).T
+        # the draws of a group are beside each other in memory
+        self._drawn = np.ascontiguousarray(drawn.T)
 
-    def adjusted(self, p_values: Array) -> Array:
-        """The p-values of the pairs, adjusted step-down."""
+    def adjusted(self, p_values: Array) -> tuple[Array, Array]:
+        """The p-values of the pairs, adjusted step-down, and the largest distance of all pairs in each draw."""
         import numpy as np
 
-        normal, times = NormalDist(), len(self._drawn)
+        normal, times = NormalDist(), self._drawn.shape[1]
         largest, adjusted = np.zeros(times), np.empty(len(p_values))
         at_most = most_equal([len(self._covariance)], len(p_values))[::-1]
         falling = np.argsort(-p_values, kind="stable")
-        for pair, equal in zip(falling, at_most, strict=True):
+        for pair, equal in in_progress(zip(falling, at_most, strict=True), "drawing pairs", len(falling)):
             p_value = float(p_values[pair])
             tail = p_value / 2  # zero for the smallest floats
             np.maximum(largest, self._distance(pair), out=largest)
@@ -106,17 +109,14 @@ class LargestDistance:
             adjusted[pair] = min(max(reached, p_value), equal * p_value, 1)
         rising = falling[::-1]
         adjusted[rising] = np.maximum.accumulate(adjusted[rising])
-        return adjusted
+        return adjusted, largest
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, largest: Array, level: float) -> float:
         """The distance that no pair exceeds at some level, which is Bonferroni's at most."""
         import numpy as np
 
-        largest, pairs = np.zeros(len(self._drawn)), len(self._pairs[0])
-        for pair in range(pairs):
-            np.maximum(largest, self._distance(pair), out=largest)
         rank = math.ceil(level * (len(largest) + 1))
-        most = z_value(1 - (1 - level) / pairs)
+        most = z_value(1 - (1 - level) / len(self._pairs[0]))
         return most if rank > len(largest) else min(float(np.sort(largest)[rank - 1]), most)
 
     def _distance(self, pair: int) -> Array:
@@ -125,4 +125,4 @@ class LargestDistance:
 
         one, other = self._pairs[0][pair], self._pairs[1][pair]
         variance = self._covariance[one, one] + self._covariance[other, other] - 2 * self._covariance[one, other]
-        return np.abs(self._drawn[:, one] - self._drawn[:, other]) / math.sqrt(variance)
+        return np.abs(self._drawn[one] - self._drawn[other]) / math.sqrt(variance)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, in_short
+from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.inference.subgroups import (
     AuditOptions,
     Combinations,
@@ -16,6 +17,7 @@ from tidyfair.inference.subgroups import (
     SubgroupAudit,
     features_of,
     is_rate_of_rows,
+    listed_subgroups,
 )
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.metric_sets import Metric, metric_set
@@ -23,6 +25,7 @@ from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
 from tidyfair.specs.arguments import proper_share, whole
 from tidyfair.specs.contrasts import difference
+from tidyfair.specs.groups import ALL_GROUPS, Policy
 from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.specs.columns import Column, ColumnLike
-    from tidyfair.specs.groups import By
+    from tidyfair.specs.groups import By, Treatment
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -42,7 +45,6 @@ __all__ = ["SubgroupCertificate", "certify_subgroups"]
 
 _SPLITS = 24
 """Steps in which the error is split between a subgroup and the rest; more make limits narrower by less than 1 %."""
-_HALVINGS = 60
 _CERTIFICATE = {
     ".metric": pl.String, ".epsilon": pl.Float64, ".subgroup": pl.String, ".estimate": pl.Float64,
     ".compared_with": pl.Float64, ".difference": pl.Float64, ".denominator": pl.Int64, ".searched": pl.Int64,
@@ -70,14 +72,14 @@ class SubgroupCertificate(SubgroupAudit):
     certified `.epsilon`, the `.subgroup` that determines it, whose `.estimate` is compared with `.compared_with` (the
     rate of all others, or its own mean score), their `.difference` in the unfavourable direction, the `.denominator` of
     the subgroup, the numbers of conjunctions `.searched` and `.not_searched` (fewer than `.min_n` rows in the
-    denominator), the `.confidence`, and `.status`. If no conjunction is searched, `.epsilon` is null, and `.status`
-    gives the reason.
+    denominator, or unknown people), the `.confidence`, and `.status`. If no conjunction is searched, `.epsilon` is
+    null, and `.status` gives the reason.
     """
 
     subject: ClassVar[str] = "A certificate"
     _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
     depth: int
-    min_n: int
+    policy: Policy
     confidence: float
 
     @show_keywords(AuditOptions)
@@ -90,7 +92,7 @@ class SubgroupCertificate(SubgroupAudit):
         Returns:
             One row for each conjunction, those with the largest `.upper` first and those not searched last.
         """
-        of_all = _LimitsOfAll(self.metric, self.features, self.depth, self.min_n, self.confidence)
+        of_all = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.confidence)
         return of_all(data, truth, estimate, **options)
 
     @property
@@ -98,7 +100,7 @@ class SubgroupCertificate(SubgroupAudit):
         if self.metric.kind == "class":
             return super()._compared
         factory = new_groupwise_metric(metric_set(calibration_in_the_large, mean_score), self.metric.name, difference())
-        return factory(*(column.source for column in self.features))
+        return factory(*(column.source for column in self.features)).with_policy(ALL_GROUPS)
 
     def _combinations(self, evaluated: Evaluated, by: By) -> list[Combinations]:
         if self.metric.kind == "class":
@@ -121,8 +123,8 @@ class SubgroupCertificate(SubgroupAudit):
         searched = limits.filter(pl.col(".status") == Status.OK.value)
         shared = {
             ".searched": len(searched),
-            ".not_searched": int((limits[".denominator"] < self.min_n).sum()),
-            ".min_n": self.min_n, ".confidence": self.confidence,
+            ".not_searched": int((limits[".status"].is_in(OUTSIDE) | (limits[".denominator"] == 0)).sum()),
+            ".min_n": self.policy.min_n, ".confidence": self.confidence,
         }  # fmt: skip
         if searched.is_empty():
             empty = shared | {".metric": self.metric.name, ".status": _reason(limits)}
@@ -136,14 +138,14 @@ class SubgroupCertificate(SubgroupAudit):
         """The upper limits of all conjunctions that are searched, the largest first."""
         import numpy as np
 
-        conjunctions = Conjunctions.of(combinations.keys, self.depth)
-        rows, denominator, numerator = conjunctions.sums(
-            np.stack([combinations.rows, combinations.denominator, combinations.numerator])
-        )
-        total, total_numerator = combinations.denominator.sum(), combinations.numerator.sum()
+        conjunctions = Conjunctions.of(combinations.keys, self.depth, self.policy)
+        sums = conjunctions.sums(np.stack([combinations.rows, combinations.denominator, combinations.numerator]))
+        rows, denominator, numerator = sums
+        _, total, total_numerator = conjunctions.totals(sums)
         is_scored = isinstance(combinations, _ScoredCombinations)
         # the whole is one conjunction more where its events are compared with its scores
-        searched = (denominator >= self.min_n) & (is_scored | (denominator < total))
+        status = conjunctions.statuses(sums, searches_all=is_scored)
+        searched = status == Status.OK
         error = (1 - self.confidence) / max(int(searched.sum()), 1)
         with np.errstate(invalid="ignore", divide="ignore"):
             rate = numerator / denominator
@@ -158,12 +160,9 @@ class SubgroupCertificate(SubgroupAudit):
         if is_scored:
             upper[searched] = _upper_from_scores(hits, size, other[searched], error)
         else:
-            upper[searched] = self._upper_from_the_rest(hits, size, total_numerator - hits, total - size, error)
-        status = np.select(
-            [denominator == 0, denominator < self.min_n, ~searched],
-            [Status.ZERO_DENOMINATOR, Status.BELOW_MIN_N, Status.NO_OTHER_GROUP],
-            Status.OK,
-        )
+            upper[searched] = self._upper_from_the_rest(
+                hits, size, total_numerator[searched] - hits, total[searched] - size, error
+            )
         columns = {
             ".metric": [self.metric.name] * len(rows), ".subgroup": conjunctions.texts,
             ".depth": conjunctions.depths, ".estimate": rate, ".compared_with": other,
@@ -171,7 +170,8 @@ class SubgroupCertificate(SubgroupAudit):
             ".n": rows.astype(int), ".denominator": denominator.astype(int), ".status": status.astype(str),
         }  # fmt: skip
         table = pl.DataFrame(columns, schema=_LIMITS).with_columns(pl.col(pl.Float64).fill_nan(None))
-        return table.sort(".upper", descending=True, nulls_last=True, maintain_order=True)
+        table = table.sort(".upper", descending=True, nulls_last=True, maintain_order=True)
+        return listed_subgroups(table, self.policy)
 
     @property
     def _badness(self) -> int:
@@ -201,7 +201,10 @@ class _LimitsOfAll(SubgroupCertificate):
 def _reason(limits: pl.DataFrame) -> Status:
     """The reason why no conjunction is searched; of several, the one that concerns most rows."""
     reasons = set(limits[".status"])
-    for reason in (Status.BELOW_MIN_N, Status.NO_OTHER_GROUP, Status.ZERO_DENOMINATOR):
+    reasons_in_order = (
+        Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE, Status.NO_OTHER_GROUP, Status.ZERO_DENOMINATOR, Status.UNKNOWN
+    )  # fmt: skip
+    for reason in reasons_in_order:
         if reason in reasons:
             return reason
     return Status.NO_GROUPS
@@ -215,30 +218,14 @@ def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, 
     difference of two shares that this test does not reject, worked out on a grid whose steps are counted twice.
     """
     import numpy as np
+    from scipy.special import gammainccinv
 
-    log_product = _gamma_quantile(error)
+    log_product = float(gammainccinv(2, error))
     splits = np.linspace(0, log_product, _SPLITS + 1)
     # the share of the rest, if its test uses no more than what the subgroup leaves at the start of a step
-    lowest = [_binomial_limit(other_hits, other_rows, math.exp(at - log_product), 0) for at in splits[:-1]]
-    highest = [_binomial_limit(hits, rows, math.exp(-at), 1) for at in splits[1:]]
-    return np.max([upper - lower for upper, lower in zip(highest, lowest, strict=True)], axis=0)
-
-
-def _gamma_quantile(error: float) -> float:
-    """The number that a gamma variable of shape 2 exceeds with the error."""
-    low, high = 0.0, 100 - 2 * math.log(error)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if math.exp(-middle) * (1 + middle) > error:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _binomial_limit(hits: Floats, rows: Floats, error: float, side: int) -> Floats:
-    """The lower (0) or upper (1) one-sided exact limit of shares (Clopper and Pearson, 1934)."""
-    return clopper_pearson(hits / rows, rows, 1 - 2 * error)[side]
+    lowest, _ = clopper_pearson(other_hits / other_rows, other_rows, np.exp(splits[:-1, None] - log_product))
+    _, highest = clopper_pearson(hits / rows, rows, np.exp(-splits[1:, None]))
+    return (highest - lowest).max(axis=0)
 
 
 def _upper_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float) -> Floats:
@@ -249,15 +236,17 @@ def _upper_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float)
     """
     import numpy as np
 
-    upper = np.maximum(_binomial_limit(hits, rows, error / 2, 1), np.minimum(hits + 1, rows) / rows)
-    lower = np.minimum(_binomial_limit(hits, rows, error / 2, 0), np.maximum(hits - 1, 0) / rows)
+    exact_lower, exact_upper = clopper_pearson(hits / rows, rows, error / 2)
+    upper = np.maximum(exact_upper, np.minimum(hits + 1, rows) / rows)
+    lower = np.minimum(exact_lower, np.maximum(hits - 1, 0) / rows)
     return np.maximum(upper - scores, scores - lower)
 
 
 @refuse_unknown_keywords
 def certify_subgroups(
-    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, confidence: float = 0.95
-) -> SubgroupCertificate:
+    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, confidence: float = 0.95,
+) -> SubgroupCertificate:  # fmt: skip
     """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
 
     Epsilon is the smallest bound that holds, with the given confidence, simultaneously for all conjunctions of up to
@@ -267,13 +256,16 @@ def certify_subgroups(
     subgroup is miscalibrated by more (compare the bias scan of Zhang and Neill, 2016).
 
     Limits are exact (Clopper and Pearson; two of them combined by Fisher's method), with a Bonferroni correction for
-    the conjunctions searched, valid for any overlap. Rows must be independent. Needs `tidyfair[stats]`.
+    the conjunctions searched, valid for any overlap. Rows must be independent.
 
     Args:
         metric: A rate of labels, such as `fall_out`, or `calibration_in_the_large`.
         features: Columns; each value, null included, may be part of a conjunction.
         depth: Largest number of features in a conjunction.
         min_n: Smallest number of rows in the denominator; smaller subgroups are not certified.
+        min_share: Smallest share of the rows, likewise.
+        unknown: Treatment of people with a missing or unknown value of a feature, as for `subgroup_search`.
+        unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
         confidence: Confidence level of the certificate.
 
     >>> from tidyfair import error_rate
@@ -284,8 +276,9 @@ def certify_subgroups(
     (0.11, 'sex=female & age_band=60+', 14)
     """
     rate, columns = _checked(metric, features)
-    depth, min_n = whole("depth", depth, 1), whole("min_n", min_n, 1)
-    return SubgroupCertificate(rate, columns, depth, min_n, proper_share("confidence", confidence))
+    policy = Policy.of("certify_subgroups()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
+    level = proper_share("confidence", confidence)
+    return SubgroupCertificate(rate, columns, whole("depth", depth, 1), policy, level)
 
 
 def _checked(metric: object, features: object) -> tuple[Metric, tuple[Column, ...]]:

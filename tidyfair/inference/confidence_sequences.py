@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+    Index: TypeAlias = Any
+    """The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""
 
 __all__: list[str] = []
 
@@ -38,6 +40,8 @@ _EXACT = 1e-10
 """Steps that are smaller end a search."""
 _PRICE = 2.0
 """Roughly what the mixture costs of the logarithm of the best bet."""
+_BLOCK = 2**12
+"""Mixtures that are worked out at once, so that all their bets stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,10 @@ class Totals:
     def reversed(self) -> Totals:
         """The same of 1 less each value."""
         return Totals(self.rows - self.total, self.rows)
+
+    def at(self, index: Index) -> Totals:
+        """Some of the sums."""
+        return Totals(self.total[index], self.rows[index])
 
     @property
     def about(self) -> tuple[Floats, Floats]:
@@ -66,12 +74,13 @@ class Totals:
         """The smallest mean whose e-value is below the threshold; 0 without rows."""
         import numpy as np
 
+        log_threshold = np.broadcast_to(log_threshold, self.total.shape)
         mean, variance = self.about
         start = np.clip(mean - np.sqrt(2 * (log_threshold + _PRICE) * variance), 0, 1)
 
-        def excess(mean: Floats) -> tuple[Floats, Floats]:
-            value, slope, _ = _log_mixture(self, mean)
-            return value - log_threshold, slope
+        def excess(mean: Floats, index: Index) -> tuple[Floats, Floats]:
+            value, slope, _ = _log_mixture(self.at(index), mean)
+            return value - log_threshold[index], slope
 
         return _falling_root(excess, np.zeros(self.total.shape), np.ones(self.total.shape), start)
 
@@ -88,24 +97,36 @@ class Pair:
     one: Totals
     other: Totals
 
+    def at(self, index: Index) -> Pair:
+        """Some of the pairs."""
+        return Pair(self.one.at(index), self.other.at(index))
+
+    def bets(self, means: Floats) -> tuple[Floats, Floats]:
+        """Logarithms of both bets at means of the two, each with its derivatives by the mean."""
+        import numpy as np
+
+        value, slope, curvature = _log_mixture(self.other.reversed, 1 - means[1])
+        return _log_mixture(self.one, means[0]), np.stack([value, -slope, curvature])
+
     def log_e_value_of_difference(self, difference: float) -> Floats:
         """Logarithm of the e-value against a mean that is larger than the other by at most `difference`."""
         import numpy as np
 
-        return _OnLines(self, _of_difference).least(np.full(self.one.total.shape, difference))[0]
+        return _OnLines(self, _of_difference).least(np.full(self.one.total.shape, difference), ...)[0]
 
     def lower_limit_of_difference(self, log_threshold: Floats) -> Floats:
         """The smallest difference whose e-value is below the threshold; -1 without rows."""
         import numpy as np
 
         lines, one = _OnLines(self, _of_difference), np.ones(self.one.total.shape)
+        log_threshold = np.broadcast_to(log_threshold, one.shape)
         (mean, variance), (other_mean, other_variance) = self.one.about, self.other.about
         width = np.sqrt(2 * (log_threshold + 2 * _PRICE) * (variance + other_variance))
         start = np.clip(mean - other_mean - width, -1, 1)
 
-        def excess(difference: Floats) -> tuple[Floats, Floats]:
-            value, slope, other_slope, _ = lines.least(difference)
-            return value - log_threshold, (slope - other_slope) / 2
+        def excess(difference: Floats, index: Index) -> tuple[Floats, Floats]:
+            value, slope, other_slope, _ = lines.least(difference, index)
+            return value - log_threshold[index], (slope - other_slope) / 2
 
         return _falling_root(excess, -one, one, start)
 
@@ -114,135 +135,158 @@ class Pair:
         import numpy as np
 
         share = 1.0 if math.isinf(ratio) else ratio / (1 + ratio)
-        return _OnLines(self, _of_ratio).least(np.full(self.one.total.shape, share))[0]
+        return _OnLines(self, _of_ratio).least(np.full(self.one.total.shape, share), ...)[0]
 
     def lower_limit_of_ratio(self, log_threshold: Floats) -> Floats:
         """The smallest ratio whose e-value is below the threshold; 0 without rows."""
         import numpy as np
 
         lines, one = _OnLines(self, _of_ratio), np.ones(self.one.total.shape)
+        log_threshold = np.broadcast_to(log_threshold, one.shape)
         (mean, variance), (other_mean, other_variance) = self.one.about, self.other.about
         relative = variance / mean**2 + other_variance / other_mean**2
         ratio = mean / other_mean * np.exp(-np.sqrt(2 * (log_threshold + 2 * _PRICE) * relative))
         start = ratio / (1 + ratio)
 
-        def excess(share: Floats) -> tuple[Floats, Floats]:
-            value, slope, other_slope, position = lines.least(share)
-            return value - log_threshold, position * (slope - other_slope)
+        def excess(share: Floats, index: Index) -> tuple[Floats, Floats]:
+            value, slope, other_slope, position = lines.least(share, index)
+            return value - log_threshold[index], position * (slope - other_slope)
 
         share = _falling_root(excess, 0 * one, one, start)
         with np.errstate(divide="ignore"):
             return share / (1 - share)
 
 
-def _log_mixture(totals: Totals, mean: Floats) -> tuple[Floats, Floats, Floats]:
+def _log_mixture(totals: Totals, mean: Floats) -> Floats:
     """Logarithm of the e-value at a mean, its derivative (never above 0), and the second one (never below 0)."""
+    import numpy as np
+
+    total, rows, flat = totals.total.ravel(), totals.rows.ravel(), mean.ravel()
+    found = np.empty((3, mean.size))
+    for first in range(0, mean.size, _BLOCK):
+        some = slice(first, first + _BLOCK)
+        found[:, some] = few_mixtures(total[some], rows[some], flat[some])
+    return found.reshape(3, *mean.shape)
+
+
+def few_mixtures(total: Floats, rows: Floats, mean: Floats) -> tuple[Floats, Floats, Floats]:
+    """The same of few sums, as one array each."""
     import numpy as np
 
     halvings = np.arange(_BETS)
     weights = 1 / (_SPREAD + (halvings - _CENTRAL) ** 2)
     # a row for each bet
-    shape = (-1, *[1] * mean.ndim)
-    bets = (_LARGEST_BET / 2.0**halvings).reshape(shape)
+    bets = (_LARGEST_BET / 2.0**halvings)[:, None]
     gains = np.expm1(bets)
     falls = gains * mean
-    logarithms = np.log1p(falls)
-    logarithms *= -totals.rows
-    logarithms += bets * totals.total
-    logarithms += np.log(weights / weights.sum()).reshape(shape)
+    falls += 1
+    logarithms = np.log(falls)
+    logarithms *= -rows
+    logarithms += bets * total
+    logarithms += np.log(weights / weights.sum())[:, None]
     largest = logarithms.max(axis=0)
     logarithms -= largest
     shares = np.exp(logarithms, out=logarithms)
-    total = shares.sum(axis=0)
-    falls += 1
+    mixed = shares.sum(axis=0)
     np.divide(gains, falls, out=falls)
     shares *= falls
-    fall = shares.sum(axis=0) / total
+    fall = shares.sum(axis=0) / mixed
     shares *= falls
-    squares = shares.sum(axis=0) / total
-    slope = -totals.rows * fall
-    # of the smallest numbers nothing may be left but an error of rounding
-    curvature = np.maximum(totals.rows * (totals.rows + 1) * squares - slope**2, 0)
-    return largest + np.log(total), slope, curvature
+    squares = shares.sum(axis=0) / mixed
+    slope = -rows * fall
+    # tiny values may be pure rounding error
+    curvature = np.maximum(rows * (rows + 1) * squares - slope**2, 0)
+    return largest + np.log(mixed), slope, curvature
 
 
 @dataclass(frozen=True, eq=False)
-class _Line:
-    """Pairs of means on a line: from a start, so far in a direction, up to an end."""
+class _Lines:
+    """Points on rays, which are pairs of means: start + t · direction, 0 ≤ t ≤ end."""
 
-    start: tuple[Floats, Floats]
-    direction: tuple[Floats, Floats]
+    start: Floats
+    """The first axis is that of the two means."""
+    direction: Floats
     end: Floats
 
+    def nearest(self, pair: Pair) -> Floats:
+        """The points nearest to the means of a pair, in their standard errors."""
+        import numpy as np
 
-def _of_difference(difference: Floats) -> _Line:
+        mean, variance = map(np.stack, zip(pair.one.about, pair.other.about, strict=True))
+        along = ((mean - self.start) * self.direction / variance).sum(axis=0)
+        return np.clip(along / (self.direction**2 / variance).sum(axis=0), 0, self.end)
+
+
+def _of_difference(difference: Floats) -> _Lines:
     """All pairs of means with that difference."""
     import numpy as np
 
-    one = np.ones(difference.shape)
-    return _Line((np.maximum(difference, 0), np.maximum(-difference, 0)), (one, one), 1 - abs(difference))
+    start = np.stack([np.maximum(difference, 0), np.maximum(-difference, 0)])
+    return _Lines(start, np.ones(start.shape), 1 - abs(difference))
 
 
-def _of_ratio(share: Floats) -> _Line:
+def _of_ratio(share: Floats) -> _Lines:
     """All pairs of means of which the first is that share of both."""
     import numpy as np
 
-    zero = np.zeros(share.shape)
-    return _Line((zero, zero), (share, 1 - share), 1 / np.maximum(share, 1 - share))
+    direction = np.stack([share, 1 - share])
+    return _Lines(np.zeros(direction.shape), direction, 1 / direction.max(axis=0))
 
 
 class _OnLines:
-    """The smallest e-values of a pair on lines, each sought from the position of the one before."""
+    """The smallest e-values of pairs on lines, each sought from the position of the one before."""
 
-    def __init__(self, pair: Pair, line_of: Callable[[Floats], _Line]) -> None:
-        self._larger, self._smaller = pair.one, pair.other.reversed
-        self._line_of = line_of
-        self._share = pair.one.total * 0 + 1 / 2
+    def __init__(self, pair: Pair, lines_of: Callable[[Floats], _Lines]) -> None:
+        self._pair = pair
+        self._lines_of = lines_of
+        self._share = pair.one.total * math.nan
         """The position on the line as a share of its end."""
 
-    def least(self, parameter: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def least(self, parameter: Floats, index: Index) -> tuple[Floats, Floats, Floats, Floats]:
         """The smallest logarithm of the e-value, its derivatives by the two means, and the position on the line."""
         import numpy as np
 
-        line = self._line_of(parameter)
+        lines, pair = self._lines_of(parameter), self._pair.at(index)
 
-        def descent(position: Floats) -> tuple[Floats, Floats]:
-            (_, slope, curvature), (_, other_slope, other_curvature) = self._at(line, position)
-            along = line.direction[0] * slope + line.direction[1] * other_slope
-            bend = line.direction[0] ** 2 * curvature + line.direction[1] ** 2 * other_curvature
+        def descent(position: Floats, some: Index) -> tuple[Floats, Floats]:
+            direction = lines.direction[:, *some]
+            (_, slope, curvature), (_, other_slope, other_curvature) = pair.at(some).bets(
+                lines.start[:, *some] + position * direction
+            )
+            along = direction[0] * slope + direction[1] * other_slope
+            bend = direction[0] ** 2 * curvature + direction[1] ** 2 * other_curvature
             return -along, -bend
 
-        position = _falling_root(descent, np.zeros(line.end.shape), line.end, self._share * line.end)
-        self._share = position / np.where(line.end > 0, line.end, 1)
-        (value, slope, _), (other_value, other_slope, _) = self._at(line, position)
+        before = self._share[index]
+        start = np.where(np.isnan(before), lines.nearest(pair), before * lines.end)
+        position = _falling_root(descent, np.zeros(lines.end.shape), lines.end, start)
+        self._share[index] = position / np.where(lines.end > 0, lines.end, 1)
+        (value, slope, _), (other_value, other_slope, _) = pair.bets(lines.start + position * lines.direction)
         return value + other_value, slope, other_slope, position
-
-    def _at(self, line: _Line, position: Floats) -> tuple[tuple[Floats, Floats, Floats], ...]:
-        """Logarithms of both bets at a position, with derivatives by the two means."""
-        one, other = (start + position * way for start, way in zip(line.start, line.direction, strict=True))
-        value, slope, curvature = _log_mixture(self._smaller, 1 - other)
-        return _log_mixture(self._larger, one), (value, -slope, curvature)
 
 
 def _falling_root(
-    function: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: Floats, start: Floats
+    function: Callable[[Floats, Index], tuple[Floats, Floats]], low: Floats, high: Floats, start: Floats
 ) -> Floats:
-    """The root of a falling function between two ends, by Newton's steps, or an end if it has none.
+    """The roots of falling functions between two ends, by Newton's steps, or an end of what has none.
 
-    A step beyond an end goes to the end. One that leaves the bracket of the root otherwise, or is slow, halves it.
+    The function takes numbers and the index of the elements that they are of: of those whose search has not ended. A
+    step beyond an end goes to the end. One that leaves the bracket of the root otherwise, or is slow, halves it.
     """
     import numpy as np
 
-    least, most = low, high
-    root = start
-    is_active = high > low
-    low_is_tried = high_is_tried = np.zeros(low.shape, dtype=bool)
+    roots, least, most = start.copy(), low, high
+    index = np.nonzero(high > low)
+    low, high, root = low[index], high[index], roots[index]
+    low_is_tried = high_is_tried = np.zeros(root.shape, dtype=bool)
     for step in range(1, _MOST_STEPS):
-        value, slope = function(root)
+        if not root.size:
+            break
+        value, slope = function(root, index)
         is_below = value > 0
         low, high = np.where(is_below, root, low), np.where(is_below, high, root)
         low_is_tried, high_is_tried = low_is_tried | is_below, high_is_tried | ~is_below
-        is_active &= ~np.where(is_below, root >= most, root <= least)
+        is_active = ~np.where(is_below, root >= most[index], root <= least[index])
         with np.errstate(divide="ignore", invalid="ignore"):
             # without rows slopes are zeros, of either sign
             following = root + value / abs(slope)
@@ -253,7 +297,8 @@ def _falling_root(
         following = np.where(is_out | is_slow, (low + high) / 2, following)
         following = np.where(beyond_low, low, np.where(beyond_high, high, following))
         is_active &= ~(abs(following - root) <= _EXACT)
-        root = np.where(is_active, following, root)
-        if not is_active.any():
-            break
-    return root
+        index = tuple(axis[is_active] for axis in index)
+        low, high, root = low[is_active], high[is_active], following[is_active]
+        low_is_tried, high_is_tried = low_is_tried[is_active], high_is_tried[is_active]
+        roots[index] = root
+    return roots

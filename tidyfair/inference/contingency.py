@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.errors import ArgumentError
+from tidyfair.progress import in_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     import numpy as np
 
     Array: TypeAlias = np.ndarray[Any, Any]
+    Counts: TypeAlias = Array | int
 
 __all__: list[str] = []
 
@@ -21,104 +21,142 @@ _ROUNDED = 1e-7
 """Probabilities with a smaller relative difference are the same."""
 _NEGLIGIBLE = 745.0
 """The logarithm of a probability, with its sign changed, that is zero as a float."""
+_MARGIN = 60.0
+"""The same of a probability that is nothing beside another one."""
 _MOST_COUNTS = 2**20
-"""The most counts whose probabilities are worked out one by one; of more, several beside each other are alike."""
+"""The most counts whose probabilities are worked out at once; if one table has more, neighbours are alike."""
 
 
-def fisher(hits: int, rows: int, other_hits: int, other_rows: int, *, mid_p: bool = False) -> float:
-    """Exact p-value of tables given their margins: the probability of all tables no likelier (Fisher, 1935).
+def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *, mid_p: bool = False) -> Array:
+    """Exact p-values of tables given their margins: the probability of all tables no likelier (Fisher, 1935).
 
-    As a mid-p-value (Lancaster, 1961), equally likely tables count half.
+    As mid-p-values (Lancaster, 1961), equally likely tables count half.
     """
-    total, size = hits + other_hits, rows + other_rows
-    share = total / size
-    variance = rows * share * (1 - share) * other_rows / max(size - 1, 1)
-    counts = _window(hits, rows * share, variance, max(0, total - other_rows), min(total, rows))
-    if counts is None:
-        return 0.0
-    probability = _probabilities(
-        counts, lambda count: (rows - count) * (total - count) / ((count + 1) * (other_rows - total + count + 1))
-    )
-    observed = probability[counts == hits]
-    less_likely = probability[probability < observed * (1 - _ROUNDED)].sum()
-    as_likely = probability[probability <= observed * (1 + _ROUNDED)].sum() - less_likely
-    return float(min(1.0, less_likely + as_likely * (0.5 if mid_p else 1.0)))
+    import numpy as np
+
+    given: list[Array] = [np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)]
+    tables = np.stack([column.ravel() for column in np.broadcast_arrays(*given)])
+    low, high, is_possible = _window(*tables)
+    step = 1 + (high - low) // _MOST_COUNTS
+    below = (tables[0] - low) // step
+    width = np.where(is_possible, below + (high - tables[0]) // step + 1, 0)
+    p_values: Array = np.zeros(len(width))
+    for index in in_progress(_blocks(width), "testing"):
+        probability = _probabilities(tables[:, index, None], below[index, None], width[index, None], step[index, None])
+        observed = np.take_along_axis(probability, below[index, None], axis=1)
+        less_likely = np.where(probability < observed * (1 - _ROUNDED), probability, 0).sum(axis=1)
+        as_likely = np.where(probability <= observed * (1 + _ROUNDED), probability, 0).sum(axis=1) - less_likely
+        p_values[index] = np.minimum(1, less_likely + as_likely * (0.5 if mid_p else 1.0))
+    return p_values.reshape(np.broadcast_shapes(*(column.shape for column in given)))
 
 
 def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
     """Exact p-value for the rows on which two models disagree (McNemar, 1947).
 
-    As a mid-p-value (Fagerland et al., 2013), equally uneven splits count half; the value is 1 for an even split.
+    As a mid-p-value (Fagerland et al., 2013), splits that are as uneven count half.
     """
-    total, fewer = one + other, min(one, other)
-    counts = _window(fewer, total / 2, total / 4, 0, total)
-    if counts is None:
-        return 0.0
-    probability = _probabilities(counts, lambda count: (total - count) / (count + 1))
-    excess = probability[counts == fewer].sum() if mid_p else 0.0
-    return float(min(1.0, 2 * probability[counts <= fewer].sum() - excess))
+    total, more = one + other, max(one, other)
+    if not total:
+        return 1.0
+    p_value, less_likely = (min(1.0, 2 * _half_at_least(count, total)) for count in (more, more + 1))
+    return (p_value + less_likely) / 2 if mid_p else p_value
+
+
+def _half_at_least(count: int, total: int) -> float:
+    """The probability that at least so many of some rows are hits, which have even odds."""
+    from scipy.special import betainc
+
+    if count in {0, total + 1}:
+        return float(count == 0)
+    return float(betainc(count, total - count + 1, 0.5))
 
 
 def cochrans_q(hits: Array) -> tuple[float | None, float | None]:
-    """The statistic and p-value of the test that columns of hits have the same share (Cochran, 1950); needs scipy.
+    """The statistic and p-value of the test that columns of hits have the same share (Cochran, 1950).
 
     Rows are matched sets. Null if no row has both a hit and a miss.
     """
-    try:
-        from scipy.stats import chi2  # pyright: ignore[reportMissingTypeStubs] - it has none
-    except ImportError as error:
-        msg = f"Cochran's test needs scipy: pip install 'tidyfair[stats]' ({error})."
-        raise ArgumentError(msg) from error
+    from scipy.special import chdtrc
+
     columns = hits.shape[1]
     of_column, of_row = hits.sum(axis=0, dtype=float), hits.sum(axis=1, dtype=float)
     scale = columns * of_row.sum() - (of_row**2).sum()
     if not scale:
         return None, None
     statistic = float((columns - 1) * (columns * (of_column**2).sum() - of_column.sum() ** 2) / scale)
-    survival: Callable[..., Any] = chi2.sf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - no types
-    return statistic, float(survival(statistic, columns - 1))
+    return statistic, float(chdtrc(columns - 1, statistic))
 
 
-def _window(observed: int, mean: float, variance: float, least: int, most: int) -> Array | None:
-    """The counts, the observed one among them, whose probability is no zero; None if that of the observed one is.
+def _window(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> tuple[Array, Array, Array]:
+    """The smallest and the largest hits whose probability matters, and whether that of the observed ones is not 0.
 
-    The counts are sums of independent zeros and ones, or as if they were, so that Bernstein's inequality says how far
-    from their mean they can be (for hypergeometric ones: Vatutin and Mikhailov, 1982).
+    Hits are sums of independent zeros and ones, as it were, so that Bernstein's inequality says how far from their mean
+    they can be (Vatutin and Mikhailov, 1982).
     """
     import numpy as np
 
-    third = _NEGLIGIBLE / 3
-    reach = third + math.sqrt(third**2 + 2 * _NEGLIGIBLE * variance) + 1
-    if abs(observed - mean) > reach:
-        return None
-    low, high = max(least, math.floor(mean - reach)), min(most, math.ceil(mean + reach))
-    step = 1 + (high - low) // _MOST_COUNTS
-    return observed + step * np.arange(-((observed - low) // step), (high - observed) // step + 1)
+    total, size = hits + other_hits, rows + other_rows
+    share = total / np.maximum(size, 1)
+    mean, variance = rows * share, rows * share * (1 - share) * other_rows / np.maximum(size - 1, 1)
+    logarithm = _log_choices(rows, hits) + _log_choices(other_rows, other_hits) - _log_choices(size, total)
+
+    def reach(negligible: Array | float) -> Array:
+        third = negligible / 3
+        return third + np.sqrt(third**2 + 2 * negligible * variance) + 1
+
+    away = reach(np.clip(_MARGIN - logarithm, 0, _NEGLIGIBLE))
+    low = np.maximum(np.maximum(0, total - other_rows), np.floor(np.minimum(mean - away, hits)).astype(np.int64))
+    high = np.minimum(np.minimum(total, rows), np.ceil(np.maximum(mean + away, hits)).astype(np.int64))
+    return low, high, abs(hits - mean) <= reach(_NEGLIGIBLE)
 
 
-def _probabilities(counts: Array, ratio: Callable[[Array], Array]) -> Array:
-    """The probabilities of counts, from the ratio of the probability of a count and one more to its own."""
+def _log_choices(size: Array, chosen: Array) -> Array:
+    """Roughly the logarithm of the number of choices."""
+    import numpy as np
+    from scipy.special import betaln
+
+    return -np.log1p(size) - betaln(size - chosen + 1, chosen + 1)
+
+
+def _blocks(width: Array) -> list[Array]:
+    """The indices of tables that are worked out at once: of about as many counts each, and not too many together."""
     import numpy as np
 
-    steps = np.diff(counts)
-    # between counts that are some steps from each other, the ratio is that in their middle
-    logarithms = np.log(ratio((counts[:-1] + counts[1:] - 1) / 2)) * steps
-    logarithms = np.concatenate([[0.0], np.cumsum(logarithms)])
-    probability = np.exp(logarithms - logarithms.max())
-    return probability / probability.sum()
+    order = np.argsort(-width, kind="stable")
+    order = order[width[order] > 0]
+    blocks: list[Array] = []
+    while len(order):
+        size = max(_MOST_COUNTS // int(width[order[0]]), 1)
+        blocks.append(order[:size])
+        order = order[size:]
+    return blocks
+
+
+def _probabilities(tables: Array, below: Array, width: Array, step: Array) -> Array:
+    """The probabilities of hits, some steps below and above those observed; a row for each table."""
+    import numpy as np
+
+    hits, rows, other_hits, other_rows = tables
+    number = np.arange(int(width.max()))
+    counts = hits + step * (number - below)
+    # between counts that are some steps from each other, the ratio of probabilities is that in their middle
+    middle = (counts[:, :-1] + counts[:, 1:] - 1) / 2
+    misses = hits + other_hits - middle
+    ratio = (rows - middle) * misses / ((middle + 1) * (other_rows - misses + 1))
+    logarithms = np.cumsum(np.log(np.where(number[1:] < width, ratio, 1.0)) * step, axis=1)
+    logarithms = np.where(number < width, np.insert(logarithms, 0, 0, axis=1), -math.inf)
+    probability = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+    return probability / probability.sum(axis=1, keepdims=True)
 
 
 def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
-    """P-value of the test of equal odds ratios in strata (Breslow and Day, 1980); needs scipy.
+    """P-value of the test of equal odds ratios in strata (Breslow and Day, 1980).
 
     With Tarone's (1985) correction, because the common odds ratio is the Mantel-Haenszel estimate. Strata without hits,
     or with hits only, do not count. The value is NaN if there is no common odds ratio.
     """
-    try:
-        from scipy.stats import chi2  # pyright: ignore[reportMissingTypeStubs] - it has none
-    except ImportError as error:
-        msg = f"The test of equal odds ratios needs scipy: pip install 'tidyfair[stats]' ({error})."
-        raise ArgumentError(msg) from error
+    from scipy.special import chdtrc
+
     total_hits = hits + other_hits
     counted = (total_hits > 0) & (total_hits < rows + other_rows)
     hits, rows, other_hits, other_rows, total_hits = (
@@ -138,8 +176,7 @@ def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -
     variance = 1 / inverse
     away = hits - expected
     statistic = float((away**2 / variance).sum() - away.sum() ** 2 / variance.sum())
-    survival: Callable[..., Any] = chi2.sf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - no types
-    return float(survival(max(0.0, statistic), len(hits) - 1))
+    return float(chdtrc(len(hits) - 1, max(0.0, statistic)))
 
 
 def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) -> Array:
@@ -153,27 +190,38 @@ def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) ->
     return -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
 
 
-def chi_squared(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
-    """P-value of the chi-squared test of equal shares (Pearson, 1900), without continuity correction."""
-    pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
-    return _one_degree(sum((observed - expected) ** 2 / expected for observed, expected in pairs))
+def chi_squared(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
+    """P-values of the chi-squared test of equal shares (Pearson, 1900), without continuity correction."""
+    import numpy as np
+
+    observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
+    return _one_degree(((observed - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=0))
 
 
-def likelihood_ratio(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
-    """P-value of the likelihood ratio test of equal shares (Wilks, 1938), the G test."""
-    pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
-    return _one_degree(2 * sum(observed * math.log(observed / expected) for observed, expected in pairs if observed))
+def likelihood_ratio(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
+    """P-values of the likelihood ratio test of equal shares (Wilks, 1938), the G test."""
+    import numpy as np
+
+    observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
+    is_observed = observed > 0
+    quotient = np.where(is_observed, observed, 1) / np.where(is_observed, expected, 1)
+    return _one_degree(2 * (observed * np.log(quotient)).sum(axis=0))
 
 
-def _observed_and_expected(hits: int, rows: int, other_hits: int, other_rows: int) -> Iterator[tuple[int, float]]:
-    """The counts of a table, and those expected for equal shares, without counts that can only be 0."""
+def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> tuple[Array, Array]:
+    """The counts of tables, and those expected for equal shares: the first axis is that of the cells."""
+    import numpy as np
+
+    counts: list[Array] = [np.asarray(count, float) for count in (hits, rows, other_hits, other_rows)]
+    hits, rows, other_hits, other_rows = counts
     share = (hits + other_hits) / (rows + other_rows)
-    for count, size in ((hits, rows), (other_hits, other_rows)):
-        for observed, expected in ((count, size * share), (size - count, size * (1 - share))):
-            if expected:
-                yield observed, expected
+    observed = np.stack([hits, rows - hits, other_hits, other_rows - other_hits])
+    return observed, np.stack([rows * share, rows * (1 - share), other_rows * share, other_rows * (1 - share)])
 
 
-def _one_degree(statistic: float) -> float:
-    """Upper tail probability of the chi-squared distribution with one degree of freedom."""
-    return math.erfc(math.sqrt(max(0.0, statistic) / 2))
+def _one_degree(statistic: Array) -> Array:
+    """Upper tail probabilities of the chi-squared distribution with one degree of freedom."""
+    import numpy as np
+    from scipy.special import chdtrc
+
+    return chdtrc(1, np.maximum(statistic, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -11,11 +12,10 @@ import polars as pl
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.periods import check_periods
-from tidyfair.inference.permutation_test import CENTRAL, compared_draws
+from tidyfair.inference.permutation_test import by_chance, compared_draws
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
-    SAME,
     Case,
     CountedRate,
     Family,
@@ -77,6 +77,8 @@ class PeriodTest(RateTest):
 
     def _tested(self, case: Case, before: int, after: int) -> pl.DataFrame:
         """The test of a period against the one before it."""
+        import numpy as np
+
         metric, evaluated = case.metric, case.evaluated
         random = generator(self.seed, "shuffled periods")
         counts_before, counts_after = rate_counts(case, before), rate_counts(case, after)
@@ -92,29 +94,22 @@ class PeriodTest(RateTest):
         rows_before, rows_after = (evaluated.rows.filter(pl.col("outer") == outer) for outer in (before, after))
         values_before = compared_draws(evaluated, rows_before, counts_before, drawn_before)["value"]
         values_after = compared_draws(evaluated, rows_after, counts_after, drawn_after)["value"]
-        change = values_after - values_before
+        change = (values_after - values_before).to_numpy()
         row = dict.fromkeys(_CHANGED) | {
             ".metric": metric.name, ".by": metric.by.text, ".estimate_before": values_before[-1],
             ".estimate": values_after[-1],
         }  # fmt: skip
-        if change[-1] is not None and change[:-1].count():
-            row |= _distribution(change)
-            if isinstance(metric.aggregate, Contrast) and not metric.aggregate.is_signed:
-                row[".p_value"] = _p_value_of_groups(metric.aggregate, rows_after, changes)
+        has_value = ~np.isnan(change)
+        if not has_value[-1] or has_value.sum() < 2:
+            return pl.DataFrame([row], schema=_CHANGED)
+        change = change[has_value]
+        expected = float(change[:-1].mean())
+        row |= {".change": float(change[-1])} | by_chance(change, abs(change - expected))
+        if isinstance(metric.aggregate, Contrast) and not metric.aggregate.is_signed:
+            # what is not significant then is no range of changes of the disparity
+            distances = _largest_distances(metric.aggregate, rows_after, changes)[has_value]
+            row |= by_chance(np.full(len(change), math.nan), distances) | {".expected": expected}
         return pl.DataFrame([row], schema=_CHANGED)
-
-
-def _distribution(change: pl.Series) -> dict[str, Any]:
-    """The change of a disparity, and its distribution by chance alone; the observed one comes last."""
-    shuffled, observed = change[:-1].drop_nulls(), change[-1]
-    low, high = (shuffled.quantile(end, "linear") for end in CENTRAL)
-    expected = float(str(shuffled.mean()))
-    distance = (shuffled - expected).abs()
-    as_far = int((distance >= abs(observed - expected) - SAME).sum())
-    return {
-        ".change": observed, ".expected": expected, ".expected_lower": low, ".expected_upper": high,
-        ".p_value": (as_far + 1) / (len(shuffled) + 1),
-    }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +140,8 @@ class _Changes:
         return after - np.log((self.before + 0.5) / (self.rows_before + 1)), variance
 
 
-def _p_value_of_groups(aggregate: Contrast, rows: pl.DataFrame, changes: list[_Changes]) -> float:
-    """The share of draws in which changes of two groups are as far apart as observed, in standard errors.
+def _largest_distances(aggregate: Contrast, rows: pl.DataFrame, changes: list[_Changes]) -> Array:
+    """The largest distance of the changes of two groups in each draw, in standard errors.
 
     If all groups change alike, no disparity changes; if a disparity reverses, the difference of two groups changes
     although the unsigned disparity does not.
@@ -159,7 +154,7 @@ def _p_value_of_groups(aggregate: Contrast, rows: pl.DataFrame, changes: list[_C
         references = rows.filter((pl.col("name") == change.name) & pl.col("is_reference"))[GROUP_CELL].to_numpy()
         reference = np.flatnonzero(np.isin(change.group_cells, references)).tolist()
         np.fmax(largest, farthest(values, variance[None], reference), out=largest)
-    return float((largest >= largest[-1] - SAME).mean())
+    return largest
 
 
 def _groups_of_both(one: CountedRate, other: CountedRate, texts: pl.Series) -> tuple[Array, Array]:
@@ -237,8 +232,9 @@ def compare_periods(
 
     Returns:
         A callable with the arguments of a metric. It returns one row for each metric and period except the first:
-        `.before` (the previous period), both values, their `.change`, the mean `.expected` without a change and its
-        95 % range, `.p_value` and `.p_adjusted`.
+        `.before` (the previous period), both values, their `.change`, the mean change `.expected` by chance, the range
+        of changes that are not significant at 5 % (`.expected_lower`, `.expected_upper`; null where the test is of the
+        changes of groups), `.p_value` and `.p_adjusted`.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"month": [1] * 4 + [2] * 4, "hired": [1, 0] * 4, "sex": list("ffmm") * 2})

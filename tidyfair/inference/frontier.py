@@ -16,7 +16,6 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
-from tidyfair.inference.on_data import refuse_policies
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.progress import in_progress
@@ -59,7 +58,12 @@ _FRONTIER = {
     ".on_frontier": pl.Boolean, ".verdict": pl.String, ".n": pl.Int64, ".n_missing": pl.Int64,
     ".groups_left_out": pl.List(pl.String),
 }  # fmt: skip
-BASELINE, LESS, LESS_BUT_WORSE, NOT_SHOWN = "baseline", "less discriminatory", "less discriminatory, worse", "not shown"
+_BASELINE, _ALIKE = "baseline", "not told apart"
+_CHANGES = {
+    "maximize": ("worse performance", "better performance"),
+    "minimize": ("better performance", "worse performance"),
+}
+"""What smaller and larger values of the performance are called, by its direction."""
 
 
 class FrontierOptions(TypedDict, total=False):
@@ -92,12 +96,14 @@ class ModelFrontier:
             One row for each model, the baseline first: `.model`, its `.performance` and `.disparity`, their changes
             from the baseline (`.performance_change`, `.disparity_change`), each with simultaneous limits for all models
             (`…_lower`, `…_upper`); the names `.performance_metric`, `.disparity_metric` and `.by`; `.on_frontier`,
-            whether no other model is observed to be better in one and as good in the other; the `.verdict`: `less
-            discriminatory` if the disparity is demonstrably smaller than that of the baseline, and the performance is
-            not demonstrably worse; `less discriminatory, worse` if it is; else `not shown`; the number `.n` of rows
-            compared, the same for all models; `.n_missing`, the rows with a truth but without a prediction of this
-            model, which are left out for all models; and `.groups_left_out`, in which the baseline has no value or too
-            few rows.
+            whether no other model is observed to be better in one and as good in the other; the `.verdict`, which says
+            what is shown beside the baseline: `less discriminatory` or `more discriminatory` if the limits of
+            `.disparity_change` exclude 0, and after it or alone `better performance` or `worse performance` if those
+            of `.performance_change` do, joined by a comma; `not told apart` if both include 0, and null where a value
+            is undefined; the number `.n` of rows compared, the same for all models; `.n_missing`, the rows with a truth
+            but without a prediction of this model, which are left out for all models; and `.groups_left_out`, in which
+            the baseline has no value or too few rows, or which are unknown. With fewer than two groups, disparities are
+            null.
         """
         for name in options:
             if name not in FrontierOptions.__annotations__:
@@ -114,7 +120,9 @@ class ModelFrontier:
         if rows.frame.is_empty():
             return source.restore(_nothing_compared(table))
         counts = JointCounts.of(rows.frame, rows.event, len(columns.models))
-        compared = _Comparison(self.performance, self.disparity, counts, checked.conf_level, checked.seed)
+        compared = _Comparison(
+            self.performance, self.disparity, counts, rows.excluded, checked.conf_level, checked.seed
+        )
         return source.restore(compared.table(table, rows.groups))
 
     def _names(self, models: int) -> dict[str, list[str]]:
@@ -172,7 +180,10 @@ class ModelFrontier:
         complete = complete.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")
         event = labels.values[labels.event or 0]
         event = int(event) if isinstance(event, bool) else event
-        return _Rows(complete.select("truth", "group", *names), event, _texts_of(groups), missing)
+        policy = self.disparity.policy
+        sizes = complete["group"].value_counts().sort("group")["count"]
+        excluded = policy.is_unknown(groups) | (sizes < policy.min_share * len(complete))
+        return _Rows(complete.select("truth", "group", *names), event, _texts_of(groups), excluded, missing)
 
     def _labels(self, rows: pl.DataFrame, columns: _Columns, options: Options) -> Labels:
         """The labels of the truth and of the baseline's predictions, of which one is the event."""
@@ -215,6 +226,8 @@ class _Rows:
     """Columns `truth`, the index of the `group`, and of the models `m0`, `m1` …."""
     event: object
     groups: list[str]
+    excluded: pl.Series
+    """A mask of the groups of unknown people, and of those with too small a share of the rows."""
     missing: list[int]
     """The rows with a truth that lack the prediction of each model."""
 
@@ -244,7 +257,7 @@ def _nothing_compared(columns: Mapping[str, Any]) -> pl.DataFrame:
     table = pl.DataFrame({name: columns.get(name, None) for name in _FRONTIER}, schema=_FRONTIER)
     is_baseline = pl.int_range(pl.len()) == 0
     return table.with_columns(
-        pl.lit(value=False).alias(".on_frontier"), pl.when(is_baseline).then(pl.lit(BASELINE)).alias(".verdict"),
+        pl.lit(value=False).alias(".on_frontier"), pl.when(is_baseline).then(pl.lit(_BASELINE)).alias(".verdict"),
         pl.lit([], pl.List(pl.String)).alias(".groups_left_out"),
     )  # fmt: skip
 
@@ -287,6 +300,7 @@ class _Comparison:
     performance: Metric
     disparity: GroupwiseMetric
     counts: JointCounts
+    excluded: pl.Series
     level: float
     seed: int
 
@@ -306,7 +320,7 @@ class _Comparison:
         return shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$")))
 
     def _verdicts(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """The models on the frontier, and the less discriminatory alternatives."""
+        """The models on the frontier, and what is shown of each beside the baseline."""
         import numpy as np
 
         sign = 1 if self.performance.direction == "maximize" else -1
@@ -314,11 +328,13 @@ class _Comparison:
         known = np.isfinite(good) & np.isfinite(bad)
         better = (good[:, None] >= good) & (bad[:, None] <= bad) & ((good[:, None] > good) | (bad[:, None] < bad))
         on_frontier = known & ~(better & known[:, None]).any(axis=0)
-        end = columns[".performance_change_upper" if sign == 1 else ".performance_change_lower"]
-        is_worse, is_less = sign * end < 0, columns[".disparity_change_upper"] < 0
-        verdict = np.select([is_less & is_worse, is_less, known], [LESS_BUT_WORSE, LESS, NOT_SHOWN], "")
-        verdict[0] = BASELINE
-        return {".on_frontier": on_frontier, ".verdict": pl.Series(verdict.tolist()).replace("", None)}
+        performance = _shown(columns, ".performance_change", _CHANGES[self.performance.direction])
+        disparity = _shown(columns, ".disparity_change", ("less discriminatory", "more discriminatory"))
+        verdict = [
+            ", ".join(filter(None, shown)) or _ALIKE if is_known else None
+            for *shown, is_known in zip(disparity, performance, known, strict=True)
+        ]
+        return {".on_frontier": on_frontier, ".verdict": [_BASELINE, *verdict[1:]]}
 
     def _wider(self, denominator: Array) -> Array:
         """The factor by which Student's t widens limits for few rows; infinite for one row."""
@@ -363,7 +379,8 @@ class _Comparison:
 
         pairs = [values_of(formula, self.counts.cells) for _, formula in self.disparity.formulas]
         values, denominators = (np.stack(arrays) for arrays in zip(*pairs, strict=True))
-        return np.where(denominators >= max(self.disparity.min_n, 1), values, math.nan), denominators
+        is_compared = (denominators >= max(self.disparity.policy.min_n, 1)) & ~self.excluded.to_numpy()
+        return np.where(is_compared, values, math.nan), denominators
 
     @property
     def _centres(self) -> Array:
@@ -391,7 +408,7 @@ class _Comparison:
         import numpy as np
 
         nothing = np.full(self.counts.cells.shape[0], math.nan)
-        return {name: nothing for name in _FRONTIER if name.startswith(".disparity")}
+        return {name: nothing for name, kind in _FRONTIER.items() if kind == pl.Float64 and "disparity" in name}
 
     @cached_property
     def _influences(self) -> list[Array]:
@@ -578,6 +595,15 @@ class _Gaps:
         return change - critical * errors, change + critical * errors
 
 
+def _shown(columns: Mapping[str, Any], change: str, words: tuple[str, str]) -> list[str]:
+    """What the limits of changes show: that they are below 0, above 0, or nothing."""
+    import numpy as np
+
+    less, more = words
+    is_shown = [columns[f"{change}_upper"] < 0, columns[f"{change}_lower"] > 0]
+    return np.select(is_shown, [less, more], "").tolist()
+
+
 def _errors_of_changes(variance: Array, of_baseline: Array, shared: Array) -> Array:
     """Standard errors of values less those of the baseline."""
     import numpy as np
@@ -643,7 +669,7 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
     Among many models some look fairer by chance. So the intervals of values, and of changes from the baseline, are
     simultaneous for all models, from correlated draws of all errors (max-T; Bonferroni's bound for very many gaps).
     Models with similar selections cost little precision. A demonstrably smaller disparity without a demonstrable loss
-    of performance is evidence of a less discriminatory alternative; `not shown` is not evidence that none exists.
+    of performance is evidence of a less discriminatory alternative; `not told apart` is not evidence that none exists.
 
     Models are columns of labels, or expressions such as `(pl.col("score") >= 0.4).alias("at 0.4")`. Intervals are
     normal, from exact covariances, centred at values with half a row added to each cell, and wider for few rows; a
@@ -675,7 +701,6 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
         if not is_of_cells(formula):
             msg = f"model_frontier() takes metrics computed from counts of labels, not {name}."
             raise ArgumentError(msg)
-    refuse_policies("model_frontier()", [disparity], ("unknown", "min_share"))
     if performance.direction not in {"maximize", "minimize"}:
         msg = f"model_frontier() needs a performance metric to maximize or minimize, not {performance.name}."
         raise ArgumentError(msg)

@@ -9,12 +9,14 @@ import polars as pl
 
 from tidyfair.errors import listed
 from tidyfair.escapes import renamed, visible, visible_texts
+from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
+from tidyfair.inference.verdicts import PASS
 from tidyfair.metric_sets import GroupwiseMetric
-from tidyfair.specs.result_columns import CUTS, cut_as_settings
+from tidyfair.specs.result_columns import CUTS, cut_as_settings, key_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tidyfair.metric_sets import Metric, MetricSet
 
@@ -26,17 +28,22 @@ _GROUPS = 12
 """The most groups that are shown of a disparity; of more, the lowest and the highest."""
 
 
+_COMPARED = (
+    ".group", ".one", ".other", ".reference", ".model_one", ".model_other", ".level", ".estimate", ".change",
+    ".disparity", ".lower", ".upper", ".limit", ".group_min", ".group_max",
+)  # fmt: skip
+"""The columns of verdicts that tables show, where there is anything in them."""
+
+
 def table_of(verdicts: pl.DataFrame) -> str:
     """The text of a table of verdicts."""
-    columns = [*_outer_keys(verdicts), ".metric", ".by", *_cuts(verdicts)]
-    columns += [".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
-    if verdicts[".level"].null_count() < len(verdicts):
-        columns.append(".level")
-    columns += [name for name in (".metrics_left_out", ".groups_left_out") if verdicts[name].list.len().sum()]
+    shown = [name for name in _COMPARED if name in verdicts.columns and verdicts[name].null_count() < len(verdicts)]
+    named = [".metrics_left_out", ".groups_left_out", ".groups_outside"]
+    shown += [name for name in named if name in verdicts.columns and verdicts[name].list.len().sum()]
     if UNKNOWN_ROWS in verdicts.columns and verdicts[UNKNOWN_ROWS].sum():
-        columns += [UNKNOWN_ROWS, UNKNOWN_SHARE]
-        columns += [WITH_UNKNOWN] if verdicts[WITH_UNKNOWN].null_count() < len(verdicts) else []
-    return _as_text(verdicts.select(*columns, ".verdict"))
+        shown += [UNKNOWN_ROWS, UNKNOWN_SHARE]
+        shown += [WITH_UNKNOWN] if verdicts[WITH_UNKNOWN].null_count() < len(verdicts) else []
+    return _as_text(verdicts.select(*key_columns(verdicts), ".metric", ".by", *_cuts(verdicts), *shown, ".verdict"))
 
 
 def outcome_of(failed: int, unsure: int, total: int) -> str:
@@ -56,23 +63,33 @@ def outcome_of(failed: int, unsure: int, total: int) -> str:
 def way_out(unsure: pl.DataFrame) -> str:
     """The reasons for a lack of evidence, and the ways out that leave the limit as it is."""
     groups: list[str] = []
-    for names in unsure[".groups_left_out"].to_list():
-        groups += names or []
+    if ".groups_left_out" in unsure.columns:
+        for names in unsure[".groups_left_out"].to_list():
+            groups += names or []
+    elif ".status" in unsure.columns:
+        groups += unsure.filter(pl.col(".status").is_in(OUTSIDE))[".group"].to_list()
     sentences: list[str] = []
     if groups:
         sentences.append(
-            f"A disparity that leaves out groups cannot pass: {listed(dict.fromkeys(groups))}. Join these with others "
-            "(`lump_rare`), lower `min_n=`, or state that they are meant to be left out "
-            '(`unknown_values=…, unknown="drop"`).'
+            f"Groups that are left out hold a pass back: {listed(dict.fromkeys(groups))}. Join these with others "
+            "(`lump_rare`), lower `min_n=`, or state that a pass is not about groups that are small or unknown "
+            '(`outside="state"`).'
         )
     if UNKNOWN_ROWS in unsure.columns:
         for by, rows, share in unsure.drop_nulls(WITH_UNKNOWN).select(".by", UNKNOWN_ROWS, UNKNOWN_SHARE).rows():
             sentences.append(
                 f"The known groups of {visible(by)} pass, but {unknown_in_words(rows, share)} could turn the verdict: "
                 'compared as groups of their own, they do not pass. `unknown="group"` shows that comparison, and '
-                '`unknown="drop"` states that these rows are meant to be left out.'
+                '`outside="state"` states that a pass is not about them.'
             )
     return " ".join(sentences or ["More rows make intervals narrower."])
+
+
+def outside_of(row: Mapping[str, Any]) -> list[str]:
+    """The groups that a pass is not about; none if it also holds with them."""
+    if row[".verdict"] != PASS or row.get(WITH_UNKNOWN) == PASS:
+        return []
+    return row.get(".groups_outside") or []
 
 
 def unknown_in_words(rows: int, share: float) -> str:
@@ -88,7 +105,7 @@ def share_in_words(share: float) -> str:
 def groups_behind(metrics: MetricSet, failed: pl.DataFrame, groups: pl.DataFrame, side: str) -> Iterator[str]:
     """A paragraph on each disparity that fails: what a pass takes, and the values of its groups with their rows."""
     by_name = {(metric.name, metric.by.text if metric.by else None): metric for metric in metrics}
-    outer = _outer_keys(failed)
+    outer = key_columns(failed)
     shared = [*outer, *_cuts(failed)]
     for number, row in enumerate(failed.head(_EXPLAINED).iter_rows(named=True)):
         metric = by_name[row[".metric"], row[".by"]]
@@ -153,10 +170,6 @@ def _groups_of(metric: GroupwiseMetric, row: dict[str, Any], groups: pl.DataFram
     if (groups[".status"] != "ok").any():
         columns.append(".status")
     return groups.select(columns)
-
-
-def _outer_keys(verdicts: pl.DataFrame) -> list[str]:
-    return [name for name in verdicts.columns if not name.startswith(".")]
 
 
 def _cuts(verdicts: pl.DataFrame) -> list[str]:

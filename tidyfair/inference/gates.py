@@ -6,15 +6,24 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import polars as pl
 
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import visible
+from tidyfair.inference.comparison_gates import (
+    ChangeGate,
+    ComparisonGate,
+    GroupsCompared,
+    change_gate,
+    comparison_gate,
+    judged_table,
+)
 from tidyfair.inference.gate_listeners import notify
 from tidyfair.inference.gate_texts import groups_behind, outcome_of, table_of, way_out
+from tidyfair.inference.model_comparison import ModelComparison
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
@@ -25,33 +34,42 @@ from tidyfair.inference.unknown_groups import (
     with_unknown,
     with_unknown_in_each_group,
 )
+from tidyfair.inference.verdicts import (
+    FAIL,
+    HIGH,
+    LOW,
+    PASS,
+    UNSURE,
+    failed_after_holm,
+    fails,
+    passes,
+    verdict,
+    with_ends,
+)
 from tidyfair.metric_sets import CALL, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
-from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
+from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_of_percent
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Unpack
 
+    from tidyfair.inference.verdicts import Outside, Side
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.groups import Privileged
+    from tidyfair.specs.groups import Privileged, Treatment
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 
-Side: TypeAlias = Literal["below", "above"]
 _CONFIDENCE = 0.95
 _HALF = 0.5
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `check`")
 """The options of metrics that a gate does not accept, and why."""
-PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
-_LOW, _HIGH = "\0low", "\0high"
-"""The ends of the acceptable interval; null where there is none."""
 _DEFAULT_RANGE, _UNKNOWN_RANGE = (0, 1), (0, math.inf)
 """The range of metrics of users without a range of their own, and the range that they may have."""
 _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
@@ -71,6 +89,7 @@ class Gate(MetricSetOnData):
 
     subject: ClassVar[str] = "A gate"
     follows_points: ClassVar[bool] = True
+    lists_unknown: ClassVar[bool] = True
     findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".limit", ".verdict")
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
@@ -79,6 +98,8 @@ class Gate(MetricSetOnData):
     confidence: float = 0.95
     options: tuple[tuple[str, Any], ...] = ()
     """Options of every call."""
+    outside: Outside = "hold"
+    """The effect of groups outside the policy of a metric: they hold a pass back, or the result states them."""
 
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
@@ -89,8 +110,9 @@ class Gate(MetricSetOnData):
 
         Returns:
             The results of the metrics, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
-            For metrics with `unknown="apart"` also the rows of unknown groups, `.unknown`, their `.unknown_share` of
-            all rows, and, if the known groups alone pass, the verdict `.with_unknown`, in which they are compared.
+            `.groups_outside` are the groups that no verdict is about, because they are too small or unknown. For
+            metrics with `unknown="apart"` there are also the rows of unknown groups, `.unknown`, their `.unknown_share`
+            of all rows and, if the known groups alone pass, the verdict `.with_unknown`, in which they are compared.
         """
         return self._on_data(data, truth, estimate, options)
 
@@ -112,7 +134,8 @@ class Gate(MetricSetOnData):
         return [f"{side} {limit:g}" for side, limit in self.limits]
 
     def _settings(self) -> list[str]:
-        return [f"confidence={self.confidence:g}", *(f"{name}={value!r}" for name, value in self.options)]
+        outside = [] if self.outside == "hold" else [f"outside={self.outside!r}"]
+        return [f"confidence={self.confidence:g}", *outside, *(f"{name}={value!r}" for name, value in self.options)]
 
     def _html_columns(self) -> dict[str, list[str]]:
         columns = super()._html_columns()
@@ -139,21 +162,30 @@ class Gate(MetricSetOnData):
         self.metrics.run.check_occurs(tally, options)
         results, judged = self._with_limits(tally, options)
         failed = self._failed(tally, results, judged, options)
-        verdicts = results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        verdicts = results.with_columns(verdict(pl.lit(failed), passes() & _is_complete(judged, self.outside))).drop(
+            LOW, HIGH
+        )
         return self._with_unknown_groups(tally, options, verdicts)
 
     def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
+        return self._with_unknown_groups(tally, options, self._one_by_one(tally, options))
+
+    def _one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The same for the known groups alone."""
         results, judged = self._with_limits(tally, options)
         may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
-        return results.with_columns(_verdict(_fails() & may_fail, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        return results.with_columns(verdict(fails() & may_fail, passes() & _is_complete(judged, self.outside))).drop(
+            LOW, HIGH
+        )
 
     def _with_unknown_groups(self, tally: Tally, options: Options, verdicts: pl.DataFrame) -> pl.DataFrame:
         """The verdicts with the rows of unknown groups; a pass needs one with these rows, too."""
         if not any(map(has_unknown, self.metrics)):
             return verdicts
         counted = counted_unknown(tally, self.metrics, verdicts)
-        passes = (verdicts[".verdict"] == PASS) & (counted[UNKNOWN_ROWS] > 0).fill_null(value=False)
+        holds_back = (counted[UNKNOWN_ROWS] > 0).fill_null(value=False) & (self.outside == "hold")
+        passes = (verdicts[".verdict"] == PASS) & holds_back
         others = pl.Series([None], dtype=pl.String).new_from_index(0, len(verdicts))
         if passes.any():
             on_undefined = "null" if options.on_undefined == "null" else "ignore"
@@ -170,7 +202,10 @@ class Gate(MetricSetOnData):
         Rows that keep no gate from passing, whichever known group they belong to, are too few to matter.
         """
         compared = replace(self, metrics=metric_set(*map(with_unknown, self.metrics)))
-        others = compared.one_by_one(tally, options)[".verdict"]
+        others = compared._one_by_one(tally, options)[".verdict"]  # noqa: SLF001 - of the same class
+        # people of unknown groups are on one of two sides, and no side of their own
+        two_sided = [metric.by.text for metric in self.metrics if _two_sided(metric) and metric.by]
+        others = others.set(passes & verdicts[".by"].is_in(two_sided), UNSURE)
         for metric in self.metrics:
             if not isinstance(metric, GroupwiseMetric) or not has_unknown(metric):
                 continue
@@ -179,7 +214,7 @@ class Gate(MetricSetOnData):
             if not undecided.any() or not may_join(tally, metric.by):
                 continue
             for joined in with_unknown_in_each_group(tally, metric.by):
-                undecided &= self.one_by_one(joined, options)[".verdict"] == PASS
+                undecided &= self._one_by_one(joined, options)[".verdict"] == PASS
             others = others.set(undecided, PASS)
         return others
 
@@ -191,27 +226,22 @@ class Gate(MetricSetOnData):
         results = results.with_columns(pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64))
         below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in judged], dtype=pl.Boolean)
-        return _with_ends(results, below, signed), judged
+        return with_ends(results, below, signed), judged
 
     def _failed(
         self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
     ) -> pl.Series:
         """A mask of the results that fail, after Holm."""
-        failed = pl.Series([False] * len(results), dtype=pl.Boolean)
         # replicates of what may be a distance lie beyond equality even where groups are equal
         may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
-        remaining = failed.not_() & results[".estimate"].is_not_null() & may_fail
         on_undefined = "null" if options.on_undefined == "null" else "ignore"
         silent = replace(options, on_undefined=on_undefined)
-        while remaining.any():
-            # the next one is judged by as many as remain
-            stricter, _ = self._at(tally, (1 - self.confidence) / int(remaining.sum()), silent)
-            fails = stricter.with_columns(results[_LOW], results[_HIGH]).select(_fails()).to_series()
-            fails = remaining & fails.fill_null(value=False)
-            if not fails.any():
-                break
-            failed, remaining = failed | fails, remaining & ~fails
-        return failed
+        return failed_after_holm(
+            results,
+            results[".estimate"].is_not_null() & may_fail,
+            lambda error: self._at(tally, error, silent)[0],
+            1 - self.confidence,
+        )
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
         """Results with one-sided limits at that error rate, and the index of the metric of each row.
@@ -244,12 +274,14 @@ def _by_text(metric: Metric | GroupwiseMetric) -> str | None:
     return metric.by.text if isinstance(metric, GroupwiseMetric) else None
 
 
-def _is_complete(judged: Sequence[Metric | GroupwiseMetric]) -> pl.Expr:
+def _is_complete(judged: Sequence[Metric | GroupwiseMetric], outside: Outside) -> pl.Expr:
     """Mask of the results without left-out groups or metrics."""
     two_sided = pl.Series([_two_sided(metric) for metric in judged], dtype=pl.Boolean)
     # rows on neither side are not compared
     expected = pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
     missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(expected))
+    if outside == "state":
+        missing = missing.list.set_difference(".groups_outside")
     return (missing.list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
 
 
@@ -262,45 +294,23 @@ def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
     return isinstance(metric, GroupwiseMetric) and metric.aggregate.equality_is_unknown
 
 
-def _with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Expr | pl.Series) -> pl.DataFrame:
-    """Results with the ends of the acceptable interval, which has two where a value may have either sign."""
-    limit = pl.col(".limit")
-    return results.with_columns(
-        pl.when(~below).then(limit).when(signed).then(-limit).alias(_LOW),
-        pl.when(below).then(limit).when(signed).then(1 / limit).alias(_HIGH),
-    )
-
-
-def _passes() -> pl.Expr:
-    """The results whose interval is acceptable as a whole."""
-    low, high = pl.col(_LOW), pl.col(_HIGH)
-    return (low.is_null() | (pl.col(".lower") > low)) & (high.is_null() | (pl.col(".upper") < high))
-
-
-def _fails() -> pl.Expr:
-    """The results whose interval is not acceptable in any part; null where it has no such end."""
-    return (pl.col(".lower") > pl.col(_HIGH)) | (pl.col(".upper") < pl.col(_LOW))
-
-
-def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
-    verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
-    return verdict.alias(".verdict")
-
-
 @refuse_unknown_keywords
 def check(
-    given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None
-) -> Any:
+    given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None,
+    outside: Outside = "hold",
+) -> Any:  # fmt: skip
     """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
     A pass requires that the one-sided upper confidence bound of the disparity is below the limit (a test of
     equivalence), a failure that the lower bound is above it (a test of excess). `rows_needed` gives the required number
     of rows. Failures are adjusted by Holm's method (1979) over all metrics and outer groups of the call, so one fold of
     many may not fail although it would alone; passes are judged one by one. A user's aggregate fails only if
-    `new_aggregate` states its value for equal groups. A group that was left out makes a pass impossible. With
-    `unknown="apart"`, a pass also requires one with the unknown groups compared like all others or, if these have too
-    few rows for a verdict, with their rows in any of the known groups; `unknown="drop"` states that they are meant to
-    be left out.
+    `new_aggregate` states its value for equal groups.
+
+    Groups without a value make a pass impossible. Groups outside the policy of a metric (`min_n`, `min_share`,
+    `unknown`) hold a pass back: small groups always, and unknown ones unless the gate also passes with them compared
+    like all others or, if they have too few rows for a verdict, with their rows in any of the known groups. With
+    `outside="state"` they are outside the scope of the gate: it passes without them, and `.groups_outside` names them.
 
     Signed comparisons are judged by their absolute size, and metrics that should be near 0 or 1 have a limit on both
     sides. A stored result does not say which direction is good, so `below` then applies to both signs, and `above` with
@@ -313,6 +323,8 @@ def check(
         above: The limit of ratios.
         confidence: Confidence level of verdicts on metrics, 0.95 by default. A result is judged by its own intervals:
             those of `conf_level=0.9` give verdicts with confidence level 0.95.
+        outside: The effect of groups that are too small or unknown: they hold a pass back (`"hold"`), or the result
+            states them and passes without them (`"state"`).
 
     Returns:
         For metrics, a callable on dataframes; for a result, the result with `.limit` and `.verdict`.
@@ -328,19 +340,24 @@ def check(
     >>> gate(people, estimate="hired")[".verdict"].item()
     'pass'
     """
-    side, limit = limited("check", below, above)
+    one_of("outside", outside, ("hold", "state"))
+    level = _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
+    if isinstance(given, ModelComparison):
+        return change_gate(given, *limited("check", below, above, least=-math.inf), level, outside)
+    if isinstance(given, GroupsCompared):
+        return comparison_gate(given, *limited("check", below, above), level, outside)
     if _are_metrics(given):
-        confidence = _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
+        side, limit = limited("check", below, above)
         metrics = judged_metrics("check", cast("object", given), side, limit)
         limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
-        return Gate(metrics, tuple(limits), confidence)
+        return Gate(metrics, tuple(limits), level, outside=outside)
     if confidence is not None:
         msg = (
             "check() does not accept `confidence` for a result, which it judges by its intervals; evaluate with "
             "`conf_level=0.9` for verdicts at confidence level 0.95."
         )
         raise ArgumentError(msg)
-    return _judged(given, limit, side)
+    return _judged(given, below, above, outside)
 
 
 def _are_metrics(given: object) -> bool:
@@ -348,14 +365,14 @@ def _are_metrics(given: object) -> bool:
     return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple | str | Mapping)
 
 
-def limited(name: str, below: object, above: object) -> tuple[Side, float]:
+def limited(name: str, below: object, above: object, least: float = 0) -> tuple[Side, float]:
     """The side and the value of the only limit."""
     if (below is None) == (above is None):
         msg = f"{name}() needs one limit, a number: `below=` for differences, or `above=` for ratios."
         raise ArgumentError(msg)
     if above is None:
-        return "below", number("below", below, 0)
-    return "above", number("above", above, 0)
+        return "below", number("below", below, least)
+    return "above", number("above", above, least)
 
 
 def judged_metrics(name: str, given: object, side: Side, limit: float) -> MetricSet:
@@ -432,19 +449,25 @@ def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:
     return metric
 
 
-def _judged(result: Any, limit: float, side: str) -> Any:
+def _judged(result: Any, below: float | None, above: float | None, outside: Outside) -> Any:
     """A result with verdicts by the intervals that it has."""
     source = open_frame(result)
     frame = source.to_polars()
+    # changes of what should be large have a negative limit
+    side, limit = limited("check", below, above, least=-math.inf if ".change" in frame.columns else 0)
     if ".metric" not in frame.columns:
         call = '`check(demographic_parity("column"), below=0.1)(data, …)`'
         msg = f"check(): the frame is not a result of metrics. Give metrics first and then data, as in {call}."
         raise ColumnError(msg)
-    needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out")
+    if ".change" in frame.columns:
+        return source.restore(judged_table(frame, limit, side, outside, at_limit=True))
+    if ".disparity" in frame.columns:
+        return source.restore(judged_table(frame, limit, side, outside))
+    needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out", ".groups_outside")
     if missing := [name for name in needed if name not in frame.columns]:
         msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
         raise ColumnError(msg)
-    for name in needed[-2:]:
+    for name in needed[-3:]:
         if not isinstance(frame.schema[name], pl.List):
             msg = (
                 f"check(): the column {name!r} of the result holds {frame.schema[name]} instead of lists, which csv "
@@ -456,50 +479,68 @@ def _judged(result: Any, limit: float, side: str) -> Any:
         signed = pl.col(".lower").is_not_null()
     else:
         signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
-    frame = _with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
-    is_complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-    frame = frame.with_columns(_verdict(_fails(), _passes() & is_complete))
-    return source.restore(frame.drop(_LOW, _HIGH))
+    frame = with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
+    missing = pl.col(".groups_left_out")
+    if outside == "state":
+        missing = missing.list.set_difference(".groups_outside")
+    is_complete = (missing.list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
+    frame = frame.with_columns(verdict(fails(), passes() & is_complete))
+    return source.restore(frame.drop(LOW, HIGH))
 
 
 @refuse_unknown_keywords
-def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
+def four_fifths(
+    *by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95, outside: Outside = "hold",
+    min_n: int = 0, min_share: float = 0.0, unknown: Treatment = "apart",
+    unknown_values: Iterable[object] | None = None,
+) -> Gate:  # fmt: skip
     """The four-fifths rule as a gate: no group's selection rate is below 80 % of any other's (EEOC, 1978).
 
     Args:
         by: The sensitive feature, as for a factory.
         favourable: The favourable label; optional if it follows from the labels.
         confidence: Confidence level of verdicts.
+        outside: The effect of groups that are too small or unknown, as for `check`.
+        min_n: The fewest rows of a group that is compared.
+        min_share: The smallest share of the rows of such a group.
+        unknown: Rows of unknown groups are counted `"apart"`, compared (`"group"`) or left out (`"drop"`).
+        unknown_values: The values that mean unknown, beside null.
 
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
     >>> four_fifths("sex")(people, estimate="hired")[".verdict"].item()
     'pass'
     """
-    ratio = metric_set(demographic_parity_ratio(*by, name="four_fifths"))
+    ratio = demographic_parity_ratio(
+        *by, name="four_fifths", min_n=min_n, min_share=min_share, unknown=unknown, unknown_values=unknown_values
+    )
     options = () if favourable is None else (("pos_label", favourable),)
-    return replace(check(ratio, above=0.8, confidence=confidence), options=options)
+    return replace(check(ratio, above=0.8, confidence=confidence, outside=outside), options=options)
 
 
 @refuse_unknown_keywords
 @show_keywords(CallOptions, without=_REFUSED)
 def assert_fair(
-    metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: TruthLike | None = None,
-    estimate: Prediction | None = None, *, below: float | None = None, above: float | None = None,
-    confidence: float = 0.95, strict: bool = False, **options: Unpack[CallOptions],
+    given: Any, data: Any = None, truth: TruthLike | None = None, estimate: Prediction | None = None, *,
+    below: float | None = None, above: float | None = None, confidence: float | None = None, strict: bool = False,
+    outside: Outside | None = None, one: Prediction | None = None, other: Prediction | None = None,
+    **options: Unpack[CallOptions],
 ) -> None:  # fmt: skip
-    """Raise `UnfairError` with the groups behind it if a disparity fails its limit; for test suites.
+    """Raise `UnfairError` with the groups behind it if a limit is not met; for test suites.
 
     If the data are inconclusive, an `EvidenceWarning` with the table is issued; `strict=True` makes that a failure too.
 
     Args:
-        metrics: Metrics as for `check`.
-        data: A dataframe, as for a metric.
+        given: What `check` takes: metrics, a comparison of groups or of models, or a result of these; or a gate.
+        data: A dataframe, as for a metric; none for a result.
         truth: Column of the truth.
         estimate: Column of the predictions.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: Confidence level of verdicts.
+        confidence: Confidence level of verdicts, 0.95 by default.
         strict: Whether a lack of evidence is a failure instead of a warning.
+        outside: The effect of groups that are too small or unknown, as for `check`.
+        one: Of two models that are compared, the predictions of the first.
+        other: The predictions of the second.
         options: The options of a call.
 
     >>> from tidyfair import demographic_parity
@@ -508,38 +549,70 @@ def assert_fair(
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this
     flag("strict", strict)
-    if not _are_metrics(metrics):
-        call = '`assert_fair(demographic_parity("column"), data, …, below=0.1)`'
-        msg = (
-            f"assert_fair() takes metrics and then data, as in {call}; for a stored result use `check` and its "
-            "verdicts."
-        )
-        raise ArgumentError(msg)
-    if data is None:
-        msg = "assert_fair() takes the data in the same call: `assert_fair(metrics, data, …, below=0.1)`."
-        raise ArgumentError(msg)
-    gate = check(metrics, below=below, above=above, confidence=confidence)
-    verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
-    side: Side = "below" if above is None else "above"
-    notify(verdicts, side)
-    failures = [FAIL, UNSURE] if strict else [FAIL]
-    failed = verdicts.filter(pl.col(".verdict").is_in(failures))
+    gate, verdicts = _verdicts_of(given, data, below, above, confidence, outside)
+    if gate is not None:
+        predictions = {"estimate": estimate, "one": one, "other": other}
+        given_ones = {name: column for name, column in predictions.items() if column is not None}
+        verdicts = open_frame(gate(data, truth, **given_ones, **options)).to_polars()
+    side = _side_of(gate, below)
+    # references, and groups that are stated to be outside, have no verdict
+    judged = verdicts.drop_nulls(".verdict")
+    notify(judged, side)
+    failed = judged.filter(pl.col(".verdict").is_in([FAIL, UNSURE] if strict else [FAIL]))
     if not failed.is_empty():
         outcomes = failed[".verdict"].to_list()
-        outcome = outcome_of(outcomes.count(FAIL), outcomes.count(UNSURE), len(verdicts))
+        outcome = outcome_of(outcomes.count(FAIL), outcomes.count(UNSURE), len(judged))
         msg = f"{outcome}:\n{table_of(failed)}"
         if UNSURE in outcomes:
             msg += f"\n{way_out(failed.filter(pl.col('.verdict') == UNSURE))}"
-        with warnings.catch_warnings():
-            # rows are counted again for the failure alone; the gate has given the warnings
-            warnings.simplefilter("ignore")
-            groups = open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
-        raise UnfairError("\n\n".join([msg, *groups_behind(gate.metrics, failed, groups, side)]))
-    unsure = verdicts.filter(pl.col(".verdict") == UNSURE)
+        paragraphs = [msg]
+        if isinstance(gate, Gate):
+            with warnings.catch_warnings():
+                # rows are counted again for the failure alone; the gate has given the warnings
+                warnings.simplefilter("ignore")
+                groups = open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
+            paragraphs += groups_behind(gate.metrics, failed, groups, side)
+        raise UnfairError("\n\n".join(paragraphs))
+    unsure = judged.filter(pl.col(".verdict") == UNSURE)
     if not unsure.is_empty():
-        outcome = outcome_of(0, len(unsure), len(verdicts))
+        outcome = outcome_of(0, len(unsure), len(judged))
         warn(
             f"assert_fair(): {outcome[0].lower()}{outcome[1:]}:\n{table_of(unsure)}\n{way_out(unsure)} "
             "`strict=True` makes this a failure.",
             EvidenceWarning,
         )
+
+
+def _verdicts_of(
+    given: Any, data: object, below: float | None, above: float | None, confidence: float | None,
+    outside: Outside | None,
+) -> tuple[Gate | ComparisonGate | ChangeGate | None, pl.DataFrame]:  # fmt: skip
+    """The gate to be called on data; or none, and the verdicts on a result."""
+    settings: dict[str, Any] = {"below": below, "above": above, "confidence": confidence, "outside": outside}
+    stated = {name: value for name, value in settings.items() if value is not None}
+    gate: Any = given
+    if isinstance(given, Gate | ComparisonGate | ChangeGate):
+        if stated:
+            msg = f"assert_fair() takes a gate as it is; leave out {listed(f'`{name}=`' for name in stated)}."
+            raise ArgumentError(msg)
+    elif _are_metrics(given) or isinstance(given, GroupsCompared | ModelComparison):
+        gate = check(given, **stated)
+    elif data is None:
+        return None, open_frame(check(given, **stated)).to_polars()
+    else:
+        call = '`assert_fair(demographic_parity("column"), data, …, below=0.1)`'
+        msg = f"assert_fair() takes metrics and then data, as in {call}; or a result alone, and a limit."
+        raise ArgumentError(msg)
+    if data is None:
+        msg = "assert_fair() takes the data in the same call: `assert_fair(metrics, data, …, below=0.1)`."
+        raise ArgumentError(msg)
+    return gate, pl.DataFrame()
+
+
+def _side_of(gate: Gate | ComparisonGate | ChangeGate | None, below: float | None) -> Side:
+    """The good side of the limit."""
+    if isinstance(gate, Gate):
+        return gate.limits[0][0]
+    if gate is not None:
+        return gate.side
+    return "above" if below is None else "below"

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, SelectionWarning, in_short, listed, nearest, warn
+from tidyfair.errors import (
+    ArgumentError,
+    ColumnError,
+    SelectionWarning,
+    UnknownGroupWarning,
+    in_short,
+    listed,
+    nearest,
+    warn,
+)
 from tidyfair.escapes import visible
 from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
@@ -26,12 +35,13 @@ from tidyfair.notebook_html import display
 from tidyfair.requirements import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.groups import Policy
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
     import numpy as np
@@ -39,6 +49,7 @@ if TYPE_CHECKING:
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.formulas import Statistic
+    from tidyfair.specs.groups import Treatment
     from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
 
@@ -81,6 +92,7 @@ class PairedGroups:
     to: object = None
     adjust: str = "holm"
     mid_p: bool = True
+    policy: Policy = field(default_factory=Policy)
 
     @refuse_unknown_keywords
     @show_keywords(CallOptions, without=_REFUSED)
@@ -109,7 +121,7 @@ class PairedGroups:
 
         Returns:
             One row for each metric and outer group: the `.statistic`, its `.df` (groups less one), the `.p_value` of
-            its chi-squared approximation, the number of `.pairs`, and of those `.unmatched`. Needs scipy.
+            its chi-squared approximation, the number of `.pairs`, and of those `.unmatched`.
 
         Raises:
             ArgumentError: For metrics other than rates of rows that do not depend on the prediction, such as
@@ -129,6 +141,19 @@ class PairedGroups:
     def _pairing(self) -> str:
         """The groups and the pairs, in words."""
         return f"by {self.by.name} in each {self.pair.name}"
+
+    def known(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows of known groups, after a notice of those of unknown ones."""
+        is_unknown = self.policy.is_unknown(rows.select(_GROUP))
+        if is_unknown.any() and self.policy.unknown == "apart":
+            values = listed(texts_of(rows.filter(is_unknown).select(_GROUP).unique().sort(_GROUP, nulls_last=True)))
+            of_rows = f"{is_unknown.sum():,} of {len(rows):,} rows"
+            warn(
+                f"{_SUBJECT}: {self.by.name} is unknown in {of_rows} ({values}), which are not compared. "
+                '`unknown="group"` compares them, and `unknown="drop"` leaves them out without notice.',
+                UnknownGroupWarning,
+            )
+        return rows.filter(~is_unknown)
 
     def _rows(self, data: object, truth: Any, estimate: Any, keywords: Any) -> _PairedRows:
         """The checked rows, one for each pair and group."""
@@ -172,6 +197,7 @@ class _PairedRows:
         if missing := rows[_PAIR].null_count():
             msg = f"`pair`: the column {comparison.pair.name!r} is null in {missing} rows; fill or filter them first."
             raise ColumnError(msg)
+        rows = comparison.known(rows)
         levels = rows.select(pl.col(_GROUP).unique()).sort(_GROUP, nulls_last=True)
         numbers = levels.with_row_index("number")
         rows = rows.join(numbers, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
@@ -514,6 +540,7 @@ def _sign_flip_test(differences: Array, times: int, random: np.random.Generator)
 def paired_groups(
     *metrics: Metric | MetricSet, by: ColumnLike, pair: ColumnLike, to: object = None,
     adjust: Literal["holm", "bh", "by", "none"] = "holm", mid_p: bool = True,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> PairedGroups:  # fmt: skip
     """Compare groups on paired rows, such as the same prompt under several names: one row for each pair and group.
 
@@ -532,6 +559,9 @@ def paired_groups(
         adjust: The adjustment of p-values for the number of comparisons of a metric: `"holm"`, `"bh"`, `"by"` or
             `"none"`.
         mid_p: Use mid-p-values in McNemar's test, as `compare_models` does; `False` gives the exact test.
+        unknown: Rows whose group is missing or unknown are not compared, with a notice (`"apart"`) or without
+            (`"drop"`); or they are a `"group"` like all others.
+        unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
 
     Raises:
         ArgumentError: If a metric compares groups itself, or an argument is invalid.
@@ -549,7 +579,8 @@ def paired_groups(
     _check_metrics(compared)
     one_of("adjust", adjust, ADJUSTMENTS)
     return PairedGroups(
-        compared, Column.of(by, "by"), Column.of(pair, "pair"), to, adjust, flag("mid_p", mid_p)
+        compared, Column.of(by, "by"), Column.of(pair, "pair"), to, adjust, flag("mid_p", mid_p),
+        Policy.of(_SUBJECT, unknown=unknown, unknown_values=unknown_values),
     )  # fmt: skip
 
 

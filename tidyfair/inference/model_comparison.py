@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 __all__ = ["ModelComparison", "compare_models"]
 
 _INTERVAL = (".lower", ".upper", ".std_error")
-_REFUSED = {
+REFUSED_OF_MODELS = {
     **dict.fromkeys(("probs", "estimate"), ": give the predictions as `one=` and `other=`"),
     **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(
@@ -75,8 +75,8 @@ _REFUSED = {
     ),
 }
 """The options of metrics that a comparison of models does not accept, and why."""
-_CALL = "(data, truth, one=…, other=…)"
-_FINDINGS = (".change", ".lower", ".upper", ".p_value")
+COMPARISON_CALL = "(data, truth, one=…, other=…)"
+_FINDINGS = (".change", ".lower", ".upper", ".p_value", ".limit", ".verdict")
 """The columns that readers look for beside the two values; printed frames show the last ones."""
 _ADDED_ROWS = 2.0
 """Rows added for each true label, spread over the cells of both predictions: half a row per cell for two labels."""
@@ -93,7 +93,7 @@ class ModelComparison:
     """True where McNemar's p-values are mid-p-values."""
 
     @refuse_unknown_keywords
-    @show_keywords(CallOptions, without=_REFUSED)
+    @show_keywords(CallOptions, without=REFUSED_OF_MODELS)
     def __call__(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
         **options: Unpack[CallOptions],
@@ -109,7 +109,19 @@ class ModelComparison:
             several columns of scores.
         """
         paired = self.paired(data, truth, one=one, other=other, **options)
-        return paired.source.restore(_in_reading_order(paired.compared(), _name_of(one), _name_of(other)))
+        return paired.source.restore(self.in_reading_order(paired.compared(), one, other))
+
+    @staticmethod
+    def in_reading_order(results: pl.DataFrame, one: Prediction, other: Prediction) -> pl.DataFrame:
+        """The results with the names of both models, both values at the start and the findings at the end."""
+        named = results.with_columns(
+            pl.lit(_name_of(one), pl.String).alias(".model_one"),
+            pl.lit(_name_of(other), pl.String).alias(".model_other"),
+        )
+        keys = results.columns[: results.columns.index(".by") + 1]
+        findings = [name for name in _FINDINGS if name in results.columns]
+        between = [name for name in named.columns if name not in {*keys, ".one", ".other", *findings}]
+        return named.select(*keys, ".one", ".other", *between, *findings)
 
     @refuse_unknown_settings
     def paired(
@@ -118,7 +130,7 @@ class ModelComparison:
     ) -> PairedModels:  # fmt: skip
         """Count the rows with both predictions once, to compare them at several confidence levels."""
         given = [name for name, value in options.items() if value is not None]
-        refuse("compare_models()", given, _REFUSED)
+        refuse("compare_models()", given, REFUSED_OF_MODELS)
         checked = replace(self.metrics.run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data, checked.group_by)
         self._check_other(other, source)
@@ -128,14 +140,16 @@ class ModelComparison:
             pairs = self._cells(source, one, other, checked)
         if checked.na_rm:
             pairs = pairs.complete()
+        if options.get("on_undefined", "warn") == "warn":
+            self.metrics.run.warn_of_unknown_groups(pairs.sides[:1])
         return PairedModels(self, source, pairs, checked)
 
     def __repr__(self) -> str:
         names = [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self.metrics]
-        return visible(f"<ModelComparison of {', '.join(names)}; call it with {_CALL}>")
+        return visible(f"<ModelComparison of {', '.join(names)}; call it with {COMPARISON_CALL}>")
 
     def _repr_html_(self) -> str:
-        return display("", columns_of(self.metrics), name="ModelComparison", call=_CALL)
+        return display("", columns_of(self.metrics), name="ModelComparison", call=COMPARISON_CALL)
 
     def _check_other(self, other: object, source: Source) -> None:
         """Refuse a second prediction that is not a column, or by which the data are grouped."""
@@ -282,16 +296,6 @@ def _name_of(prediction: object) -> str | None:
     return Column.of(prediction, "one").name if isinstance(prediction, str | pl.Expr) else None
 
 
-def _in_reading_order(results: pl.DataFrame, one: str | None, other: str | None) -> pl.DataFrame:
-    """The results with the names of both models, both values at the start and the findings at the end."""
-    named = results.with_columns(
-        pl.lit(one, pl.String).alias(".model_one"), pl.lit(other, pl.String).alias(".model_other")
-    )
-    keys = results.columns[: results.columns.index(".by") + 1]
-    between = [name for name in named.columns if name not in {*keys, ".one", ".other", *_FINDINGS}]
-    return named.select(*keys, ".one", ".other", *between, *_FINDINGS)
-
-
 @dataclass(frozen=True, eq=False)
 class PairedModels:
     """The counts of rows with the predictions of two models."""
@@ -307,15 +311,17 @@ class PairedModels:
         return self.comparison._compared(self.pairs, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is made by the comparison
 
     def left_out(self) -> pl.DataFrame:
-        """The groups that are left out of the comparison of either model, `.groups_left_out`, in the same order."""
+        """The groups that are left out of either model, and why, and those of them outside the policy, in order."""
         run = self.comparison.metrics.run
         sides: list[pl.DataFrame] = []
         for side in self.pairs.sides:
             (values,) = run.evaluate(side, self.options)
             sides.append(tidy_results(values, undefined_is_null=False, explain=True))
         one, other = sides
-        either = one[".groups_left_out"].list.set_union(other[".groups_left_out"])
-        return one.select(*self.pairs.outer, ".metric", ".by").with_columns(either.alias(".groups_left_out"))
+        names = (".groups_left_out", ".groups_outside")
+        either = [one[name].list.set_union(other[name]) for name in names]
+        reasons = one[".left_out"].list.concat(other[".left_out"]).list.unique(maintain_order=True)
+        return one.select(*self.pairs.outer, ".metric", ".by").with_columns(*either, reasons)
 
     def has_unknown(self) -> bool:
         """Check whether rows of unknown groups are counted and not compared."""
@@ -323,7 +329,7 @@ class PairedModels:
 
     def unknown(self) -> pl.DataFrame:
         """The rows of unknown groups, which are not compared, `.unknown` and `.unknown_share`, in the same order."""
-        compared = self.left_out().drop(".groups_left_out")
+        compared = self.left_out().drop(".groups_left_out", ".groups_outside", ".left_out")
         return compared.with_columns(counted_unknown(self.pairs.sides[0], self.comparison.metrics, compared))
 
     def with_unknown_in_each_group(self, by: By) -> Iterator[PairedModels]:

@@ -11,10 +11,11 @@ import polars as pl
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.inference.confidence_sequences import Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
-from tidyfair.inference.on_data import CalledOnData, refuse_policies
+from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.running_sums import LOOK, Looks, RunningSums
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
+from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import is_list, number, proper_share, whole
 from tidyfair.specs.contrasts import Difference, Ratio
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
@@ -22,12 +23,12 @@ from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Unpack
 
     import numpy as np
 
-    from tidyfair.inference.gates import Side
+    from tidyfair.inference.verdicts import Side
     from tidyfair.metric_sets import Metric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
@@ -53,6 +54,8 @@ _REFUSED: dict[str, str] = {
 _BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limit"}
 _WITHIN, _UNDECIDED = "within", "undecided"
 _ENDS = 2
+_MOST_PAIRS = 5_000_000
+"""The most pairs of groups, both ways round, over all looks: about three minutes."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,29 @@ class Monitor(CalledOnData):
         _check_counted(tally)
         (evaluated,) = self._run.evaluate(tally, options)
         looks = Looks.of(evaluated.group_cells.outer_keys, self.period)
-        tables: list[pl.DataFrame] = []
-        for index, metric in enumerate(self.metrics):
-            sums = RunningSums.of(evaluated, index, looks, bounds_of(metric, self.bounds))
-            tables += [self._table(part).with_columns(pl.col(LOOK) + first) for first, part in sums.parts()]
+        sums = [
+            RunningSums.of(evaluated, index, looks, bounds_of(metric, self.bounds))
+            for index, metric in enumerate(self.metrics)
+        ]
+        self._check_pairs(sums)
+        parts = [part for of_metric in sums for part in of_metric.parts()]
+        tables = [
+            self._table(part).with_columns(pl.col(LOOK) + first) for first, part in in_progress(parts, "monitoring")
+        ]
         return pl.concat([looks.keyed(table) for table in tables])
+
+    def _check_pairs(self, sums: Sequence[RunningSums]) -> None:
+        """Refuse more pairs of groups, over all looks, than are worked out in a few minutes."""
+        if sum(of_metric.pairs for of_metric in sums) <= _MOST_PAIRS:
+            return
+        most = max(sums, key=lambda of_metric: of_metric.pairs)
+        msg = (
+            f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.by_text!r}, both ways "
+            f"round and at all looks; the limit is {_MOST_PAIRS:,} for all metrics. Pool rare groups "
+            "with `lump_rare`, leave out small ones with `min_n=`, look less often, compare each group with the rest "
+            '(`to="rest"`) or with one group, or monitor `group_minimum` or `group_maximum`.'
+        )
+        raise ArgumentError(msg)
 
     def _table(self, sums: RunningSums) -> pl.DataFrame:
         """The verdicts on a metric, a row for each look."""
@@ -151,6 +172,9 @@ class Monitor(CalledOnData):
 
 class _GroupMonitor(Monitor):
     """The values of the groups of a monitor."""
+
+    def _check_pairs(self, sums: Sequence[RunningSums]) -> None:
+        """Accept any number of groups, because none is compared with another."""
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         table = super()._results(tally, options)
@@ -387,7 +411,8 @@ def _pairs(sums: RunningSums, level: _Level) -> _Pairs:
 
     totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
     to = cast("Difference | Ratio", sums.spec.aggregate).to
-    one, other = (indices.ravel() for indices in np.indices((size, size)))
+    usable = np.flatnonzero(compared.any(axis=(0, 1)))
+    one, other = usable[np.indices((len(usable), len(usable))).reshape(2, -1)]
     if to == "rest":
         # the rest of each group follows all groups
         totals, compared = _with_rests(totals, compared)
@@ -571,8 +596,8 @@ def monitor(
         returns the values of groups.
 
     Raises:
-        ArgumentError: For metrics that are not means over rows (`f_meas`, `roc_auc`), weights, clusters, and more
-            groups than `groups`.
+        ArgumentError: For metrics that are not means over rows (`f_meas`, `roc_auc`), weights, clusters, more groups
+            than `groups`, and more than 5,000,000 pairs of groups, both ways round, over all looks.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 0, 0] * 900, "sex": list("fmfm") * 900, "day": [1] * 600 + [2] * 3000})
@@ -593,9 +618,6 @@ def monitor(
         bounds = _checked_bounds(bounds)
     for metric in metrics:
         _check_metric(metric, limit, bounds)
-        if isinstance(metric, GroupwiseMetric):
-            # the share of a group is not known before its rows have come
-            refuse_policies("monitor()", [metric], ("min_share",))
     if bounds is not None and all(_is_share(base) for metric in metrics for base in _bases_of(metric)):
         msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)

@@ -11,6 +11,7 @@ from tidyfair.escapes import visible
 from tidyfair.metric_sets import CALL, columns_of
 from tidyfair.notebook_html import display
 from tidyfair.specs.columns import Column
+from tidyfair.specs.groups import Policy
 from tidyfair.specs.options import CallOptions, ReadOptions, SurveyCallOptions, refuse
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import check_tally
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
+    from tidyfair.metric_sets import MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.metric_specs import MetricSpec
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-_INTERNAL = frozenset({"findings", "follows_designs", "follows_points", "one_by_one", "refused", "subject"})
+_INTERNAL = frozenset({
+    "at_level", "findings", "follows_designs", "follows_points", "is_chosen_by_value", "lists_unknown", "one_by_one",
+    "refused", "scales_of_metrics", "subject", "with_unknown_groups",
+})  # fmt: skip
 """The names not offered by completion."""
 
 
@@ -54,6 +58,8 @@ class CalledOnData(ABC):
     """True if the result has a row for each evaluation time, or level of a quantile."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted, each with the end of its error message."""
+    lists_unknown: ClassVar[bool] = False
+    """True if the result shows how many rows are of unknown groups."""
     findings: ClassVar[tuple[str, ...]] = ()
     """The columns that readers look for, which stand at the end, because printed frames leave out those between."""
 
@@ -81,7 +87,9 @@ class CalledOnData(ABC):
         settings: list[str] = []
         for argument in fields(cast("Any", self)):
             value = getattr(self, argument.name)
-            if value and argument.name not in self._in_words:
+            if isinstance(value, Policy):
+                settings += [f"{name}={stated!r}" for name, stated in value.stated.items()]
+            elif value and argument.name not in self._in_words:
                 settings.append(f"{argument.name}={_as_written(value)!r}")
         return settings
 
@@ -131,6 +139,7 @@ class CalledOnData(ABC):
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
         called._check_points(tally)  # noqa: SLF001 - as above
+        called._notice(tally, keywords)  # noqa: SLF001 - as above
         return source.restore(self._in_reading_order(called._results(tally, options)))  # noqa: SLF001 - as above
 
     def _check_design(self, tally: Tally) -> None:
@@ -147,6 +156,11 @@ class CalledOnData(ABC):
         if not self.follows_points:
             refuse_points(self.subject, self._run.specs, tally)
 
+    def _notice(self, tally: Tally, keywords: Mapping[str, Any]) -> None:
+        """Say once how many people are of unknown groups, where the result does not."""
+        if not self.lists_unknown and keywords.get("on_undefined", "warn") == "warn":
+            self._run.warn_of_unknown_groups([tally], may_ignore="on_undefined" not in self.refused)
+
     def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result for a tally."""
         check_tally(tally)
@@ -154,6 +168,7 @@ class CalledOnData(ABC):
         called = self._reading(tally.given)
         called._check_points(tally)  # noqa: SLF001 - of the same class
         options = called._options(called._run, keywords, ReadOptions)  # noqa: SLF001 - of the same class
+        called._notice(tally, keywords)  # noqa: SLF001 - as above
         return self._in_reading_order(called._results(tally, options))  # noqa: SLF001 - as above
 
     def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
@@ -186,22 +201,6 @@ def refuse_points(function: str, specs: Iterable[MetricSpec], tally: Tally) -> N
         for name, formula in spec.formulas:
             if formula.at_points:
                 msg = f"{function} does not accept several {points} for {name}; give one."
-                raise ArgumentError(msg)
-
-
-def refuse_policies(function: str, metrics: Iterable[GroupwiseMetric], options: Iterable[str]) -> None:
-    """Refuse metrics with options that say which groups are compared, for functions that compare all groups."""
-    for metric in metrics:
-        given = {"unknown": metric.by.unknown is not None, "min_share": metric.min_share > 0}
-        for option in options:
-            if given[option]:
-                way_out = "take `min_n=` instead"
-                if option == "unknown":
-                    known = "".join(f".drop_nulls({column.name!r})" for column in metric.by.columns)
-                    way_out = (
-                        f"leave it out, and filter rows of unknown groups first, such as with `data{known}` in polars"
-                    )
-                msg = f"{function} compares all groups and does not accept `{option}` of {metric.name}; {way_out}."
                 raise ArgumentError(msg)
 
 

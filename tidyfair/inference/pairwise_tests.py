@@ -11,7 +11,8 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.all_pairs import LargestDistance, groups_of, harmonic, most_equal
+from tidyfair.inference.all_pairs import Distances, groups_of, harmonic, most_equal
+from tidyfair.inference.comparison_gates import GroupsCompared
 from tidyfair.inference.contingency import chi_squared, equal_odds, fisher, likelihood_ratio
 from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import (
@@ -61,7 +62,7 @@ from tidyfair.specs.result_columns import CUTS, key_columns, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import TypeAlias, Unpack
+    from typing import Self, TypeAlias, Unpack
 
     import numpy as np
 
@@ -94,6 +95,8 @@ _PAIRS = {
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
 _USUAL_LEVEL = 0.95
+_MOST_PAIRS, _MOST_DRAWN = 5_000_000, 10_000_000_000
+"""The most pairs, and draws of the distances of pairs, which take a minute or two."""
 _STRATIFIED = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
     ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
@@ -148,9 +151,8 @@ class _Comparison:
             return p_values(self.family.quantities, one, other, self.scale)
         rows = self.rows_of_values()
         hits = np.round(self.family.quantities.value * rows).astype(np.int64)
-        counts = np.column_stack([hits[one], rows[one], hits[other], rows[other]])
         of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
-        return np.array([of_counts(*row) for row in counts.tolist()])
+        return of_counts(hits[one], rows[one], hits[other], rows[other])
 
     def covariance(self) -> Array:
         """The covariances of the values of groups by chance, if all are equal; those of rates but for a factor."""
@@ -179,7 +181,6 @@ class _Comparison:
         if not self.counts_rows:
             test = "interval"
         disparity = compare_values(value[one], value[other], self.scale)
-        is_undefined = np.isnan(disparity).tolist()
         columns: dict[str, Any] = {
             ".group": rows["text"][one], ".other": rows["text"][other],
             ".level": self.evaluated.level_text(rows)[one], ".n": self.rows_of_values()[one],
@@ -187,7 +188,7 @@ class _Comparison:
             ".scale": self.scale, ".disparity": disparity, ".lower": None, ".upper": None,
             ".method": method_of(self.family.quantities, self.scale),
             ".p_value": self.p_values(test, mid_p=mid_p), ".p_adjusted": None, ".test": "mid_p" if mid_p else test,
-            ".status": [str(Status.ZERO_DENOMINATOR if nothing else Status.OK) for nothing in is_undefined],
+            ".status": np.where(np.isnan(disparity), str(Status.ZERO_DENOMINATOR), str(Status.OK)),
             _COMPARISON: number, _ONE: one, _OTHER: other, _DEVIATIONS: None,
         }  # fmt: skip
         keys = pl.DataFrame(self.evaluated.key_columns(rows)).with_columns(rows["name"].alias(".metric"))[one]
@@ -197,7 +198,7 @@ class _Comparison:
 
 
 @dataclass(frozen=True, repr=False)
-class PairwiseTest(AdjustedTest):
+class PairwiseTest(AdjustedTest, GroupsCompared):
     """Tests each pair of groups; made by `pairwise`."""
 
     subject: ClassVar[str] = "pairwise()"
@@ -207,6 +208,15 @@ class PairwiseTest(AdjustedTest):
     test: str = "fisher"
     scales: tuple[Scale, ...] = ()
     """The scale of each metric."""
+
+    @property
+    def scales_of_metrics(self) -> tuple[str, ...]:
+        """The scale on which each metric is compared."""
+        return self.scales
+
+    def at_level(self, level: float) -> Self:
+        """The same comparison at another confidence level, without adjustment."""
+        return replace(self, conf_level=level, adjust="none")
 
     @show_keywords(CallOptions, without=REFUSED)
     def __call__(
@@ -265,7 +275,25 @@ class PairwiseTest(AdjustedTest):
                     check_positive(family, self.scales[number])
                     comparison = _Comparison(self.metrics[number], part, family, self.scales[number])
                     comparisons[number].append(comparison)
-        return [comparison for of_metric in comparisons for comparison in of_metric]
+        in_order = [comparison for of_metric in comparisons for comparison in of_metric]
+        self._check_pairs(in_order)
+        return in_order
+
+    def _check_pairs(self, comparisons: Sequence[_Comparison]) -> None:
+        """Refuse more pairs of groups than are compared in a few minutes."""
+        most, way_out = _MOST_PAIRS, ""
+        if self.adjust == "max_t":
+            most, way_out = min(most, _MOST_DRAWN // self.times), ', take `adjust="holm"` or fewer `times`'
+        pairs = sum(math.comb(len(comparison.family.rows), 2) for comparison in comparisons)
+        if pairs <= most:
+            return
+        largest = max(comparisons, key=lambda comparison: len(comparison.family.rows))
+        msg = (
+            f"pairwise() has {pairs:,} pairs to compare, with up to {len(largest.family.rows):,} groups of "
+            f"{largest.metric.by.text!r}; the limit is {most:,}. Pool rare groups with `lump_rare`, leave out small "
+            f"ones with `min_n=`{way_out}, or compare each group with one reference, by `compare_groups`."
+        )
+        raise ArgumentError(msg)
 
     def _adjusted_for(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
         """The table with adjusted p-values, and the standard errors that limits are from their comparison."""
@@ -287,9 +315,9 @@ class PairwiseTest(AdjustedTest):
                 continue
             random = generator(self.seed, "distances of pairs")
             pairs = table[_ONE].to_numpy()[own], table[_OTHER].to_numpy()[own]
-            largest = LargestDistance(comparison.covariance(), pairs, self.times, random)
-            adjusted[own] = largest.adjusted(p_values[own])
-            deviations[own] = largest.quantile(self.conf_level)
+            distances = Distances(comparison.covariance(), pairs, self.times, random)
+            adjusted[own], largest = distances.adjusted(p_values[own])
+            deviations[own] = distances.quantile(largest, self.conf_level)
         columns = (pl.Series(".p_adjusted", adjusted, nan_to_null=True), pl.Series(_DEVIATIONS, deviations))
         words = pl.lit("max_t over the pairs of each comparison").alias(".adjustment")
         return table.with_columns(*columns, words)
@@ -314,7 +342,7 @@ class PairwiseTest(AdjustedTest):
         else:
             share = error * rejected / pairs
         if self.adjust == "by":
-            share /= pairs.map_elements(harmonic, return_dtype=pl.Float64)
+            share /= pairs.replace_strict({count: harmonic(count) for count in pairs.unique()})
         distinct = {one: z_value(1 - one) for one in share.unique()}
         return share.replace_strict(distinct, return_dtype=pl.Float64)
 
@@ -343,9 +371,9 @@ class PairwiseTest(AdjustedTest):
         upper = np.where(upper_is_open, equality, np.where(is_rejected, upper, np.maximum(upper, equality)))
         limits = (pl.Series(".lower", lower, nan_to_null=True), pl.Series(".upper", upper, nan_to_null=True))
         table = table.with_columns(limits)
-        open_at = [opened(method, EQUALITY[scale]) for method, scale in table.select(".method", ".scale").iter_rows()]
-        is_open = pl.Series(lower_is_open | upper_is_open)
-        method = pl.when(is_open).then(pl.Series(open_at, dtype=pl.String)).otherwise(".method")
+        open_at = {scale: opened("", end) for scale, end in EQUALITY.items()}
+        is_open = pl.lit(pl.Series(lower_is_open | upper_is_open))
+        method = pl.col(".method") + pl.when(is_open).then(pl.col(".scale").replace(open_at)).otherwise(pl.lit(""))
         table = table.with_columns(pl.when(pl.col(".lower").is_not_null()).then(method).alias(".method"))
         shown = [name for name in _PAIRS if not name.startswith("\0")]
         shown.insert(shown.index(".test") + 1, ".adjustment")
@@ -434,8 +462,8 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
             return index
     metric, aggregate = part.metric, part.metric.aggregate
     if references:
-        limits = {"min_n": metric.min_n, "min_share": metric.min_share}
-        given = " or ".join(f"`{name}={value}`" for name, value in limits.items() if value)
+        stated = metric.policy.stated
+        given = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)
         msg = (
             f"{metric.name}: the reference {part.texts[references.pop()]!r} is below {given or 'one row'} of the rows "
             f"that {count.name} counts; take another reference, or leave smaller groups in."
@@ -578,8 +606,8 @@ def pairwise(
         and `.method` says `open at 0` (of ratios `open at 1`).
 
     Raises:
-        ArgumentError: For metrics of several values, those that compare groups already, ratios of values below 0, and
-            odds ratios of what is no rate.
+        ArgumentError: For metrics of several values, those that compare groups already, ratios of values below 0, odds
+            ratios of what is no rate, and more than 5,000,000 pairs.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
@@ -636,7 +664,7 @@ def stratified(
         `.pattern` is `simpson` where all strata have the other sign than the crude difference, `heterogeneous` where
         differences vary so that one number for all of them says little, else `alike`. `.ratio` and `.odds_ratio` are
         Mantel and Haenszel's ratio of rates (group over reference) and common odds ratio, each with limits; null where
-        one side has no hits, or nothing else. Strata without one of the two groups do not count. It needs scipy.
+        one side has no hits, or nothing else. Strata without one of the two groups do not count.
 
     >>> from tidyfair import demographic_parity
     >>> rows = [(g, d, p) for g, d, hits, size in (

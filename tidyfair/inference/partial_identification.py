@@ -30,6 +30,7 @@ from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
+from tidyfair.specs.groups import ALL_GROUPS
 from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class ProbabilisticGroups(CalledOnData):
         """The rate by the values of the proxy, from which outcomes are counted."""
         features = dict.fromkeys((*self.proxy, *self.probabilities))
         factory = new_groupwise_metric(self.metric, self.metric.name, difference())
-        return factory(*(column.source for column in features))
+        return factory(*(column.source for column in features)).with_policy(ALL_GROUPS)
 
     @property
     def _run(self) -> Run:

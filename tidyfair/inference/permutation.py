@@ -43,7 +43,6 @@ _PARTS, _PARTS_OF_SUMS = 20, 100
 """The numbers of random parts of the rows; the more, the less do errors depend on the parts."""
 _MOST_COUNTED, _MOST_EVALUATED = 2**19, 2**18
 """The most rows that are counted at once, and cells that are evaluated, which limits the memory of draws."""
-_NEITHER = "neither"
 
 
 def shuffled_cells(
@@ -323,11 +322,10 @@ def _key_names(tally: Tally, keys: Sequence[Key]) -> list[str]:
 
 
 def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:
-    """A mask of the rows on one of the sides; those on neither are not compared."""
-    if by.sides is None:
-        return pl.Series([True]).new_from_index(0, len(frame))
-    by.sides.check(frame[own])
-    return by.sides.side(frame[own]) != _NEITHER
+    """A mask of the rows of known groups and, of two sides, on one of them."""
+    if by.sides:
+        by.sides.check(frame[own])
+    return by.is_compared(by.groups(frame[own]))
 
 
 def _shuffled(table: Array, draws: int, random: np.random.Generator) -> Array:

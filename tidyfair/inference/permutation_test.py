@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DisparityTest", "disparity_test"]
 
-CENTRAL = (0.025, 0.975)
+_ERROR = 0.05
+"""The p-value below which a draw is outside of what is expected by chance."""
 _MANY, _FEWER = 10_000, 1_000
 """The usual numbers of shuffles: of counts, and of rows."""
 _MOST_DRAWN = 2_000_000
@@ -118,9 +119,10 @@ class DisparityTest(OuterGroupTest):
         method = "studentized permutation" if self.studentized else "permutation"
         # rates of the same rows share their denominator
         denominators = {count.among: int(count.denominator.sum()) for count in counts}
-        return self._row(metric, values, severity, sum(denominators.values()), method)
+        rows_tested = sum(denominators.values())
+        return self._row(metric, values, severity, rows_tested, method, is_distance=self.studentized)
 
-    def _of_draws(self, part: OuterGroup, times: int) -> tuple[pl.Series, Array]:
+    def _of_draws(self, part: OuterGroup, times: int) -> tuple[Array, Array]:
         """The value of each draw, and its severity; the observed ones come last.
 
         Draws are taken in blocks, of which no counts are kept.
@@ -142,7 +144,7 @@ class DisparityTest(OuterGroupTest):
             last = first + draws == times
             values.append(compared["value"] if last else compared["value"][:-1])
             severities.append(severity if last else severity[:-1])
-        return pl.concat(values), np.concatenate(severities)
+        return pl.concat(values).to_numpy(), np.concatenate(severities)
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
@@ -159,7 +161,8 @@ class DisparityTest(OuterGroupTest):
             if testable[outer]:
                 values = np.concatenate([values_of_outer[outer] for values_of_outer, _ in parts])
                 severity = np.concatenate([severities_of_outer[outer] for _, severities_of_outer in parts])
-                row = self._row(metric, pl.Series(values).fill_nan(None), severity, observed[".n"][outer], method)
+                is_distance = not families.is_exact
+                row = self._row(metric, values, severity, observed[".n"][outer], method, is_distance=is_distance)
             yield keys[outer : outer + 1].join(row, how="cross") if keys.width else row
         if observed.is_empty():
             yield keys.join(self._row(metric), how="cross").clear()
@@ -183,7 +186,7 @@ class DisparityTest(OuterGroupTest):
                 tally, metric.by, self.within, times=times, random=random, varied=varied, among=families.among
             )
         # the observed data decide which groups are left out
-        run = replace(metric, min_n=0, min_share=0.0).run
+        run = metric.with_policy(metric.policy.with_all_sizes()).run
         return [families.of_draws(run.evaluate(drawn, options)[0]) for drawn in draws]
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
@@ -192,29 +195,24 @@ class DisparityTest(OuterGroupTest):
         return self.draws or (_FEWER if one_by_one else _MANY)
 
     def _row(
-        self, metric: GroupwiseMetric, values: pl.Series | None = None, severity: Array | None = None, rows: int = 0,
-        method: str = "",
+        self, metric: GroupwiseMetric, values: Array | None = None, severity: Array | None = None, rows: int = 0,
+        method: str = "", *, is_distance: bool = False,
     ) -> pl.DataFrame:  # fmt: skip
         """The row of a test, from the value and the severity of each draw; the observed ones come last."""
+        import numpy as np
+
         row = dict.fromkeys(_TESTED) | {
             ".metric": metric.name, ".by": metric.by.text, ".hypothesis": self._hypothesis(metric),
         }  # fmt: skip
-        if values is None or severity is None or values[-1] is None:
+        if values is None or severity is None or np.isnan(values[-1]):
             return pl.DataFrame([row], schema=_TESTED)
-        has_value = values[:-1].is_not_null()
-        shuffled = values[:-1].filter(has_value)
-        low, high = CENTRAL
-        p_value = _p_value(severity[:-1][has_value.to_numpy()], severity[-1], mid_p=self.mid_p)
-        row |= {
-            ".estimate": values[-1],
-            ".expected": shuffled.mean(),
-            ".expected_lower": shuffled.quantile(low, "linear"),
-            ".expected_upper": shuffled.quantile(high, "linear"),
-            ".p_value": p_value,
-            ".n": rows,
-            ".method": f"{method}, mid-p" if self.mid_p else method,
-        }
-        return pl.DataFrame([row], schema=_TESTED)
+        has_value = ~np.isnan(values)
+        values, severity = values[has_value], severity[has_value]
+        row |= {".estimate": float(values[-1]), ".n": rows, ".method": f"{method}, mid-p" if self.mid_p else method}
+        # without any distance there is no scale of distances
+        if is_distance and severity[-1]:
+            values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
+        return pl.DataFrame([row | by_chance(values, severity, mid_p=self.mid_p)], schema=_TESTED)
 
     def _hypothesis(self, metric: GroupwiseMetric) -> str:
         """The null hypothesis as text."""
@@ -226,18 +224,48 @@ class DisparityTest(OuterGroupTest):
         return text
 
 
-def _p_value(shuffled: Array, observed: float, *, mid_p: bool) -> float:
-    """The share of draws, the observed one among them, that are as severe as the observed one."""
+def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float | None]:
+    """What is expected by chance: the mean of the draws, the range of those that are not significant, and the p-value.
+
+    The last draw is the observed one, which lies outside of the range if its p-value is below 5 %, and only then.
+    """
     import numpy as np
 
+    p_values = _p_values(severity, mid_p=mid_p)
+    likely = values[p_values >= _ERROR]
+    with np.errstate(invalid="ignore"):
+        numbers = {
+            ".expected": values[:-1].mean(), ".expected_lower": likely.min(), ".expected_upper": likely.max(),
+            ".p_value": p_values[-1],
+        }  # fmt: skip
+    return {name: None if np.isnan(number) else float(number) for name, number in numbers.items()}
+
+
+def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple[float, float]) -> Array:
+    """Draws of a distance in standard errors on the scale of the observed value, which is the last of them.
+
+    A draw of half the observed distance is half as far from the centre, on both sides if values lie on both. Without a
+    centre, or a finite value, there is no such scale.
+    """
+    import numpy as np
+
+    if centre is None or not np.isfinite(observed):
+        return np.full(len(severity), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        near = (np.abs(shuffled / observed - 1) <= SAME) | (np.abs(shuffled - observed) <= SAME)
-    same = (shuffled == observed) | near
-    worse = (shuffled > observed) & ~same
-    as_severe = int(worse.sum()) + int(same.sum()) + 1
-    if mid_p:
-        as_severe = int(worse.sum()) + (int(same.sum()) + 1) / 2
-    return as_severe / (len(shuffled) + 1)
+        away = (observed - centre) * np.where(severity == severity[-1], 1, severity / severity[-1])
+    sides = [centre + away, centre - away] if ends[0] < centre < ends[1] else [centre + away]
+    return np.clip(np.stack(sides, axis=1), *ends)
+
+
+def _p_values(severity: Array, *, mid_p: bool) -> Array:
+    """The share of draws, itself among them, that are as severe as each draw."""
+    import numpy as np
+
+    rising = np.sort(severity)
+    slack = SAME * np.maximum(1, np.abs(np.where(np.isfinite(severity), severity, 0)))
+    below, up_to = np.searchsorted(rising, severity - slack), np.searchsorted(rising, severity + slack, "right")
+    worse, same = len(severity) - up_to, up_to - below
+    return (worse + same / 2 if mid_p else worse + same) / len(severity)
 
 
 def _is_exact(case: Case) -> bool:
@@ -378,8 +406,7 @@ def disparity_test(
     number of draws.
 
     The statistic is the largest distance between any two groups (or of any group from the reference) in standard
-    errors, so a rare group does not mask the others; for more than 500 groups, the largest distance from all rows. The
-    disparity itself is reported next to its expectation under chance.
+    errors, so a rare group does not mask the others; for more than 500 groups, the largest distance from all rows.
 
     Other metrics than rates, and all metrics with `case_weights` or `cluster`, are tested by permuting all rows or
     whole clusters (Chung and Romano, 2013): exact if groups have identical distributions, and asymptotically valid
@@ -400,8 +427,12 @@ def disparity_test(
 
     Returns:
         A callable with the arguments of a metric. It returns one row for each metric and outer group: `.hypothesis`,
-        `.estimate`, the mean `.expected` for equal groups with its 95 % range (`.expected_lower`, `.expected_upper`),
-        `.p_value`, `.p_adjusted`, the number `.n` of rows and the `.method`. Values are null without a disparity.
+        `.estimate`, the mean `.expected` for equal groups and the range of what is not significant at 5 %
+        (`.expected_lower`, `.expected_upper`), `.p_value`, `.p_adjusted`, the number `.n` of rows and the `.method`.
+        Distances in standard errors are shown on the scale of the disparity: a draw with half of the observed distance
+        as half of the disparity. So the estimate is outside of the range if its p-value is below 5 %, and only then.
+        Values are null without a disparity, and the range where the disparity has no value for equal groups, as a
+        group minimum.
 
     Raises:
         ArgumentError: For metrics of the size of groups, for clusters shared by several groups, and for a user's

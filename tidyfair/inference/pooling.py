@@ -33,13 +33,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 POOLINGS = ("beta_binomial", "additive")
-_SPREADS, _SPREADS_AROUND = 48, 9
-"""The numbers of spreads that are tried at once: over their whole range, and around the likeliest one."""
-_ZOOMS = 6
-_LEAST, _MOST = 0.05, 1e6
-"""The range of the concentration; at its upper end rates are the same."""
-_TIE = 1e-9
-"""Logarithms of likelihoods that differ by less are the same."""
+_SPREADS = 48
+"""The number of spreads that are tried at once, over their whole range."""
+_LEAST, _MOST = 0.05, 1e4
+"""The least concentration, and the largest one for each row of the largest group; beyond it rates are nearly equal."""
 _STEPS, _LONGEST, _SHORTEST = 60, 2.0, 1e-9
 """Newton's method: the most steps, and the longest and the shortest step on the scale of logits."""
 _NEGLIGIBLE = 1e-4
@@ -56,8 +53,6 @@ _EDGE = 1e-12
 """Means of rates stay so far from 0 and 1."""
 _MOST_COUNTED = 1e9
 """Of more rows of a group, logarithms of likelihoods are too large to tell spreads from each other."""
-_FACTORS = 8
-"""The Stirling series of the gamma function is used from here on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +106,8 @@ class _Profile(NamedTuple):
     logit: Array
     curvature: Array
     likelihood: Array
+    slope: Array
+    """The derivative of the logarithm of the likelihood by that of the concentration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,19 +123,42 @@ class BetaBinomial(PooledRates):
         # groups of one row do not show how far rates vary
         if overall in (0, 1) or len(self.rows) < 2 or self.rows.max() < 2:
             return overall, math.inf
-        strengths = np.geomspace(_LEAST, _MOST, _SPREADS)
-        step = math.log(strengths[1] / strengths[0])
-        mean, strength = overall, math.inf
-        for _ in range(_ZOOMS):
-            profile = self._profile(strengths, prior=0.0)
-            # of spreads that are equally likely, the smallest
-            best = int(np.flatnonzero(profile.likelihood >= profile.likelihood.max() - _TIE)[-1])
-            mean, strength = float(share_of_logit(profile.logit[best])), float(strengths[best])
-            around = strength * np.exp(np.linspace(-step, step, _SPREADS_AROUND))
-            strengths, step = around.clip(_LEAST, _MOST), step * 2 / (_SPREADS_AROUND - 1)
-        if strength >= _MOST * (1 - _TIE):
-            return overall, math.inf
-        return mean, strength
+        strengths = np.geomspace(_LEAST, _MOST * float(self._counted[1].max()), _SPREADS)
+        is_rising = self._profile(strengths, prior=0.0).slope > 0
+        # the likelihood of groups of very different size may have several peaks, the last of them at the end or beyond
+        turns = np.flatnonzero(np.append(True, is_rising[:-1]) & ~is_rising)
+        peaks = [self._peak(strengths[max(turn - 1, 0)], strengths[turn]) for turn in turns.tolist()]
+        profile = self._profile(np.append(peaks, strengths[-1:][is_rising[-1:]]), prior=0.0)
+        best = int(profile.likelihood.argmax())
+        if best == len(peaks):
+            return overall, self._far_peak()
+        return float(share_of_logit(profile.logit[best])), peaks[best]
+
+    def _far_peak(self) -> float:
+        """The concentration of a peak where rates are nearly equal, by derivatives by its inverse where they are."""
+        import numpy as np
+
+        hits, rows = self._counted
+        counts, sign = np.stack([hits, rows - hits, rows]), np.array([1, 1, -1])
+        share = counts.sum(axis=1) / rows.sum()
+        # the sums of all whole numbers below each count, and of their squares
+        numbers, squares = counts * (counts - 1) / 2, counts * (counts - 1) * (2 * counts - 1) / 6
+        slope, bend = (sign / share) @ numbers.sum(axis=1), (sign / share**2) @ squares.sum(axis=1)
+        return float(bend / slope) if slope > 0 else math.inf
+
+    def _peak(self, low: float, high: float) -> float:
+        """The concentration between two numbers from which the likelihood does not rise further."""
+        import numpy as np
+        from scipy import optimize
+
+        def slope(logarithm: float) -> float:
+            return float(self._profile(np.exp([logarithm]), prior=0.0).slope[0])
+
+        first, last = math.log(low), math.log(high)
+        # next to a peak, rounding may have turned the sign
+        if slope(first) <= 0:
+            return low
+        return math.exp(cast("Any", optimize).brentq(slope, first, last)) if slope(last) < 0 else high
 
     @cached_property
     def weight(self) -> Array:
@@ -196,7 +216,8 @@ class BetaBinomial(PooledRates):
         mean = share_of_logit(logit)
         a, b = strength * mean[:, None], strength * (1 - mean)[:, None]
         likelihood = (_rises(hits, a) + _rises(misses, b) - _rises(hits + misses, strength)).sum(axis=1)
-        return _Profile(logit, curvature, likelihood + prior * np.log(mean * (1 - mean)))
+        slopes = a * _slopes(hits, a) + b * _slopes(misses, b) - strength * _slopes(hits + misses, strength)
+        return _Profile(logit, curvature, likelihood + prior * np.log(mean * (1 - mean)), slopes.sum(axis=1))
 
 
 class _Logits(NamedTuple):
@@ -423,53 +444,22 @@ def share_of_logit(logit: Array) -> Array:
 
 def _rises(counts: Array, start: Array) -> Array:
     """The logarithm of the product of so many numbers that rise by 1 from a start."""
-    return log_gamma(start + counts) - log_gamma(start)
+    from scipy.special import gammaln
+
+    return gammaln(start + counts) - gammaln(start)
 
 
 def _slopes(counts: Array, start: Array) -> Array:
     """The derivative of `_rises` by its start."""
-    return digamma(start + counts) - digamma(start)
+    from scipy.special import psi
+
+    return psi(start + counts) - psi(start)
 
 
 def _bends(counts: Array, start: Array) -> Array:
     """The second derivative of `_rises` by its start, with the sign changed."""
-    return trigamma(start) - trigamma(start + counts)
+    from scipy import special
 
-
-def log_gamma(x: Array) -> Array:
-    """The logarithm of the gamma function, by Stirling's series."""
-    import numpy as np
-
-    far = x + _FACTORS
-    product = x.copy()
-    for number in range(1, _FACTORS):
-        product = product * (x + number)
-    inverse = 1 / far
-    square = inverse**2
-    series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188))))
-    return (far - 0.5) * np.log(far) - far + math.log(2 * math.pi) / 2 + series - np.log(product)
-
-
-def digamma(x: Array) -> Array:
-    """The derivative of the logarithm of the gamma function."""
-    import numpy as np
-
-    far = x + _FACTORS
-    square = 1 / far**2
-    series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square / 132))))
-    value = np.log(far) - 0.5 / far - series
-    for number in range(_FACTORS):
-        value = value - 1 / (x + number)
-    return value
-
-
-def trigamma(x: Array) -> Array:
-    """The second derivative of the logarithm of the gamma function."""
-    far = x + _FACTORS
-    inverse = 1 / far
-    square = inverse**2
-    series = inverse * square * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30)))
-    value = inverse + square / 2 + series
-    for number in range(_FACTORS):
-        value = value + 1 / (x + number) ** 2
-    return value
+    # the trigamma function
+    zeta = cast("Any", special).zeta
+    return zeta(2, start) - zeta(2, start + counts)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.inference.gates import Side
     from tidyfair.inference.pooling import Pooling
     from tidyfair.inference.rate_tests import CountedRate
+    from tidyfair.inference.verdicts import Side
     from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike

@@ -24,7 +24,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, Metr
 from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import By
+from tidyfair.specs.groups import ALL_GROUPS, By
 from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
 from tidyfair.tallies.tally import HIDDEN, check_tally
 
@@ -169,15 +169,13 @@ class AdjustedTest(CalledOnData):
         """The table with p-values adjusted for all tests of a family."""
         p_values = table[".p_value"].cast(pl.Float64)
         families = self._families(table)
-        adjusted_values: list[float | None] = [None] * len(table)
+        adjusted_values = p_values.alias(".p_adjusted")
         for family in families.unique():
             indices = ((families == family) & p_values.is_not_null()).arg_true()
             of_family = adjusted(p_values.gather(indices).to_numpy(), self.adjust)
-            for index, value in zip(indices, of_family, strict=True):
-                adjusted_values[index] = float(value)
+            adjusted_values = adjusted_values.scatter(indices, of_family)
         after = table.columns.index(".p_value") + 1
-        column = pl.Series(".p_adjusted", adjusted_values, dtype=pl.Float64)
-        table = table.clone().insert_column(after, column)
+        table = table.clone().insert_column(after, adjusted_values)
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
     def _families(self, table: pl.DataFrame) -> pl.Series:
@@ -243,7 +241,7 @@ class RateTest(AdjustedTest):
         if metric.by.sides:
             msg = f"{metric.name}: `within` cannot be combined with privileged(…); compare the groups of columns."
             raise ArgumentError(msg)
-        by = By((*metric.by.columns, *self.within))
+        by = By((*metric.by.columns, *self.within), policy=ALL_GROUPS)
         names = names_of(by.columns)
         twice = [name for name in names if names.count(name) > 1]
         if twice:
@@ -253,8 +251,6 @@ class RateTest(AdjustedTest):
             metric,
             by=by,
             aggregate=difference(),
-            min_n=0,
-            min_share=0.0,
             less=(),
             metrics=(*metric.metrics, *metric.less),
         )

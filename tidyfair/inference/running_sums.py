@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
@@ -13,6 +13,7 @@ from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.confidence_sequences import Totals
 from tidyfair.inference.periods import check_periods
 from tidyfair.inference.rate_tests import reads_one_label
+from tidyfair.specs.contrasts import Difference, Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,6 +129,8 @@ class RunningSums:
     """True if a group has occurred, by look and group, as a mask."""
     is_reference: Array
     """The group that others are compared with, as a mask."""
+    is_frequent: Array
+    """True where a group has the share of the rows so far that it needs, by look and group."""
     texts: pl.Series
     """The names of the groups."""
     share_of_error: Floats
@@ -139,7 +142,8 @@ class RunningSums:
         import numpy as np
 
         spec, cells = cast("Metric | GroupwiseMetric", evaluated.specs[index]), evaluated.group_cells
-        rows = evaluated.rows.filter((pl.col("spec") == index) & ~pl.col("excluded"))
+        every = evaluated.rows.filter(pl.col("spec") == index)
+        rows = every.filter(~pl.col("excluded"))
         for name, formula in spec.formulas:
             if not reads_one_label(formula, rows.filter(name=name)):
                 msg = f"monitor(): {spec.name} averages {name} over labels; select one label with `pos_label=`."
@@ -163,7 +167,14 @@ class RunningSums:
         is_reference = np.zeros(len(names), dtype=bool)
         is_reference[group[rows["is_reference"].to_numpy()]] = True
         totals = Totals(looks.add_up(total), looks.add_up(counted))
-        return cls(spec, totals, bounds, looks.add_up(seen) > 0, is_reference, names, looks.share_of_error)
+        # the rows of unknown groups are part of all rows
+        counted_first = every.filter(pl.col("name") == spec.formulas[0][0])
+        sizes = np.zeros(seen.shape)
+        own_group = codes.to_numpy()[counted_first[GROUP_CELL].to_numpy() - first]
+        np.add.at(sizes, (looks.of_outer[counted_first["outer"].to_numpy()], own_group), counted_first["n"].to_numpy())
+        sizes = looks.add_up(sizes)
+        is_frequent = sizes >= spec.policy.min_share * sizes.sum(axis=1, keepdims=True)
+        return cls(spec, totals, bounds, looks.add_up(seen) > 0, is_reference, is_frequent, names, looks.share_of_error)
 
     @property
     def by_text(self) -> str | None:
@@ -183,7 +194,15 @@ class RunningSums:
     @property
     def are_compared(self) -> Array:
         """True if a group has a value and the rows that it needs, by look, formula and group, as a mask."""
-        return self.totals.rows >= max(self.spec.min_n, 1)
+        return (self.totals.rows >= max(self.spec.policy.min_n, 1)) & self.is_frequent[:, None]
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of groups that are compared with each other, both ways round, over all looks."""
+        if not isinstance(self.spec.aggregate, Difference | Ratio) or self.spec.aggregate.to != "range":
+            return 0
+        compared = self.are_compared.sum(axis=2)
+        return int((compared * (compared - 1)).sum())
 
     @property
     def width(self) -> float:
@@ -201,11 +220,8 @@ class RunningSums:
         for first in range(0, max(looks, 1), step):
             chosen = slice(first, first + step)
             totals = Totals(self.totals.total[chosen], self.totals.rows[chosen])
-            share = self.share_of_error[chosen]
-            yield (
-                first,
-                RunningSums(self.spec, totals, self.bounds, self.seen[chosen], self.is_reference, self.texts, share),
-            )
+            of_looks = {name: getattr(self, name)[chosen] for name in ("seen", "is_frequent", "share_of_error")}
+            yield first, replace(self, totals=totals, **of_looks)
 
 
 def _between(rows: pl.DataFrame, bounds: Bounds, name: str) -> Totals:

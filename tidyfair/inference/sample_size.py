@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.inference.gates import FAIL, PASS, check, limited
+from tidyfair.inference.gates import check, limited
 from tidyfair.inference.rate_tests import SAME
 from tidyfair.inference.studentized import rate_distances
+from tidyfair.inference.verdicts import FAIL, PASS
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED
 from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidyfair.inference.gates import Side
+    from tidyfair.inference.verdicts import Side
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -324,7 +325,8 @@ class _GateStudy:
             data, estimate="hit", group_by="draw", frequency_weights="rows", interval="auto", explain=True,
             conf_level=2 * self.study.confidence - 1, times=_DRAWS_OF_GATE, on_undefined="ignore",
         )  # fmt: skip
-        judged = check(results, **{self.side: self.limit})
+        limit: dict[str, Any] = {self.side: self.limit}
+        judged = check(results, **limit)
         return (judged.sort("draw")[".verdict"] == self.verdict).to_numpy()
 
 

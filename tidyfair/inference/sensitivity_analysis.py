@@ -17,9 +17,10 @@ import polars as pl
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, judged_metrics, limited
+from tidyfair.inference.gates import Gate, judged_metrics, limited
 from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
-from tidyfair.inference.on_data import CalledOnData, refuse_policies
+from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
 from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import proper_share
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidyfair.inference.gates import Side
+    from tidyfair.inference.verdicts import Side
     from tidyfair.metric_sets import Metric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
@@ -242,6 +243,8 @@ class _Study:
     """Groups by cells."""
     keys: pl.DataFrame
     """The values of the feature in each group."""
+    unknown: pl.DataFrame
+    """The cells of people whose group is unknown, in which no errors are tried."""
 
     @classmethod
     def of(
@@ -252,9 +255,14 @@ class _Study:
         import numpy as np
 
         columns = metric.by.columns
-        keys = part.select(
-            pl.col(name).alias(column.name) for name, column in zip(names(columns), columns, strict=True)
-        )
+        named = dict(zip(names(columns), (column.name for column in columns), strict=True))
+        is_unknown = metric.policy.is_unknown(part.select(list(named)))
+        unknown = part.filter(is_unknown).select(
+            *(pl.col(name).alias(shown) for name, shown in named.items()),
+            pl.col(TRUTH).alias(TRUTH + _ROWS), pl.col(ESTIMATE).alias(ESTIMATE + _ROWS), pl.col("n").alias(_ROWS),
+        )  # fmt: skip
+        part = part.filter(~is_unknown)
+        keys = part.select(pl.col(name).alias(shown) for name, shown in named.items())
         groups = keys.unique(maintain_order=True).sort(keys.columns, nulls_last=True)
         if len(groups) > _MOST_GROUPS:
             msg = (
@@ -271,7 +279,7 @@ class _Study:
         # the groups of scenarios are columns, whatever they were in the data
         plain = replace(metric, by=replace(metric.by, columns=tuple(Column(column.name) for column in columns)))
         gate = Gate(metric_set(plain), (limit,), confidence)
-        return cls(plain, gate, cells, groups)
+        return cls(plain, gate, cells, groups, unknown)
 
     @property
     def formulas(self) -> list[Formula]:
@@ -297,6 +305,8 @@ class _Study:
             pl.Series(ESTIMATE + _ROWS, [pairs[index][1] for index in cell], dtype=pl.Boolean),
             pl.Series(_ROWS, stacked[scenario, group, cell]),
         )
+        everywhere = pl.DataFrame({_SCENARIO: np.arange(len(scenarios))}).join(self.unknown, how="cross")
+        data = pl.concat([data, everywhere.select(data.columns)], how="vertical_relaxed")
         run = self.gate.metrics.run
         options = Options(
             truth=TRUTH + _ROWS, estimate=ESTIMATE + _ROWS, frequency_weights=_ROWS, group_by=_SCENARIO,
@@ -467,7 +477,7 @@ class _Study:
             choices = itertools.product(("tp", "fp"), ("fn", "tn"))
             filled = np.stack([_filled(self.cells, chosen, choice) for choice in choices]).astype(float)
             values, rows = values_of(formula, filled)
-            compared = rows >= max(self.metric.min_n, 1)
+            compared = rows >= max(self.metric.policy.min_n, 1)
             usable = compared.all(axis=0)
             if (compared.any(axis=0) != usable).any() or usable.sum() < 2:
                 return unknown
@@ -568,8 +578,6 @@ def verdict_sensitivity(
     ('wrong truth', 'female', 'pass', 'not enough evidence', 0.046)
     """
     gate = _gate_of(given, below, above, confidence)
-    judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
-    refuse_policies("verdict_sensitivity()", judged, ("unknown", "min_share"))
     for metric in gate.metrics.metrics:
         if not isinstance(metric, GroupwiseMetric):
             msg = (

@@ -51,7 +51,7 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     The original column is kept, to show who is in `other`; missing values stay missing.
 
     Args:
-        data: A polars, pandas or pyarrow frame.
+        data: A polars, pandas or pyarrow frame; the rows of any other are transferred, and come back in polars.
         column: The column of groups.
         min_n: Smallest number of rows of a group that is kept.
         other: Name of the pooled group.
@@ -68,16 +68,14 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     source = open_frame(data)
     frame, lumped = source.to_polars(), f"{column}_lumped" if name is None else text("name", name)
     text("other", other)
-    Column.of(text("column", column), "column").check(frame.columns, "column")
+    groups = Column.of(text("column", column), "column")
+    groups.check(frame.columns, "column")
     if lumped in frame.columns:
         msg = f"lump_rare(): the column {lumped!r} already exists; give another name with `name=`."
         raise ColumnError(msg)
-    kind = frame.schema[column]
-    if kind.is_nested() or isinstance(kind, pl.Object | pl.Binary):
-        msg = f"lump_rare(): the column {column!r} is {kind}; groups must be one plain value per row."
-        raise ColumnError(msg)
-    texts = text_of(frame[column])
-    rare = frame.select((pl.len().over(column) < min_n) & pl.col(column).is_not_null()).to_series()
+    rows = open_frame(frame).read({"group": ("column", groups)})
+    texts = text_of(rows["group"])
+    rare = rows.select((pl.len().over("group") < min_n) & pl.col("group").is_not_null()).to_series()
     if (texts.filter(~rare) == other).any():
         msg = f"lump_rare(): a group is already called {other!r}; give the pooled group another name with `other=`."
         raise ArgumentError(msg)
@@ -197,8 +195,6 @@ def missing_truth(
     >>> missing_truth(people, "paid", "lent").select(".missing_if_positive", ".missing_if_negative").row(0)
     (0.0, 1.0)
     """
-    import numpy as np
-
     source = open_frame(data)
     columns = {"truth": Column.of(truth, "truth"), "estimate": Column.of(estimate, "estimate")}
     keys: list[str] = []
@@ -216,8 +212,7 @@ def missing_truth(
     if_negative = Shares.of_counts(other_missing, other_size.astype(float))
     z = z_value(_LEVEL)
     lower, upper = difference_limits(if_negative.value, if_negative.limits(z), if_positive.value, if_positive.limits(z))
-    counts = np.column_stack([other_missing, other_size, missing, size])
-    p_values = np.array([fisher(*row) for row in counts.tolist()])
+    p_values = fisher(other_missing, other_size, missing, size)
     result = pl.DataFrame(
         {
             ".missing_if_positive": if_positive.value, ".missing_if_negative": if_negative.value,

@@ -82,7 +82,9 @@ class Families:
 
     def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values with the number of their group."""
-        first, keys = evaluated.group_cells.spans[self.by][0], _renamed(evaluated.group_cells.keys[self.by])
+        # draws compare all groups that the observed data compare, whatever their policy says of sizes
+        by = next(by for by in evaluated.group_cells.keys if by.columns == self.by.columns)
+        first, keys = evaluated.group_cells.spans[by][0], _renamed(evaluated.group_cells.keys[by])
         groups = self.groups.with_row_index("group")
         joined = keys.join(groups, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
         numbers = joined["group"].cast(pl.Int64)

@@ -6,6 +6,7 @@ import itertools
 import zlib
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
 import polars as pl
@@ -22,6 +23,7 @@ from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference
+from tidyfair.specs.groups import ALL_GROUPS, Policy
 from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import By, Privileged
+    from tidyfair.specs.groups import By, Privileged, Treatment
     from tidyfair.specs.options import Options, OptionsOf, Threshold
     from tidyfair.tallies.source import PolarsFrame, Source
     from tidyfair.tallies.tally import Tally
@@ -122,7 +124,7 @@ class SubgroupAudit(CalledOnData):
     def _compared(self) -> GroupwiseMetric:
         """The rate by all features together, from which combinations are counted."""
         factory = new_groupwise_metric(self.metric, self.metric.name, difference())
-        return factory(*(column.source for column in self.features))
+        return factory(*(column.source for column in self.features)).with_policy(ALL_GROUPS)
 
     @property
     def _run(self) -> Run:
@@ -192,30 +194,27 @@ class SubgroupSearch(SubgroupAudit):
 
     _schema: ClassVar[Mapping[str, Any]] = _SEARCHED
     depth: int
-    min_n: int
+    policy: Policy
     times: int
     seed: int
 
     def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
         import numpy as np
 
-        conjunctions = Conjunctions.of(combinations.keys, self.depth)
+        conjunctions = Conjunctions.of(combinations.keys, self.depth, self.policy)
         counts = np.stack([combinations.rows, combinations.denominator, combinations.numerator])
-        rows, denominator, numerator = conjunctions.sums(counts)
-        total, total_numerator = combinations.denominator.sum(), combinations.numerator.sum()
-        searched = (denominator >= self.min_n) & (denominator < total)
+        sums = conjunctions.sums(counts)
+        rows, denominator, numerator = sums
+        _, total, total_numerator = conjunctions.totals(sums)
+        status = conjunctions.statuses(sums)
+        searched = status == Status.OK
         statistic = _standardised(numerator, denominator, total, total_numerator)
         p_value, p_adjusted = self._p_values(
-            combinations, conjunctions, np.where(searched, denominator, 0), statistic, key
+            combinations, conjunctions, np.where(searched, denominator, 0), total, statistic, key
         )
         with np.errstate(invalid="ignore", divide="ignore"):
             rate = numerator / denominator
             rest = (total_numerator - numerator) / (total - denominator)
-        status = np.select(
-            [denominator == 0, denominator < self.min_n, denominator >= total],
-            [Status.ZERO_DENOMINATOR, Status.BELOW_MIN_N, Status.NO_OTHER_GROUP],
-            Status.OK,
-        )
         columns = {
             ".metric": [self.metric.name] * len(rows), ".subgroup": conjunctions.texts,
             ".depth": conjunctions.depths, ".estimate": rate, ".rest": rest, ".difference": rate - rest,
@@ -225,31 +224,33 @@ class SubgroupSearch(SubgroupAudit):
             ".status": status.astype(str),
         }  # fmt: skip
         table = pl.DataFrame(columns, schema=_SEARCHED).with_columns(pl.col(pl.Float64).fill_nan(None))
-        return table[np.lexsort((np.arange(len(rows)), -statistic, ~searched))]
+        table = table[np.lexsort((np.arange(len(rows)), -statistic, ~searched))]
+        return listed_subgroups(table, self.policy)
 
     def _p_values(
-        self, combinations: Combinations, conjunctions: Conjunctions, denominator: Floats, statistic: Floats,
-        key: pl.DataFrame,
+        self, combinations: Combinations, conjunctions: Conjunctions, denominator: Floats, total: Floats,
+        statistic: Floats, key: pl.DataFrame,
     ) -> tuple[Floats, Floats]:  # fmt: skip
         """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
         import numpy as np
 
         # an outer group has its own numbers, whatever others there are
         random = np.random.default_rng([self.seed, zlib.crc32(repr(key.rows()).encode())])
-        total, total_numerator = combinations.denominator.sum(), combinations.numerator.sum()
+        rows, events = combinations.denominator.sum(), combinations.numerator.sum()
         needed = statistic * (1 - _SAME)
         reached, largest = np.ones(len(denominator)), np.ones(len(denominator))
         step = max(1, _MOST_NUMBERS // max(conjunctions.numbers, 1))
-        check_shuffled(int(total))
+        check_shuffled(int(rows))
         # both methods draw from the same distribution; one costs rows, the other combinations
-        method = "count" if total <= _FEW_ROWS * len(combinations.denominator) else "marginals"
+        method = "count" if rows <= _FEW_ROWS * len(combinations.denominator) else "marginals"
         for start in in_progress(range(0, self.times, step), "shuffling"):
             size = min(step, self.times - start)
             drawn = random.multivariate_hypergeometric(
-                combinations.denominator.astype(np.int64), round(total_numerator), size=size, method=method
+                combinations.denominator.astype(np.int64), round(events), size=size, method=method
             )
             # a subgroup that is not searched has a denominator of 0, and so a statistic of 0
-            statistics = _standardised(conjunctions.sums(drawn), denominator, total, total_numerator)
+            hits = conjunctions.sums(drawn)
+            statistics = _standardised(hits, denominator, total, conjunctions.totals(hits))
             reached += (statistics >= needed).sum(axis=0)
             largest += size - np.searchsorted(np.sort(statistics.max(axis=1, initial=0)), needed)
         return reached / (self.times + 1), largest / (self.times + 1)
@@ -350,9 +351,10 @@ class Conjunctions:
     """The values of features that occur together, in order and null last."""
     margins: dict[tuple[str, ...], _Margin]
     """The sums for some features; a table comes after the finer one."""
+    policy: Policy
 
     @classmethod
-    def of(cls, keys: pl.DataFrame, depth: int) -> Conjunctions:
+    def of(cls, keys: pl.DataFrame, depth: int, policy: Policy) -> Conjunctions:
         """Plan the sums over `keys`, the combinations of all features."""
         features = tuple(keys.columns)
         combinations, margins = {features: keys}, dict[tuple[str, ...], _Margin]()
@@ -365,7 +367,7 @@ class Conjunctions:
                     waiting.append(coarser)
         sizes = range(1, min(depth, len(features)) + 1)
         subsets = [names for size in sizes for names in itertools.combinations(features, size)]
-        return cls(features, subsets, combinations, margins)
+        return cls(features, subsets, combinations, margins, policy)
 
     def sums(self, values: Floats) -> Floats:
         """Sums over the rows of each conjunction; `values` has a row for each draw."""
@@ -375,6 +377,45 @@ class Conjunctions:
         for names, margin in self.margins.items():
             tables[names] = margin.sums(tables[margin.finer])
         return np.concatenate([tables[names] for names in self.subsets], axis=1)
+
+    def totals(self, sums: Floats) -> Floats:
+        """Of each conjunction, the sums over all known people: those of all conjunctions of the same features."""
+        import numpy as np
+
+        if not sums.shape[-1]:
+            return sums
+        sizes = [len(self.combinations[names]) for names in self.subsets]
+        known = np.where(self.is_unknown, 0, sums)
+        return np.repeat(np.add.reduceat(known, np.cumsum([0, *sizes[:-1]]), axis=-1), sizes, axis=-1)
+
+    def statuses(self, sums: Floats, *, searches_all: bool = False) -> Floats:
+        """The reasons why conjunctions are not searched, from their rows and denominators, the first two sums.
+
+        Without a rest there is no comparison, unless all people are searched like any subgroup.
+        """
+        import numpy as np
+
+        rows, denominator = sums[:2]
+        all_rows, total = self.totals(sums)[:2]
+        return np.select(
+            [
+                self.is_unknown, denominator == 0, denominator < self.policy.min_n,
+                rows < self.policy.min_share * all_rows, (denominator >= total) & (not searches_all),
+            ],
+            [
+                Status.UNKNOWN, Status.ZERO_DENOMINATOR, Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE,
+                Status.NO_OTHER_GROUP,
+            ],
+            Status.OK,
+        )  # fmt: skip
+
+    @cached_property
+    def is_unknown(self) -> Floats:
+        """A mask of the conjunctions that name an unknown value."""
+        import numpy as np
+
+        masks = [self.policy.is_unknown(self.combinations[names]).to_numpy() for names in self.subsets]
+        return np.concatenate(masks)
 
     @property
     def numbers(self) -> int:
@@ -395,6 +436,14 @@ class Conjunctions:
     def depths(self) -> list[int]:
         """The number of features of each conjunction."""
         return [len(names) for names in self.subsets for _ in range(len(self.combinations[names]))]
+
+
+def listed_subgroups(table: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+    """The subgroups that results show: those of unknown people unless they are dropped, without a comparison."""
+    is_unknown = pl.col(".status") == Status.UNKNOWN.value
+    others = [name for name in (".rest", ".compared_with", ".difference") if name in table.columns]
+    table = table.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in others)
+    return table.filter(~is_unknown) if policy.unknown == "drop" else table
 
 
 def _narrower(features: tuple[str, ...], depth: int) -> list[tuple[str, ...]]:
@@ -422,12 +471,12 @@ def _condition(slopes: Floats, middle: Floats, names: Sequence[str], relation: s
     return f"{' + '.join(terms)} {relation} 0".replace("+ -", "- ").replace("- -", "+ ")
 
 
-def _standardised(numerator: Floats, denominator: Floats, total: float, total_numerator: float) -> Floats:
+def _standardised(numerator: Floats, denominator: Floats, total: Floats, total_numerator: Floats) -> Floats:
     """The distance of numerators from their expectation under the overall rate, in standard deviations."""
     import numpy as np
 
-    rate = total_numerator / total if total else 0.0
-    variance = denominator * rate * (1 - rate) * (total - denominator) / max(total - 1, 1)
+    rate = total_numerator / np.maximum(total, 1)
+    variance = denominator * rate * (1 - rate) * (total - denominator) / np.maximum(total - 1, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(variance > 0, np.abs(numerator - denominator * rate) / np.sqrt(variance), 0.0)
 
@@ -474,8 +523,9 @@ def is_rate_of_rows(metric: Metric) -> bool:
 
 @refuse_unknown_keywords
 def subgroup_search(
-    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, times: int = 2_000, seed: int = 0
-) -> SubgroupSearch:
+    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, min_share: float = 0.0,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, times: int = 2_000, seed: int = 0,
+) -> SubgroupSearch:  # fmt: skip
     """Search all conjunctions of up to `depth` features for subgroups whose rate differs from that of all other rows.
 
     The search is exact, from one count of all combinations. With many subgroups, some look extreme by chance:
@@ -485,9 +535,13 @@ def subgroup_search(
 
     Args:
         metric: A rate, such as `fall_out` or `selection_rate`.
-        features: Columns; each value, null included, may be part of a conjunction.
+        features: Columns; each value may be part of a conjunction.
         depth: Largest number of features in a conjunction.
         min_n: Smallest number of rows in the denominator; smaller subgroups are listed but not searched.
+        min_share: Smallest share of the rows, likewise.
+        unknown: People with a missing or unknown value of a feature are listed `"apart"`, neither searched nor among
+            the others; or they are not listed either, `"drop"`; or are a `"group"` like all others.
+        unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
         times: Number of permutations.
         seed: Random seed; the same seed gives the same values for any order of rows.
 
@@ -499,9 +553,8 @@ def subgroup_search(
     ('race=White', 1417, 0.0004997501249375312)
     """
     rate, columns = _checked("subgroup_search", metric, features, ("class",))
-    depth, min_n = whole("depth", depth, 1), whole("min_n", min_n, 1)
-    times, seed = how_often(times), whole("seed", seed, 0)
-    return SubgroupSearch(rate, columns, depth, min_n, times, seed)
+    policy = Policy.of("subgroup_search()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
+    return SubgroupSearch(rate, columns, whole("depth", depth, 1), policy, how_often(times), whole("seed", seed, 0))
 
 
 @refuse_unknown_keywords

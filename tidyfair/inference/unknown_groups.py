@@ -35,15 +35,13 @@ AnyMetric = TypeVar("AnyMetric", Metric, GroupwiseMetric, Metric | GroupwiseMetr
 
 def has_unknown(metric: Metric | GroupwiseMetric) -> bool:
     """Check whether a metric counts rows of unknown groups without comparing them; dropped rows are not counted."""
-    if not isinstance(metric, GroupwiseMetric) or metric.by.unknown is None:
-        return False
-    return metric.by.unknown.is_listed
+    return metric.policy.unknown == "apart"
 
 
 def with_unknown(metric: AnyMetric) -> AnyMetric:
     """The metric with unknown groups compared like all others."""
     if isinstance(metric, GroupwiseMetric) and has_unknown(metric):
-        return replace(metric, by=replace(metric.by, unknown=None))
+        return metric.with_policy(metric.policy.with_unknown())
     return metric
 
 
@@ -79,25 +77,20 @@ def may_join(tally: Tally, by: By) -> bool:
 def _known(tally: Tally, by: By) -> pl.DataFrame:
     """The keys of the known groups of a feature."""
     keys = tally.cells.select(tally.names(by.columns))
-    return keys.filter(~_mask(keys, by)).unique().sort(keys.columns)
+    return keys.filter(~by.policy.is_unknown(keys)).unique().sort(keys.columns)
 
 
 def _moved(frame: pl.DataFrame, by: By, names: list[str], group: Mapping[str, Any]) -> pl.DataFrame:
     """Cells or rows with those of unknown groups in a known one."""
-    is_unknown = _mask(frame.select(names), by)
+    is_unknown = by.policy.is_unknown(frame.select(names))
     return frame.with_columns(
         pl.when(is_unknown).then(pl.lit(group[name], frame.schema[name])).otherwise(name).alias(name) for name in names
     )
 
 
-def _mask(keys: pl.DataFrame, by: By) -> pl.Series:
-    """A mask of the keys of unknown groups."""
-    return by.unknown.mask(keys) if by.unknown else pl.Series([False]).new_from_index(0, len(keys))
-
-
 def _counts(tally: Tally, by: By, outer: list[str]) -> pl.DataFrame:
     """The rows of unknown groups of a feature in each outer group."""
-    is_unknown = _mask(tally.cells.select(tally.names(by.columns)), by)
+    is_unknown = by.is_unknown(by.groups(tally.cells.select(tally.names(by.columns))))
     columns = [tally.cells[cell].alias(name) for cell, name in zip(key_names(tally.keys, "outer"), outer, strict=True)]
     rows = pl.DataFrame(
         [*columns, tally.cells["n"].alias(UNKNOWN_SHARE), (tally.cells["n"] * is_unknown).alias(UNKNOWN_ROWS)]

@@ -7,12 +7,14 @@ import zlib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, Predictions, UsualMetrics, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Predictions, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short, listed
-from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate
+from tidyfair.inference.gates import Gate
+from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import metric_set
 from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, string
+from tidyfair.specs.groups import Policy
 from tidyfair.specs.options import CallOptions
 from tidyfair.specs.result_columns import cut_as_settings
 from tidyfair.tallies.source import open_frame
@@ -49,9 +51,7 @@ class Configuration:
     metric_prefix: str = "tidyfair/"
     sensitive_features: Any = None
     """A frame with columns that are not in the data, a row for each of its rows."""
-    groups: Groups = field(default_factory=Groups)
-    policies: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The same as arguments of a report."""
+    policy: Policy = field(default_factory=Policy)
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """Options of a call of metrics."""
 
@@ -63,23 +63,23 @@ class Configuration:
             ArgumentError: For settings that do not exist, or have a wrong value.
         """
         accepted = [name for name in CallOptions.__annotations__ if name not in _REFUSED]
-        own = [one.name for one in fields(cls) if one.name not in {"groups", "policies", "options"}]
-        known = [*own, *_POLICIES, *accepted]
+        own = [one.name for one in fields(cls) if one.name not in {"policy", "options"}]
+        of_groups = [option.name for option in fields(Policy)]
+        known = [*own, *of_groups, *accepted]
         for name in given:
             if name not in known:
                 raise ArgumentError.unknown_keyword(_SETTING, name, known)
         settings = _checked({name: given[name] for name in own if name in given})
-        policies = {name: given.get(name, default) for name, default in _POLICIES.items()}
-        groups = Groups.read("evaluator_config", *policies.values())
+        # the minimum of a report
+        stated = {"min_n": LEAST_ROWS} | {name: given[name] for name in of_groups if name in given}
+        policy = Policy.of("evaluator_config", **stated)
         options = {name: given[name] for name in accepted if given.get(name) is not None}
         if settings.get("report", True):
             need_packages()
-        return cls(**settings, groups=groups, policies=policies, options=options)
+        return cls(**settings, policy=policy, options=options)
 
 
 _SETTING = "setting of evaluator_config"
-_POLICIES: dict[str, Any] = {"min_n": LEAST_ROWS, "min_share": 0.0, "unknown": "apart", "unknown_values": None}
-"""The options of the groups that are compared, with the defaults of a report."""
 
 
 def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
     kind: Predictions = "numbers"
     if settings.metrics is None and not numeric:
         kind = kind_of(open_frame(data.frame), call["truth"], call["estimate"], options)
-    audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, groups=settings.groups)
+    audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, policy=settings.policy)
     given = {name: value for name, value in options.items() if name in _READING}
     counting = {name: value for name, value in options.items() if name not in _READING}
     if "cluster" not in counting:
@@ -181,8 +181,8 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
         # whole numbers may be labels, so that a report has to know that these are none
         metrics = audit.results if numeric or settings.metrics else None
         page = report(
-            data.frame, **call, by=settings.by, title=settings.title, metrics=metrics, gate=gate, **settings.policies,
-            **options,
+            data.frame, **call, by=settings.by, title=settings.title, metrics=metrics, gate=gate,
+            **vars(settings.policy), **options,
         )  # fmt: skip
     values = {settings.metric_prefix + name: value for name, value in named_values(results, groups).items()}
     return Evaluation(values, tables, page, verdict)

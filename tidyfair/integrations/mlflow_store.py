@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
-from tidyfair.inference.gates import FAIL, UnfairError
+from tidyfair.inference.gates import UnfairError
+from tidyfair.inference.verdicts import FAIL
 from tidyfair.integrations.mlflow_evaluation import Predicted, check_columns
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.result_columns import cut_as_settings

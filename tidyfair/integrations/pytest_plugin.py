@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -188,23 +189,32 @@ def _end_at_call(traceback: TracebackType | None) -> None:
 
 def _in_texts(row: Mapping[str, Any], side: str) -> Judged:
     """A row of verdicts in texts."""
-    from tidyfair.escapes import visible  # noqa: PLC0415 - reads polars
+    from tidyfair.errors import listed  # noqa: PLC0415 - reads polars
+    from tidyfair.escapes import visible  # noqa: PLC0415 - as above
+    from tidyfair.inference.gate_texts import outside_of  # noqa: PLC0415 - as above
     from tidyfair.specs.result_columns import cut_as_settings  # noqa: PLC0415 - as above
 
-    keys = [f"{name}={value}" for name, value in row.items() if not name.startswith(".")]
+    keys = [f"{name}={row[name]}" for name in takewhile(lambda name: name != ".metric", row)]
     keys += cut_as_settings(row)
     if row.get(".level") is not None:
         keys.append(f"level={row['.level']}")
     gate = row[".metric"] if row[".by"] is None else f"{row['.metric']}({row['.by']})"
+    keys += [f"{name.removeprefix('.')}={row[name]}" for name in (".group", ".other") if isinstance(row.get(name), str)]
+    if outside := outside_of(row):
+        keys.append(f"(not about {listed(outside)})")
     if row.get(".unknown"):
         keys.append(f"unknown={row['.unknown']} ({100 * row['.unknown_share']:.3g} %)")
     return {
         "gate": visible(" ".join([gate, *keys])),
-        "value": _number(row[".estimate"]),
+        "value": _number(next(row[name] for name in _VALUES if name in row)),
         "interval": f"{_number(row['.lower'])} to {_number(row['.upper'])}",
         "limit": f"{side} {_number(row['.limit'])}",
         "verdict": row[".verdict"],
     }
+
+
+_VALUES = (".disparity", ".change", ".estimate")
+"""The columns of the value that a limit is about, of comparisons and of metrics."""
 
 
 def _number(value: float | None) -> str:

@@ -229,7 +229,7 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
     one, other = pair
     error = math.nan
     if not aggregate.is_relative:
-        errors, correlation = (family.widest[one], family.widest[other]), family.correlation_of(one, other)
+        errors, correlation = (family.shown_error[one], family.shown_error[other]), family.correlation_of(one, other)
         with np.errstate(invalid="ignore"):
             error = float(np.sqrt(errors[0] ** 2 + errors[1] ** 2 - 2 * correlation * errors[0] * errors[1])[0])
         low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))

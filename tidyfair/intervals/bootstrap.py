@@ -264,7 +264,7 @@ def _check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) ->
 def with_lone(tally: Tally, evaluated: Evaluated) -> pl.DataFrame:
     """The rows of values, and whether they are `lone`: of one row or cluster, so that all replicates are the same."""
     group_cells, conditions = evaluated.group_cells, [pl.lit(value=False)]
-    tally = tally.at_each_cut() if THRESHOLD in group_cells.outer_keys.columns else tally
+    tally = tally.at_each_cut() if THRESHOLD in group_cells.outer_keys.columns else tally.over_points()
     for number, spec in enumerate(evaluated.specs):
         of_rows, (first, _) = _of_rows(spec), group_cells.spans[spec.by]
         drawn = tally.names([key.column for key in tally.clusters if not of_rows or key.column.name != BLOCK])

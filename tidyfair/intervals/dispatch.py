@@ -79,6 +79,9 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
         kind = _kind(tally, formula, part["estimator"][0], options)
         if kind is None:
             _refuse_under_design(tally, spec)
+        if "even" in part.columns and share_of(formula) is None:
+            # of rates whose rows count for more or less than one it is only known how far their weights differ
+            groups = groups.with_columns(groups[".effective_n"].scatter(part["index"], part["even"]))
         valued = part.filter(pl.col("estimate").is_not_null())
         together = pl.len().over("outer") if options.simultaneous else pl.lit(1, pl.UInt32)
         valued = valued.with_columns(together.alias(_TOGETHER))
@@ -186,7 +189,8 @@ def _with_kinds(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[E
     kinds: dict[int, Kind] = {}
     for number, spec in enumerate(evaluated.specs):
         rows = evaluated.rows.filter(pl.col("estimate").is_not_null(), spec=number)
-        kinds[number] = _kind_of(tally, spec, rows, options)
+        if len(rows):
+            kinds[number] = _kind_of(tally, spec, rows, options)
     estimated = [number for number, kind in kinds.items() if kind == "estimated"]
     reach = _with_reach(tally, evaluated, dict.fromkeys(estimated, z_value(options.conf_level)), options)
     valued = evaluated.with_rows(reach.filter(pl.col("estimate").is_not_null()))
@@ -618,7 +622,8 @@ def _reaching(drawn: pl.DataFrame, value: pl.Series, reach: pl.DataFrame, z: flo
     return drawn.hstack(reach).with_columns(
         pl.when(lower.is_not_null()).then(pl.min_horizontal(lower, low)).alias(".lower"),
         pl.when(upper.is_not_null()).then(pl.max_horizontal(upper, high)).alias(".upper"),
-        pl.when(wider).then(error).otherwise(".std_error").alias(".std_error"),
+        # replicates that are all the same say nothing about how far values vary
+        pl.when(pl.col(".std_error") > 0).then(pl.when(wider).then(error).otherwise(".std_error")),
         pl.when(wider).then(pl.col(".method") + ", empty cells").otherwise(".method").alias(".method"),
     )
 

@@ -42,7 +42,7 @@ __all__: list[str] = []
 
 LOW, HIGH = "lowest", "highest"
 """The columns of the smallest and the largest value with empty cells filled."""
-_ALL = "all rows"
+_ALL, _ROW = "all rows", "one row"
 _MOST_FILLED = 10_000
 """The most replicates with filled cells; with more than a hundred labels not all pairs are filled."""
 _NONE = pl.Schema({".metric": pl.String, ".by": pl.String, LOW: pl.Float64, HIGH: pl.Float64})
@@ -107,12 +107,15 @@ def _filled(
     columns = by.columns if by else ()
     outer = tally.names([key.column for key in tally.outer])
     kept = [*outer, *(name for name in tally.names(columns) if name not in outer)]
-    weight = pl.col("w" if "w" in tally.cells.columns else "n").cast(pl.Float64)
-    cells = tally.cells.with_columns(group_cell_of_rows(tally, group_cells, by), weight.alias("w"))
-    groups = cells.group_by(GROUP_CELL).agg(
-        pl.col(kept).first(), pl.col("n").sum().alias("rows"), pl.col("w").sum().alias(_ALL)
+    weight, square = ("w", "w2") if "w" in tally.cells.columns else ("n", "n")
+    cells = tally.cells.with_columns(
+        group_cell_of_rows(tally, group_cells, by), w=pl.col(weight).cast(pl.Float64), w2=pl.col(square)
     )
-    groups = groups.join(_weight_of_a_row(tally, cells), on=GROUP_CELL)
+    groups = cells.group_by(GROUP_CELL).agg(
+        pl.col(kept).first(), pl.col("n").sum().alias("rows"), pl.col("w").sum().alias(_ALL),
+        (pl.col("w2").sum() / pl.col("w").sum()).fill_nan(0.0).alias(_ROW),
+    )  # fmt: skip
+    groups = groups.join(_weight_of_a_unit(tally, cells), on=GROUP_CELL)
     together = cells.group_by(GROUP_CELL, *kept, *LABELS).agg(pl.col("n", "w").sum())
     added = _added(groups, together, pairs, z, one_at_a_time=one_at_a_time)
     keys, renamed = kept_keys(tally, columns)
@@ -125,10 +128,10 @@ def _filled(
         same = together[np.tile(np.arange(len(together)), len(drawn))]
         same = same.with_columns(pl.Series(DRAW, np.repeat(drawn.to_numpy(), len(together))))
         frame = pl.concat([same, added.filter(pl.col(DRAW).is_in(drawn.implode())).select(same.columns)])
-        frame = frame.join(groups.select(GROUP_CELL, _ALL), on=GROUP_CELL, maintain_order="left")
+        frame = frame.join(groups.select(GROUP_CELL, _ALL, _ROW), on=GROUP_CELL, maintain_order="left")
         # the weight of a group stays the same
         weight = pl.col("w") * pl.col(_ALL) / pl.col("w").sum().over(GROUP_CELL, DRAW)
-        frame = frame.with_columns(w=weight, w2=weight).rename(renamed).select(order)
+        frame = frame.with_columns(w=weight, w2=weight * pl.col(_ROW)).rename(renamed).select(order)
         yield replace(tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), weights=Column("weight"), rows=None)
 
 
@@ -152,12 +155,10 @@ def _added(
     return pl.concat(filled).filter(pl.col(DRAW) < _MOST_FILLED).with_columns(n=pl.lit(1, pl.Int64))
 
 
-def _weight_of_a_row(tally: Tally, cells: pl.DataFrame) -> pl.DataFrame:
+def _weight_of_a_unit(tally: Tally, cells: pl.DataFrame) -> pl.DataFrame:
     """The weight of a row, or of a cluster, of each group, if all were equal and effectively as many."""
     clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
     weight = pl.col("w")
     if clusters:
         cells = cells.group_by(GROUP_CELL, *clusters).agg(weight.sum()).with_columns(w2=weight**2)
-    elif tally.weights is None:
-        cells = cells.with_columns(w2=weight)
     return cells.group_by(GROUP_CELL).agg((pl.col("w2").sum() / weight.sum()).fill_nan(0.0).alias("each"))

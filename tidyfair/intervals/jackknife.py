@@ -20,7 +20,7 @@ from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL, ROWS, Table, pooled, sums_of
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.survey import has_survey_error, survey_errors
 from tidyfair.intervals.unseen_rows import (
@@ -520,6 +520,8 @@ class _AddedRows:
     added: Floats
     """The weight that is added to each pair, and of one such row."""
     each: Floats
+    row: Floats
+    """The weight of a row of each group."""
 
     @classmethod
     def of(cls, evaluator: Evaluator, formula: Formula, index: GroupIndex, cluster: Floats) -> _AddedRows:
@@ -528,15 +530,16 @@ class _AddedRows:
 
         pairs, weight, square = _pair_weights(evaluator, formula, index)
         with np.errstate(divide="ignore", invalid="ignore"):
-            row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))
-        each = np.where(weight > 0, row[:, None], cluster[:, None])
+            row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))[:, None]
+        each = np.where(weight > 0, row, cluster[:, None])
         added = pairs.added * each
-        return cls(pairs, weight + added, added, each)
+        return cls(pairs, weight + added, added, each, row)
 
     @property
     def sums(self) -> dict[str, Array]:
-        """The counts of labels that they add."""
-        return {name: self.added @ counts for name, counts in self.pairs.counts.items()}
+        """The counts of labels that they add, in weights and in squared weights."""
+        sums = {name: self.added @ counts for name, counts in self.pairs.counts.items()}
+        return sums | {name + SQUARES: values * self.row for name, values in sums.items()}
 
     def variance(self, table: Table, formula: Formula, estimator: str) -> Floats:
         """The variance that they add: that of the rows of a cell, left out together."""
@@ -544,7 +547,7 @@ class _AddedRows:
 
         if not self.added.any():
             return np.zeros((len(self.total), 1))
-        changes = _changes(self.total, self.added, self.pairs, table, formula, estimator)
+        changes = _changes(self.total, self.added, self.row, self.pairs, table, formula, estimator)
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = (self.added / self.each)[:, :, None]
             squares = np.where(rows > 0, changes**2 / rows, 0.0)
@@ -552,25 +555,25 @@ class _AddedRows:
 
 
 def _changes(
-    total: Floats, left_out: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
+    total: Floats, left_out: Floats, row: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
 ) -> Floats:  # fmt: skip
     """The changes of values when some rows of a pair of labels are left out: groups by pairs by labels."""
     import numpy as np
 
     sums = {name: total @ counts for name, counts in pairs.counts.items()}
-    value = values_of(formula, estimator, table, _as_rows(sums)).estimate
+    value = values_of(formula, estimator, table, _as_rows(sums, row)).estimate
     groups, count = total.shape
     without = {
         name: (sums[name][:, None, :] - left_out[:, :, None] * counts).reshape(groups * count, -1)
         for name, counts in pairs.counts.items()
     }
-    changed = values_of(formula, estimator, table, _as_rows(without)).estimate
+    changed = values_of(formula, estimator, table, _as_rows(without, row)).estimate
     with np.errstate(invalid="ignore"):
         return value[:, None, :] - changed.reshape(groups, count, -1)
 
 
 def _derivatives(
-    sums: Mapping[str, Array], value: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
+    sums: Mapping[str, Array], value: Floats, row: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
 ) -> Floats:
     """The changes of values for a little more of each pair of labels: groups by pairs by labels.
 
@@ -592,7 +595,7 @@ def _derivatives(
             shift = (step[:, :, None] * np.eye(labels)).reshape(groups * labels, labels)
             high, low = ({**repeated, name: repeated[name] + away} for away in (shift, -shift))
         above, below = (
-            values_of(formula, estimator, table, _as_rows(moved)).estimate.reshape(groups, labels)
+            values_of(formula, estimator, table, _as_rows(moved, row)).estimate.reshape(groups, labels)
             for moved in (high, low)
         )
         derivative = np.where(sums[name] > 0, (above - below) / (2 * step), 0.0)
@@ -643,12 +646,12 @@ def _of_counts(
     squares = square + pairs.added * each**2
     left_out = np.minimum(of_pair, total / 2)
     sums = {name: total @ counts for name, counts in pairs.counts.items()}
-    value = values_of(formula, estimator, table, _as_rows(sums)).estimate
+    value = values_of(formula, estimator, table, _as_rows(sums, each)).estimate
     with np.errstate(divide="ignore", invalid="ignore"):
         if pairs.are_many:
-            influence = _derivatives(sums, value, pairs, table, formula, estimator)
+            influence = _derivatives(sums, value, each, pairs, table, formula, estimator)
         else:
-            influence = _changes(total, left_out, pairs, table, formula, estimator) / left_out[:, :, None]
+            influence = _changes(total, left_out, each, pairs, table, formula, estimator) / left_out[:, :, None]
         influence = np.where(total[:, :, None] > 0, influence, 0.0)
         size = total.sum(axis=1) ** 2 / squares.sum(axis=1)
         mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]
@@ -675,6 +678,10 @@ def _complete(pairs: _Pairs, formula: Formula) -> Array:
     return complete
 
 
-def _as_rows(sums: Mapping[str, Array]) -> dict[str, Array]:
-    """Counts of labels under the names of counts of rows."""
-    return {name + ROWS: values for name, values in sums.items()}
+def _as_rows(sums: Mapping[str, Array], row: Floats) -> dict[str, Array]:
+    """Counts of labels under the names of counts of rows, with the weight of a row of each group."""
+    import numpy as np
+
+    counts = {name + ROWS: values for name, values in sums.items()}
+    times = len(next(iter(sums.values()))) // max(1, len(row))
+    return counts | {"row_weight": np.repeat(row, times, axis=0)}

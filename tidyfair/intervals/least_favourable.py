@@ -11,7 +11,6 @@ the standard errors at which this happens as rarely as the limit may be wrong ar
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -31,9 +30,6 @@ _SMALLEST = 0.25
 """Groups whose error is a smaller part of the largest hardly move a range; it is on the safe side to leave them out."""
 _LEAST = 1e-300
 """A positive number in place of a probability of 0."""
-_TABLE = 8
-"""The table of the normal distribution ends at so many standard deviations, and has this many steps for each."""
-_STEPS_OF_TABLE = 512
 
 
 def errors_needed(error: Floats, upper_limit: Callable[[float], float], z: float) -> float:
@@ -68,6 +64,7 @@ def _all_below(error: Floats, limit: float, z: float) -> float:
     group has two bounds of its own. The probability is summed over the groups that may be the lowest, and where.
     """
     import numpy as np
+    from scipy.special import ndtr
 
     of_pair = math.hypot(error[0], error[1])
     above, below = z * error[0] / of_pair * error, z * error[1] / of_pair * error
@@ -79,22 +76,7 @@ def _all_below(error: Floats, limit: float, z: float) -> float:
     point = np.linspace(start, end, _NODES)
     low = (point - lowest[:, None]) / error[:, None]
     high = (point + limit - (mean + above)[:, None]) / error[:, None]
-    within = np.log(np.maximum(_normal(high) - _normal(low), _LEAST))
+    within = np.log(np.maximum(ndtr(high) - ndtr(low), _LEAST))
     density = np.exp(-(low**2) / 2) / (math.sqrt(2 * math.pi) * error[:, None])
     summed = (density * np.exp(within.sum(axis=0) - within)).sum() * (end - start) / (_NODES - 1)
     return min(float(summed), math.erfc(z / math.sqrt(2)) / 2)
-
-
-def _normal(numbers: Floats) -> Floats:
-    """The normal distribution, to six digits."""
-    import numpy as np
-
-    return np.interp(numbers, *_table())
-
-
-@lru_cache(maxsize=1)
-def _table() -> tuple[Floats, Floats]:
-    import numpy as np
-
-    numbers = np.linspace(-_TABLE, _TABLE, 2 * _TABLE * _STEPS_OF_TABLE + 1)
-    return numbers, np.array([math.erfc(-number / math.sqrt(2)) / 2 for number in numbers.tolist()])

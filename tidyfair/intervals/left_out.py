@@ -142,7 +142,9 @@ def without_rows_of_cells(
             replicate = np.repeat(np.arange(start, end), [len(part) for part in parts])
             lacking = np.where(number[rows_of_parts] == replicate, left_out[rows_of_parts], 0.0)
             drawn = frame[rows_of_parts].with_columns(
-                pl.Series(draw, replicate), w=pl.Series(weight[rows_of_parts] - lacking)
+                pl.Series(draw, replicate),
+                w=pl.Series(weight[rows_of_parts] - lacking),
+                w2=pl.Series(squares[rows_of_parts] - of_row[rows_of_parts] * lacking),
             )
             yield replace(
                 tally, cells=drawn.select(order), keys=(*keys, Key(Column(DRAW), "outer")), weights=Column("weight"),

@@ -6,10 +6,7 @@ All take and give arrays. A share is known by its value and the number of rows i
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, cast
-
-from tidyfair.errors import ArgumentError
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,16 +20,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _HALVINGS = 60
-_MOST_SUMMED = 30
-"""Up to this many degrees of freedom the distribution of Student's t is summed exactly."""
-_WIDEST_STUDENT = 1e9
-_DIGITS_OF_FREEDOM = 6
-_HALVINGS_STUDENT = 200
-_LEAST_TAIL = 2**-53
-"""The least probability beyond quantiles that numbers near 1 can show."""
-_MOST_STEPS = 30
-_SHORT_STEP, _LONGEST_STEP, _FARTHEST_START = 1e-13, 50.0, 8.0
 _WHOLE = 1e-6
+_ROUNDED = 1e-9
+_WIDEST_STUDENT = 1e100
+"""The largest number of standard errors, whose square is still a number."""
 _WIDEST = 50.0
 """The largest logarithm of a ratio that is searched for."""
 
@@ -63,41 +54,27 @@ def corrected_wilson(share: Floats, rows: Floats, z: float) -> Limits:
     Brown, Cai and DasGupta (2001), Interval estimation for a binomial proportion.
     """
     import numpy as np
+    from scipy.special import gammaincinv
 
     lower, upper = wilson(share, rows, z)
-    hits = share * rows
+    hits, tail = share * rows, math.erfc(z / math.sqrt(2))
     for count in (1, 2):
         few = (count < rows / 2) | (count == 1)
-        end = _least_mean(count, math.erfc(z / math.sqrt(2))) / np.maximum(rows, 1)
+        # the mean for which so many or more have that probability
+        end = gammaincinv(count, tail) / np.maximum(rows, 1)
         lower = np.where(few & (np.abs(hits - count) < _WHOLE), np.minimum(lower, end), lower)
         upper = np.where(few & (np.abs(rows - hits - count) < _WHOLE), np.maximum(upper, 1 - end), upper)
     return lower, upper
 
 
-@lru_cache(maxsize=256)
-def _least_mean(count: int, tail: float) -> float:
-    """The mean of Poisson's distribution for which so many or more have some probability, by halving."""
-    low, high = 0.0, float(count)
-    for _ in range(_HALVINGS):
-        mean = (low + high) / 2
-        fewer = sum(math.exp(-mean) * mean**number / math.factorial(number) for number in range(count))
-        low, high = (mean, high) if 1 - fewer < tail else (low, mean)
-    return (low + high) / 2
-
-
-def clopper_pearson(share: Floats, rows: Floats, level: float) -> Limits:
-    """The shares that exact one-sided tests do not reject (Clopper and Pearson, 1934); it needs scipy."""
+def clopper_pearson(share: Floats, rows: Floats, tail: float | Floats) -> Limits:
+    """The shares that exact one-sided tests at a level of `tail` do not reject (Clopper and Pearson, 1934)."""
     import numpy as np
+    from scipy.special import betainccinv, betaincinv
 
-    try:
-        from scipy.stats import beta  # pyright: ignore[reportMissingTypeStubs] - it has none
-    except ImportError as error:
-        msg = f"Exact intervals need scipy: pip install 'tidyfair[stats]' ({error})."
-        raise ArgumentError(msg) from error
-    tail, count = (1 - level) / 2, share * rows
-    quantile: Callable[..., Floats] = beta.ppf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - no types
-    lower = np.where(count > 0, quantile(tail, count, rows - count + 1), 0.0)
-    upper = np.where(count < rows, quantile(1 - tail, count + 1, rows - count), 1.0)
+    count = share * rows
+    lower = np.where(count > 0, betaincinv(count, rows - count + 1, tail), 0.0)
+    upper = np.where(count < rows, betainccinv(count + 1, rows - count, tail), 1.0)
     return np.where(rows > 0, lower, math.nan), np.where(rows > 0, upper, math.nan)
 
 
@@ -115,13 +92,14 @@ def difference_limits(
         if isinstance(correlation, int):
             # limits may be infinite
             return np.hypot(side, other_side)
-        with np.errstate(invalid="ignore", over="ignore"):
-            both = np.sqrt((side**2 + other_side**2 - 2 * correlation * side * other_side).clip(0))
-            return np.where(np.isinf(side) | np.isinf(other_side), np.inf, both)
+        both = np.sqrt((side**2 + other_side**2 - 2 * correlation * side * other_side).clip(0))
+        return np.where(np.isinf(side) | np.isinf(other_side), np.inf, both)
 
-    below = together(one - of_one[0], of_other[1] - other)
-    above = together(of_one[1] - one, other - of_other[0])
-    return one - other - below, one - other + above
+    # infinity minus itself is not a number
+    with np.errstate(invalid="ignore", over="ignore"):
+        below = together(one - of_one[0], of_other[1] - other)
+        above = together(of_one[1] - one, other - of_other[0])
+        return one - other - below, one - other + above
 
 
 def katz(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
@@ -252,131 +230,21 @@ def on_logits(value: Floats, error: Floats, z: float | Floats) -> Limits:
 
 def student(level: float, freedom: int) -> float:
     """The quantile of Student's t for an interval of some level."""
-    return _student(z_value(level), freedom)
+    import numpy as np
+
+    return float(student_limits(z_value(level), np.array(float(freedom))))
 
 
 def student_limits(z: float | Floats, freedom: Floats) -> Floats:
     """The standard errors of Student's t that hold as much as `z` of a normal distribution; nan without freedom."""
     import numpy as np
+    from scipy.special import betainccinv, betaincinv, erfc
 
-    known = np.round(np.where(np.isfinite(freedom), freedom, 0), _DIGITS_OF_FREEDOM)
-    if isinstance(z, np.ndarray):
-        factors = _students(z, known)
-    else:
-        distinct, index = np.unique(known, return_inverse=True)
-        factors = np.array([_student(z, number) if number >= 1 else math.nan for number in distinct.tolist()])[index]
-    return np.where(np.isposinf(freedom), z, factors)
-
-
-@lru_cache(maxsize=4096)
-def _student(z: float, freedom: float) -> float:
-    """The quantile of Student's t that holds as much as `z` of a normal distribution."""
-    whole = int(freedom)
-    if whole < freedom <= _MOST_SUMMED:
-        return _between(freedom, whole, _student(z, whole), _student(z, whole + 1))
-    if freedom > _MOST_SUMMED:
-        return _expanded(z, freedom)
-    level = math.erf(z / math.sqrt(2))
-    low, high = z, _WIDEST_STUDENT
-    for _ in range(_HALVINGS_STUDENT):
-        middle = (low + high) / 2
-        if _within(middle, whole) < level:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def _students(z: Floats, freedom: Floats) -> Floats:
-    """The same for numbers of standard errors and of freedom in pairs; nan with less than one degree of freedom."""
-    import numpy as np
-
-    factors = np.full(len(z), math.nan)
-    many, few = freedom > _MOST_SUMMED, (freedom >= 1) & (freedom <= _MOST_SUMMED)
-    factors[many] = _expanded(z[many], freedom[many])
-    whole = np.floor(freedom[few]).astype(np.int64)
-    factors[few] = _students_of_whole(z[few], whole)
-    between = np.flatnonzero(few)[whole < freedom[few]]
-    if len(between):
-        below = np.floor(freedom[between]).astype(np.int64)
-        above = _students_of_whole(z[between], below + 1)
-        factors[between] = _between(freedom[between], below, factors[between], above)
-    return factors
-
-
-def _between(freedom: Any, whole: Any, below: Any, above: Any) -> Any:
-    """The quantile between those of whole degrees of freedom: nearly a line in one over the degrees of freedom."""
-    share = (1 / whole - 1 / freedom) / (1 / whole - 1 / (whole + 1))
-    return (1 - share) * below + share * above
-
-
-def _expanded(z: Any, freedom: Any) -> Any:
-    """The quantile of many degrees of freedom by the expansion of Cornish and Fisher (1937)."""
-    parts = (
-        (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )  # fmt: skip
-    return z + sum(part / freedom**power for power, part in enumerate(parts, start=1))
-
-
-def _students_of_whole(z: Floats, freedom: Floats) -> Floats:
-    """The quantiles of few whole degrees of freedom, by Newton's method.
-
-    The logarithm of what is beyond a quantile is a concave function of its logarithm, so that steps cannot go astray.
-    """
-    import numpy as np
-
-    tail = np.array([math.erfc(number / math.sqrt(2)) for number in z.tolist()]).clip(_LEAST_TAIL)
-    factor = np.array([_height_of_student(number) for number in freedom.tolist()])
-    coefficients = _coefficients_of_student()[freedom]
-    powers = np.arange(_MOST_SUMMED // 2)
-    is_odd, t = freedom % 2 == 1, z.clip(max=_FARTHEST_START)
-    for _ in range(_MOST_STEPS):
-        angle = np.arctan(t / np.sqrt(freedom))
-        sine, square = np.sin(angle), np.cos(angle) ** 2
-        total = cast("Floats", sine * np.einsum("ij,ij->i", coefficients, square[:, None] ** powers))
-        within = cast("Floats", np.where(is_odd, 2 / math.pi * (angle + np.cos(angle) * total), total))
-        beyond: Floats = (1 - within).clip(_LEAST_TAIL / 2)
-        step: Floats = np.log(beyond / tail) * beyond / (t * factor * square ** ((freedom + 1) / 2))
-        t = np.minimum(t * np.exp(step.clip(-1, _LONGEST_STEP)), _WIDEST_STUDENT)
-        if np.abs(step).max(initial=0) < _SHORT_STEP:
-            break
-    return t
-
-
-@lru_cache(maxsize=64)
-def _height_of_student(freedom: int) -> float:
-    """The density of the distance from 0 of Student's t, at 0."""
-    height = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
-    return 2 * math.exp(height) / math.sqrt(freedom * math.pi)
-
-
-@lru_cache(maxsize=1)
-def _coefficients_of_student() -> Floats:
-    """The coefficients of the sums of `_within`, by degrees of freedom and by power."""
-    import numpy as np
-
-    coefficients = np.zeros((_MOST_SUMMED + 1, _MOST_SUMMED // 2))
-    for freedom in range(2, _MOST_SUMMED + 1):
-        term = 1.0
-        for number in range(freedom // 2):
-            coefficients[freedom, number] = term
-            first = 2 * number + (2 if freedom % 2 else 1)
-            term *= first / (first + 1)
-    return coefficients
-
-
-def _within(t: float, freedom: int) -> float:
-    """The probability of Student's t to lie within some distance of 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, square = math.sin(angle), math.cos(angle) ** 2
-    term = math.cos(angle) if freedom % 2 else 1.0
-    total = 0.0
-    for number in range(freedom // 2):
-        total += term
-        first = 2 * number + (2 if freedom % 2 else 1)
-        term *= square * first / (first + 1)
-    return 2 / math.pi * (angle + sine * total) if freedom % 2 else sine * total
+    tail, half = erfc(z / math.sqrt(2)), freedom / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # t² / freedom is the odds of a beta variable; either of the two shares may be next to 1
+        t = np.sqrt(freedom * betainccinv(1 / 2, half, tail) / betaincinv(half, 1 / 2, tail)).clip(max=_WIDEST_STUDENT)
+    return np.where(np.isposinf(freedom), z, np.where(freedom > 1 - _ROUNDED, t, math.nan))
 
 
 def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> tuple[float, float]:
@@ -466,22 +334,16 @@ def cochran_mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, othe
 
 
 def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:
-    """The probability that differences within strata vary so much by chance (Cochran's Q, 1954); it needs scipy."""
-    import numpy as np
+    """The probability that differences within strata vary so much by chance (Cochran's Q, 1954)."""
+    from scipy.special import chdtrc
 
-    try:
-        from scipy.stats import chi2  # pyright: ignore[reportMissingTypeStubs] - it has none
-    except ImportError as error:
-        msg = f"The test of equal strata needs scipy: pip install 'tidyfair[stats]' ({error})."
-        raise ArgumentError(msg) from error
     # a continuity correction of half a row, so that no stratum has a variance of zero
     shares = [(count + 0.5) / (size + 1) for count, size in ((hits, rows), (other_hits, other_rows))]
     variance = shares[0] * (1 - shares[0]) / rows + shares[1] * (1 - shares[1]) / other_rows
     distance = hits / rows - other_hits / other_rows
     middle = (distance / variance).sum() / (1 / variance).sum()
     spread = float(((distance - middle) ** 2 / variance).sum())
-    survival: Callable[..., Any] = chi2.sf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - no types
-    return float(survival(spread, len(np.atleast_1d(rows)) - 1)) if len(rows) > 1 else 1.0
+    return float(chdtrc(len(rows) - 1, spread)) if len(rows) > 1 else 1.0
 
 
 def adjusted(p_values: Floats, method: str) -> Floats:

@@ -40,6 +40,8 @@ FEW = 15
 """With fewer rows of a class the normal approximation of an area is not used."""
 _NORMAL = 10_000
 """Counts with a larger variance are normal to three digits."""
+_STEP = 1e-6
+"""The part by which a share is moved for a derivative."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,17 @@ class Quantities(ABC):
         """The standard error on the side on which it is larger."""
         return self.error
 
+    @property
+    def shown_error(self) -> Floats:
+        """The standard error that results show; nan where values have not been seen to vary, which says nothing."""
+        import numpy as np
+
+        return np.where(self.widest > 0, self.widest, np.nan)
+
     def intervals(self, level: float, *, exact: bool = False) -> list[Interval]:
         """The intervals of all quantities."""
         (lower, upper), methods = self._limits_at(level, exact=exact)
-        ends = zip(lower.tolist(), upper.tolist(), self.error.tolist(), methods, strict=True)
+        ends = zip(lower.tolist(), upper.tolist(), self.shown_error.tolist(), methods, strict=True)
         return [Interval(*columns) for columns in ends]
 
     def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:  # noqa: ARG002 - shares have them
@@ -274,7 +283,7 @@ class Shares(Quantities):
 
     def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:
         if exact:
-            return clopper_pearson(self.value, self.rows, level), ["clopper_pearson"] * len(self)
+            return clopper_pearson(self.value, self.rows, (1 - level) / 2), ["clopper_pearson"] * len(self)
         return super()._limits_at(level, exact=exact)
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
@@ -535,6 +544,14 @@ class MadeOfShares(Smooth):
         """The names of the methods of `limits`."""
         return ["mover"] * len(self)
 
+    @property
+    def shown_error(self) -> Floats:
+        """The standard error, from those of the shares."""
+        import numpy as np
+
+        variances = [(factor * share.shown_error) ** 2 for factor, share in zip(self.factors, self.shares, strict=True)]
+        return np.sqrt(np.sum(variances, axis=0))
+
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all sums."""
         return self._from_shares([share.limits(z) for share in self.shares])
@@ -566,6 +583,14 @@ class OfShare(Smooth):
     def methods(self) -> list[str]:
         """The names of the methods of `limits`."""
         return ["wilson"] * len(self)
+
+    @property
+    def shown_error(self) -> Floats:
+        """The standard error, from that of the share."""
+        share = self.shares.value
+        low, high = (share - _STEP).clip(0), (share + _STEP).clip(max=1)
+        lower, upper = self._at((low, high))
+        return (upper - lower) / (high - low) * self.shares.shown_error
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values."""

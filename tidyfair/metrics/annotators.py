@@ -20,7 +20,7 @@ from tidyfair.specs.formulas import Expr, Lists, Number, Statistic
 from tidyfair.specs.signatures import makes_metric, refuse_unknown_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tidyfair.metric_sets import Metric
     from tidyfair.specs.columns import ColumnLike
@@ -53,12 +53,22 @@ def majority_label(labels: ColumnLike | Iterable[ColumnLike], *, item: ColumnLik
     """
     columns, items = _columns_of_labels("majority_label()", labels, item)
     name = f"majority of {', '.join(names_of(columns))}"
+    votes = [_without_nan(column.expr) for column in columns]
     if items is None:
-        modes = pl.concat_list([column.expr for column in columns]).list.drop_nulls().list.eval(pl.element().mode())
-        return pl.when(modes.list.len() == 1).then(modes.list.first()).alias(name)
-    modes = columns[0].expr.drop_nulls().mode()
+        return _most_frequent(votes).alias(name)
+    modes = votes[0].drop_nulls().mode()
     label = pl.when(modes.len() == 1).then(modes.first())
     return _of_item(label, items).alias(name)
+
+
+def _most_frequent(votes: Sequence[pl.Expr]) -> pl.Expr:
+    """The most frequent vote of a row; null where several are. It reads each row alone, so that engines can use it."""
+    counts = [pl.sum_horizontal(vote == other for other in votes) for vote in votes]
+    most = pl.max_horizontal(counts)
+    modes = [pl.when(count == most).then(vote) for vote, count in zip(votes, counts, strict=True)]
+    first = pl.coalesce(modes)
+    is_tied = pl.any_horizontal((mode != first).fill_null(value=False) for mode in modes)
+    return pl.when(~is_tied).then(first)
 
 
 @refuse_unknown_settings
@@ -84,14 +94,15 @@ def soft_label(
     columns, items = _columns_of_labels("soft_label()", labels, item)
     name = f"share of {pos_label} in {', '.join(names_of(columns))}"
     label = _literal(pos_label)
-    is_label = [(column.expr == label).cast(pl.Float64) for column in columns]
+    is_label = [(_without_nan(column.expr) == label).cast(pl.Float64) for column in columns]
     share = pl.mean_horizontal(is_label) if items is None else _of_item(is_label[0].mean(), items)
     return share.alias(name)
 
 
 def _literal(label: object) -> pl.Expr:
     """A label as an expression."""
-    if label is not None and not is_list(label):
+    is_missing = label is None or (isinstance(label, float) and math.isnan(label))
+    if not is_missing and not is_list(label):
         with suppress(TypeError):
             return pl.lit(plain(label))
     msg = f'soft_label(): `pos_label` is the label that is counted, such as "yes" or 1, not {in_short(label)}.'
@@ -100,7 +111,16 @@ def _literal(label: object) -> pl.Expr:
 
 def _of_item(value: pl.Expr, item: Column) -> pl.Expr:
     """A value of all rows of an item; null in rows without one."""
-    return pl.when(item.expr.is_not_null()).then(value.over(item.expr))
+    items = _without_nan(item.expr)
+    return pl.when(items.is_not_null()).then(value.over(items))
+
+
+def _without_nan(values: pl.Expr) -> pl.Expr:
+    """Values of any dtype, null where they are NaN."""
+    # by their hash, because `is_nan` refuses text, and the dtype is not known here
+    hashes = [pl.lit(math.nan, dtype=dtype).hash() for dtype in (pl.Float32, pl.Float64)]
+    is_nan = pl.any_horizontal(values.hash() == nan for nan in hashes)
+    return pl.when(~is_nan).then(values)
 
 
 def _columns_of_labels(caller: str, labels: object, item: object) -> tuple[tuple[Column, ...], Column | None]:

@@ -293,62 +293,64 @@ _MOST_ADDED = 1e15
 """Number of rows that counts as infinite."""
 
 
-def _smoothed(count: Number, other: Number, label_count: Number, concentration: float) -> Number:
+def _smoothed(count: Number, other: Number, label_count: Number, row_weight: Number, concentration: float) -> Number:
     number("concentration", concentration, 0, _MOST_ADDED)
     total = count + other
-    return np.where(total > 0, (count + concentration / label_count) / (total + concentration), np.nan)
+    added = concentration * row_weight
+    return np.where(total > 0, (count + added / label_count) / (total + added), np.nan)
 
 
 @class_metric(undefined_levels="null", constant_average=True)
 def smoothed_selection_rate(
-    selected: Number, unselected: Number, label_count: Number, *, concentration: float = 1
+    selected: Number, unselected: Number, label_count: Number, row_weight: Number, *, concentration: float = 1
 ) -> Number:
     """Share of rows that were predicted positive, after `concentration` more rows spread evenly over the labels.
 
-    The mean of the share under a symmetric Dirichlet prior; null without predictions.
+    The mean of the share under a symmetric Dirichlet prior; null without predictions. A row that is added has the
+    weight Σw² / Σw, so that a group counts as its effective number of rows (Kish, 1965), whatever the scale of weights.
 
-    >>> smoothed_selection_rate.formula(selected=4, unselected=5, label_count=2)
+    >>> smoothed_selection_rate.formula(selected=4, unselected=5, label_count=2, row_weight=1)
     0.45
     """
-    return _smoothed(selected, unselected, label_count, concentration)
+    return _smoothed(selected, unselected, label_count, row_weight, concentration)
 
 
 @class_metric(undefined_levels="null", constant_average=True)
 def smoothed_rejection_rate(
-    unselected: Number, selected: Number, label_count: Number, *, concentration: float = 1
+    unselected: Number, selected: Number, label_count: Number, row_weight: Number, *, concentration: float = 1
 ) -> Number:
     """Share of rows that were not predicted positive: 1 minus the smoothed selection rate; null without predictions.
 
-    >>> smoothed_rejection_rate.formula(selected=4, unselected=5, label_count=2)
+    >>> smoothed_rejection_rate.formula(selected=4, unselected=5, label_count=2, row_weight=1)
     0.55
     """
-    return 1 - _smoothed(selected, unselected, label_count, concentration)
+    return 1 - _smoothed(selected, unselected, label_count, row_weight, concentration)
 
 
 @class_metric(undefined_levels="null", constant_average=True)
 def smoothed_base_rate(
-    positives: Number, negatives: Number, label_count: Number, *, concentration: float = 1
+    positives: Number, negatives: Number, label_count: Number, row_weight: Number, *, concentration: float = 1
 ) -> Number:
     """Share of rows that are actually positive, after `concentration` more rows spread evenly over the labels.
 
     Null without known truth.
 
-    >>> smoothed_base_rate.formula(positives=4, negatives=5, label_count=2)
+    >>> smoothed_base_rate.formula(positives=4, negatives=5, label_count=2, row_weight=1)
     0.45
     """
-    return _smoothed(positives, negatives, label_count, concentration)
+    return _smoothed(positives, negatives, label_count, row_weight, concentration)
 
 
 @class_metric(undefined_levels="null", constant_average=True)
 def smoothed_negative_rate(
-    negatives: Number, positives: Number, label_count: Number, *, concentration: float = 1
+    negatives: Number, positives: Number, label_count: Number, row_weight: Number, *, concentration: float = 1
 ) -> Number:
     """Share of rows that are not actually positive: 1 minus the smoothed base rate; null without known truth.
 
-    >>> smoothed_negative_rate.formula(positives=4, negatives=5, label_count=2)
+    >>> smoothed_negative_rate.formula(positives=4, negatives=5, label_count=2, row_weight=1)
     0.55
     """
-    return 1 - _smoothed(positives, negatives, label_count, concentration)
+    return 1 - _smoothed(positives, negatives, label_count, row_weight, concentration)
 
 
 # Shares of a group and of the others

@@ -66,10 +66,10 @@ def class_metric(
     """Turn a formula into a metric of predicted labels.
 
     The function's name is the metric's, its parameters are statistics (`tp`, `fp`, `fn`, `tn`, `positives`,
-    `negatives`, `selected`, `unselected`, `instances`, `label_count`) or metrics that its module knows, its
-    keyword-only parameters are options; the prefix `overall_` means all groups together, `rest_` all other groups.
+    `negatives`, `selected`, `unselected`, `instances`, `label_count`, `row_weight`) or metrics that its module knows,
+    its keyword-only parameters are options; the prefix `overall_` means all groups together, `rest_` all other groups.
     Parameters are numpy arrays of groups by labels (plain floats in `.formula(…)`), and so is the result: a number for
-    each, or numerator and denominator.
+    each, or numerator and denominator. `row_weight`, Σw² / Σw, is the weight of one of the effective rows of a group.
 
     Args:
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.

@@ -46,7 +46,7 @@ def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: s
         name: The name in `.metric`.
 
     Raises:
-        ArgumentError: If `features` or `n_neighbors` is invalid, or scipy is not installed.
+        ArgumentError: If `features` or `n_neighbors` is invalid.
         ColumnError: At the call, for features that are not numeric or have missing values.
 
     Zemel et al. (2013), Learning fair representations. For the consistency of true labels, give their column as the

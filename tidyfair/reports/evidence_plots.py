@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from tidyfair.errors import Status
+from tidyfair.errors import ArgumentError, Status
 from tidyfair.reports.charts import MOST_PANELS, Picture
 from tidyfair.reports.dot_charts import DotStyle, dots
 from tidyfair.reports.layout import Span
@@ -49,8 +49,7 @@ def tests_plot(plot: PlotInput) -> Picture:
         *plain(frame, ".expected_lower", ".expected_upper"),
     )
     name = listed_names(in_sentence(frame.select(plot.compared()).to_series()))
-    p_adjusted = frame[".p_adjusted"] if ".p_adjusted" in frame.columns else frame[".p_value"]
-    sure = int((p_adjusted < _SURE).sum())
+    sure = int((_p_values(frame) < _SURE).sum())
     if len(frame) == 1:
         finding = "is larger than chance explains" if sure else "is no larger than chance explains"
         titles = [f"{name} {finding}", name]
@@ -58,12 +57,12 @@ def tests_plot(plot: PlotInput) -> Picture:
         verb = "is" if sure == 1 else "are"
         many = f"{sure or 'None'} of {len(frame)} disparities {verb}"
         titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
-    studentized = ".method" in frame.columns and frame[".method"].str.contains("studentized", literal=True).any()
-    notes = [
-        "grey: 95 % of disparities between equal groups",
-        "p-values are of distances in standard errors" if studentized else "",
-    ]
-    return dots(table, titles, notes, DotStyle(spans=spans))
+    return dots(table, titles, ["grey: p of 0.05 or more"], DotStyle(spans=spans))
+
+
+def _p_values(frame: pl.DataFrame) -> pl.Series:
+    """The p-values, adjusted if they are."""
+    return frame[".p_adjusted" if ".p_adjusted" in frame.columns else ".p_value"]
 
 
 def periods_plot(plot: PlotInput) -> Picture:
@@ -76,12 +75,12 @@ def periods_plot(plot: PlotInput) -> Picture:
         *plain(frame, ".expected_lower", ".expected_upper"),
     )
     name = _prose(listed_names(in_sentence(table["panel"])))
-    outside = (frame[".change"] < frame[".expected_lower"]) | (frame[".change"] > frame[".expected_upper"])
-    many = int(outside.sum())
+    many = int((_p_values(frame) < _SURE).sum())
     changes = "change" if len(frame) == 1 else "changes"
     titles = [f"Change in {name}: {many or 'none'} of {len(frame)} {changes} beyond chance", f"Change in {name}"]
     style = LineStyle("from one period to the next", y="Change", spans=_spans(table, _NO_DIFFERENCE))
-    return over_time(table, titles, ["grey: 95 % of changes if nothing has changed"], style, "limit")
+    notes = [] if frame[".expected_lower"].null_count() == len(frame) else ["grey: p of 0.05 or more"]
+    return over_time(table, titles, notes, style, "limit")
 
 
 def looks_plot(plot: PlotInput) -> Picture:
@@ -177,6 +176,9 @@ def subgroups_plot(plot: PlotInput) -> Picture:
     frame = plot.frame.drop_nulls(".difference")
     if ".status" in frame.columns:
         frame = frame.filter(pl.col(".status") == Status.OK.value)
+    if frame.is_empty():
+        msg = "autoplot() has nothing to draw: no subgroup is compared; `.status` says why."
+        raise ArgumentError(msg)
     first = frame.head(MOST_PANELS)
     rows = ".denominator" if ".denominator" in frame.columns else ".n"
     limited = [pl.col(".epsilon").alias("upper"), pl.lit(0.0).alias("lower")] if ".epsilon" in frame.columns else []

@@ -41,7 +41,7 @@
     range.min = 0;
     range.max = data.thresholds.length - 1;
     range.value = state.threshold;
-    const show = () => { output.textContent = String(Number(data.thresholds[range.value].toPrecision(3))); };
+    const show = () => { output.textContent = String(Number(Number(data.thresholds[range.value]).toPrecision(3))); };
     range.addEventListener("input", () => { show(); choose("threshold", Number(range.value)); });
     show();
     wrapper.append("Threshold ", range, " ", output);

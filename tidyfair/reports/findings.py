@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,7 +16,8 @@ from tidyfair.audits.significance import compared_groups
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title
-from tidyfair.reports.tables import reason, rounded
+from tidyfair.reports.tables import left_out_in_words, reason, rounded
+from tidyfair.specs.columns import names_of
 from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def percent(share: float) -> str:
 
 
 def feature_in_words(by: By) -> str:
-    """A feature as it is written in sentences, such as `sex and race`, or `sex = male vs all others`."""
+    """A feature as it is written in sentences, such as `sex and race`, or `sex = "male" vs all others`."""
     if by.sides is None:
         return " and ".join(column.name for column in by.columns)
     return f"{_condition(by, 'privileged')} vs {_condition(by, 'unprivileged')}"
@@ -52,22 +54,41 @@ def features_in_words(bys: Sequence[By]) -> dict[str, str]:
 
 
 def group_in_words(by: By, group: str) -> str:
-    """A group as it is written in sentences, such as `female, Black`, or `sex = male (privileged)`."""
+    """A group as tables and pictures show it, such as `female, Black`, or `sex = "male" (privileged)`."""
     if by.sides is not None:
         return f"{_condition(by, group)} ({group})" if group in {"privileged", "unprivileged"} else "on neither side"
     crossed = len(by.columns) > 1 and group.count(":") == len(by.columns) - 1
     return ", ".join(group.split(":")) if crossed else group
 
 
+def group_in_sentence(by: By, group: str) -> str:
+    """A group inside a sentence, such as `race = "Black"`, so that no name of a group is read as a word of it."""
+    return group_in_words(by, group) if by.sides is not None else quoted_group(names_of(by.columns), group)
+
+
+def quoted_group(names: Sequence[str], group: str) -> str:
+    """The values of a group with their features, such as `sex = "female", race = "Black"`."""
+    values = group.split(":") if len(names) > 1 else [group]
+    if len(values) != len(names):
+        names, values = [":".join(names)], [group]
+    return ", ".join(f"{name} = {_quoted(value)}" for name, value in zip(names, values, strict=True))
+
+
+def _quoted(value: object) -> str:
+    """A text in quotation marks, unless it has some; other values, and null, as they are."""
+    is_plain = isinstance(value, str) and value != "null" and value[:1] not in {'"', "'"}
+    return f'"{value}"' if is_plain else str(value)
+
+
 def _condition(by: By, side: str) -> str:
-    """The condition of a side, such as `sex = male`."""
+    """The condition of a side, such as `sex = "male"`."""
     assert by.sides is not None  # noqa: S101 - callers have asked
     conditions = by.sides.conditions if side == "privileged" else by.sides.unprivileged
     if not conditions:
         return "all others"
     texts: list[str] = []
     for condition in conditions:
-        texts.append(" and ".join(f"{name} = {' or '.join(map(str, values))}" for name, values in condition))
+        texts.append(" and ".join(f"{name} = {' or '.join(map(_quoted, values))}" for name, values in condition))
     return " or ".join(texts)
 
 
@@ -165,6 +186,8 @@ class Finding:
     others: int = 0
     """The number of other disparities of the feature that are judged."""
     others_significant: int = 0
+    left_out: str = ""
+    """The groups that the leading disparity leaves out, of which metrics, and why."""
     why: str = ""
     """The reason why nothing can be compared."""
 
@@ -201,13 +224,13 @@ class Finding:
             outcome = (
                 "" if self.is_significant is None else f" It is {'' if self.is_significant else 'not '}significant."
             )
-            return f"{self.size}{certainty}{values}.{outcome}{self._on_others}"
+            return f"{self.size}{certainty}{values}.{outcome}{self._on_others}{self._on_left_out}"
         (ends,) = self.compared
         values = ends.text
         if self.is_significant is False:
             name = self._in_prose(self.metric.name)
             values = f"the largest is in {name}, {values}" if self.others else f"{name} is {values}"
-        return f"{values}, {self.size}{certainty}.{self._on_others}"
+        return f"{values}, {self.size}{certainty}.{self._on_others}{self._on_left_out}"
 
     def _in_prose(self, name: str) -> str:
         """The name of a metric, with the label, time or quantile level of which several the disparity is about."""
@@ -216,6 +239,11 @@ class Finding:
     def _of_part(self, name: str) -> str:
         of_label = "" if self.label is None else f" of label {self.label}"
         return at_cut(f"{name}{of_label}", self.cut)
+
+    @property
+    def _on_left_out(self) -> str:
+        """The sentence on the groups that are left out."""
+        return f" Left out: {self.left_out}." if self.left_out else ""
 
     @property
     def _on_others(self) -> str:
@@ -285,6 +313,7 @@ def of_feature(
         _evidence(row, parity.aggregate) if is_significant else -1.0,
         len(outcomes),
         sum(outcomes),
+        left_out_in_words(row[".left_out"], partial(group_in_sentence, by), in_prose),
     )
 
 
@@ -296,7 +325,7 @@ def _why_not(by: By, rows: Sequence[Mapping[str, Any]], results: pl.DataFrame, g
     compared = compared_groups(by, results, groups)
     left_out = "the others are unknown or have too few rows"
     if len(compared) == 1:
-        group = group_in_words(by, compared[0])
+        group = group_in_sentence(by, compared[0])
         if names == 1:
             return f"there is one group, {group}, and nothing to compare"
         return f"there is only one group to compare, {group}; {left_out}"
@@ -318,18 +347,24 @@ def _compared(by: By, row: Mapping[str, Any], parity: GroupwiseMetric, groups: p
     """The lowest and the highest value of each metric that a disparity is made of."""
     metrics = [metric for metric in parity.metrics if metric.name == row.get(".base_metric")] or list(parity.metrics)
     is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN) & pl.col(".estimate").is_not_null()
-    of_feature = groups.filter(is_known & ~pl.col(".group").is_in(row[".groups_left_out"] or []))
+    of_feature = groups.filter(is_known)
+    left_out = {(entry["group"], entry["metric"], entry["level"]) for entry in row[".left_out"] or ()}
     if row.get(".level") is not None:
         of_feature = of_feature.filter(pl.col(".level") == row[".level"])
     of_feature = at_same_cut(of_feature, row)
     compared: list[Ends] = []
     for metric in metrics:
-        values = of_feature.filter(pl.col(".metric") == metric.name).select(".group", ".estimate").rows()
+        of_metric = of_feature.filter(pl.col(".metric") == metric.name)
+        values = [
+            (group, value)
+            for group, level, value in of_metric.select(".group", ".level", ".estimate").rows()
+            if (group, metric.name, level) not in left_out
+        ]
         if len(metrics) == 1 and (row[".group_min"] or row[".group_max"]) is not None:
             compared.append(_ends_of_row(by, row, parity.aggregate, metric, values))
         elif len(values) > 1:
             (low, least), (high, most) = min(values, key=_value_of), max(values, key=_value_of)
-            compared.append(Ends(metric, (group_in_words(by, low), group_in_words(by, high)), (least, most)))
+            compared.append(Ends(metric, (group_in_sentence(by, low), group_in_sentence(by, high)), (least, most)))
     return tuple(compared)
 
 
@@ -357,7 +392,7 @@ def _ends_of_row(
     elif aggregate.kind in _KINDS and highest is None:
         high = _other_value(low, row[".estimate"], aggregate.kind, is_higher=False)
     reference = _CONTEXTS.get(str(getattr(aggregate, "to", None)), "the others")
-    words = [reference if name is None else group_in_words(by, name) for name in (lowest, highest)]
+    words = [reference if name is None else group_in_sentence(by, name) for name in (lowest, highest)]
     # different groups can have the same text
     texts = [group for group, _ in values]
     is_known = all(texts.count(name) == 1 for name in (lowest, highest) if name is not None)

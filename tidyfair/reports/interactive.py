@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
+"""Thresholds that JSON has no numbers for, as scripts read them."""
 _DIGITS = 4
 _ALL_ROWS = "all rows"
 _NAME, _NTH = "\0name", "\0nth"
@@ -180,7 +183,7 @@ def explorer(
         "features": features,
         "metrics": [visible(title_of(metric).partition(" (")[0]) for metric in metrics],
         "groups": groups,
-        "thresholds": thresholds,
+        "thresholds": [_INFINITE.get(at, at) for at in thresholds],
         "start": _nearest(thresholds, start),
         "values": pl.concat(parts).to_dict(as_series=False),
     }
@@ -190,6 +193,8 @@ def explorer(
 def _nearest(thresholds: list[float], start: object) -> int:
     """The index of the threshold nearest to a number, or to one half."""
     wanted = start if isinstance(start, int | float) else 0.5
+    if wanted in thresholds:
+        return thresholds.index(wanted)
     distances = [abs(threshold - wanted) for threshold in thresholds]
     return distances.index(min(distances)) if distances else 0
 

@@ -59,7 +59,8 @@ def frontier_plot(plot: PlotInput) -> Picture:
         pl.col(".on_frontier").fill_null(value=False).alias("front"),
         pl.Series("base", [index == 0 for index in range(len(frame))]),
     )
-    better = frame.filter(pl.col(".verdict") == "less discriminatory")
+    verdict = pl.col(".verdict")
+    better = frame.filter(verdict.str.starts_with("less") & ~verdict.str.ends_with("worse performance"))
     titles = ["Performance and disparity of models"]
     if len(better):
         names = listed_names(better[".model"].cast(pl.String))

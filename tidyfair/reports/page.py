@@ -16,9 +16,10 @@ from tidyfair.audits.significance import (
     draws_of,
     has_tests,
     options_of_tests,
+    with_small_groups,
     without_single_groups,
 )
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Groups, UsualMetrics, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
@@ -45,6 +46,7 @@ from tidyfair.reports.sections import (
 from tidyfair.reports.style import STYLE
 from tidyfair.reports.verdicts import of_gate, of_verdicts
 from tidyfair.specs.arguments import flag, string
+from tidyfair.specs.groups import Policy
 from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.specs.result_columns import keys_of
 from tidyfair.tallies.files import save
@@ -188,7 +190,7 @@ def report(
     """
     # `interval=None` asks for none
     options = {name: value for name, value in options.items() if value is not None or name == "interval"}
-    compared = Groups.read("report", min_n, min_share, unknown, unknown_values)
+    policy = Policy.of("report", min_n, min_share, unknown, unknown_values)
     string("title", title)
     flag("interactive", interactive)
     _check_facts({"model": model, "dataset": dataset, "date": date})
@@ -202,7 +204,7 @@ def report(
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     given = by if isinstance(by, list) else [by]
     _check_repeated(given)
-    audit = UsualMetrics.of(given, kind, metrics=chosen, groups=compared)
+    audit = UsualMetrics.of(given, kind, metrics=chosen, policy=policy)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
@@ -236,7 +238,7 @@ def report(
     ]
     opening: list[Content] = [facts_of(audit, tally, reading, {"Model": model, "Data": dataset, "Date": date})]
     if judges:
-        opening += _verdicts_of(judges, audit, compared, tally, reading)
+        opening += _verdicts_of(judges, audit, policy, tally, reading)
     opening.append(Findings(tuple(findings)))
     opening += _main_figure(values, clearest)
     if interactive:
@@ -253,7 +255,7 @@ def _checked(gate: object) -> Gate | None:
 
 
 def _verdicts_of(
-    gate: Gate, audit: UsualMetrics, compared: Groups, tally: Tally, reading: Mapping[str, Any]
+    gate: Gate, audit: UsualMetrics, policy: Policy, tally: Tally, reading: Mapping[str, Any]
 ) -> list[Content]:
     """The verdicts of a gate, and the numbers behind them.
 
@@ -265,7 +267,7 @@ def _verdicts_of(
     verdicts = gate.compute(tally, **options)
     judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
     words = features_in_words([*audit.bys, *(metric.by for metric in judged)])
-    limited = [compared.limited(metric) for metric in judged]
+    limited = [metric.with_policy(policy.beside(metric.policy)) for metric in judged]
     others: dict[RowKey, float | None] = {}
     if limited != judged:
         values_only: dict[str, Any] = {**options, "interval": None}
@@ -291,7 +293,7 @@ class Computed:
     ) -> Computed:
         """The values, disparities and tests of a tally."""
         results = audit.results.compute(tally, explain=True, **reading)
-        groups = audit.groups.compute_by_group(tally, **reading)
+        groups = with_small_groups(audit.groups.compute_by_group(tally, **reading), results)
         every = audit.with_values_of_unknown(groups, tally, **reading)
         results = without_single_groups(results, groups, audit.parities)
         draws, tests = draws_of(groups), has_tests(options, tally, results)

@@ -66,9 +66,9 @@ def _(value: str | int) -> str:
 
 
 @_in_code.register(float)
-def _(value: float) -> str | None:
+def _(value: float) -> str:
     # without the types of numpy
-    return repr(float(value)) if math.isfinite(value) else None
+    return repr(float(value)) if math.isfinite(value) else f"float('{float(value)}')"
 
 
 @_in_code.register(list)
@@ -215,11 +215,7 @@ def _factories_of(metric: GroupwiseMetric) -> list[tuple[str, GroupwiseFactory]]
 def _options_of(factory: GroupwiseFactory, metric: GroupwiseMetric) -> dict[str, Any]:
     """The options with which a factory may make a disparity."""
     options: dict[str, Any] = {} if metric.name == factory.name else {"name": metric.name}
-    options |= {name: value for name, value in (("min_n", metric.min_n), ("min_share", metric.min_share)) if value}
-    if metric.by.unknown is not None:
-        options["unknown"] = "apart" if metric.by.unknown.is_listed else "drop"
-        if metric.by.unknown.values is not None:
-            options["unknown_values"] = list(metric.by.unknown.values)
+    options |= metric.policy.stated
     for base, default in zip(metric.metrics, factory.metrics, strict=True):
         options |= {name: value for name, value in base.options.items() if default.options.get(name) != value}
     plain = factory(*metric.by.features, **options).aggregate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -17,7 +18,15 @@ from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
-from tidyfair.reports.findings import at_same_cut, disparity_in_words, feature_in_words, group_in_words, percent
+from tidyfair.reports.findings import (
+    at_same_cut,
+    disparity_in_words,
+    feature_in_words,
+    group_in_sentence,
+    group_in_words,
+    percent,
+    quoted_group,
+)
 from tidyfair.reports.tables import (
     ALL_ROWS,
     NOTHING,
@@ -25,6 +34,7 @@ from tidyfair.reports.tables import (
     as_p_value,
     groups_side_by_side,
     has_dropped_rows,
+    left_out_in_words,
     reason,
     rounded,
     too_few,
@@ -36,7 +46,7 @@ from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of, keys_of
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import ESTIMATE, TRUTH
+from tidyfair.tallies.tally import ESTIMATE, TRUTH, presence_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -164,7 +174,7 @@ def _explained(significance: Significance, level: float, *, has_tests: bool) -> 
         "intervals overlap: look at the interval of the disparity."
     )
     of_tests = (
-        "Expected if equal is the range that holds 95 % of the disparities of equal groups; small groups make it wide. "
+        "Expected if equal: the disparities whose p would be 0.05 or more in the same test. "
         "p is the probability that equal groups are at least as far apart, in standard errors."
     )
     by_interval = "its confidence interval leaves out the value for equal groups: 0, or 1 for a ratio"
@@ -224,7 +234,14 @@ def _disparities(disparities: pl.DataFrame, significance: Significance, features
     for index, row in enumerate(rows):
         if row[".status"] not in {None, Status.OK}:
             notes.append(("value", index, reason(row[".status"])))
+        if left_out := _left_out_of(features, row):
+            notes.append(("disparity", index, f"left out: {left_out}"))
     return Table(table, tuple(notes), remark, codes=tuple(row[".metric"] for row in rows))
+
+
+def _left_out_of(features: Mapping[str, By], row: Mapping[str, Any]) -> str:
+    """The groups that a disparity leaves out, of which metrics, and why."""
+    return left_out_in_words(row[".left_out"], partial(group_in_words, features[row[".by"]]), in_prose)
 
 
 def _tests(disparities: pl.DataFrame, significance: Significance) -> pl.DataFrame:
@@ -330,7 +347,7 @@ class GroupValues:
         if len(ranked) < 2:
             return ""
         texts = rounded(ranked[".estimate"])
-        ends = [f"{texts[end]} ({group_in_words(by, ranked['.group'][end])})" for end in (0, -1)]
+        ends = [f"{texts[end]} ({group_in_sentence(by, ranked['.group'][end])})" for end in (0, -1)]
         label = ranked[".level"][0]
         of_label = "" if label is None else f" of label {label}"
         title = at_cut(f"{short_title(leading.metric)}{of_label}", leading.cut)
@@ -345,7 +362,7 @@ class GroupValues:
         worse: dict[str, list[str]] = {}
         for column, row, text in notes:
             if text == WORSE:
-                group = group_in_words(by, table[".group"][row])
+                group = group_in_sentence(by, table[".group"][row])
                 worse.setdefault(group, []).append(column)
         return worse
 
@@ -536,6 +553,7 @@ def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
 
 def missing_of(tally: Tally) -> pl.DataFrame:
     """The number of rows that lack a value, by column."""
+    tally = tally.over_points()
     columns: list[tuple[str, str, str]] = []
     if tally.truth is not None:
         event = tally.forecast.event if tally.forecast is not None else None
@@ -548,9 +566,7 @@ def missing_of(tally: Tally) -> pl.DataFrame:
         for column in tally.scores.columns:
             columns.append((column.name, "scores", key))
     if tally.forecast is not None and tally.forecast.columns:
-        # a row without one of them counts at no time and no level
-        key = SCORE if tally.forecast.role == "probs" else ESTIMATE
-        columns.append((_either(tally.forecast.columns), tally.forecast.role, key))
+        columns.append((_either(tally.forecast.columns), tally.forecast.role, presence_key(tally.forecast)))
     rows: list[tuple[str, str, int]] = []
     for name, role, key in columns:
         lacking = tally.cells.filter(pl.col(key).is_null())
@@ -570,10 +586,7 @@ def _either(columns: Sequence[Column]) -> str:
 def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
     """The number of rows of each group, whatever they lack."""
     names = tally.names(by.columns)
-    keys = tally.cells[names].get_columns()
-    if by.sides:
-        keys = [pl.Series("side", by.sides.side(tally.cells[names]))]
-    cells = pl.DataFrame([*keys, tally.cells["n"]])
+    cells = by.groups(tally.cells[names]).with_columns(tally.cells["n"])
     *groups, _ = cells.columns
     counts = cells.group_by(groups).agg(pl.col("n").sum()).sort(groups, nulls_last=True)
     words = [group_in_words(by, group) for group in texts_of(counts[groups])]
@@ -661,12 +674,13 @@ def _calibration(
     bins = bins.drop(".group")
     if bins.is_empty():
         return [f"{title}: there is nothing to draw.", *not_drawn], ""
+    fit = _fit(bins, names)
     if len(names) > 1:
         # a picture names a group by all columns, as in "female, Black"
         groups = [group_in_words(by, group) for group in texts_of(bins.select(names))]
         bins = bins.drop(names).insert_column(0, pl.Series(feature_in_words(by), groups, dtype=pl.String))
         names = [feature_in_words(by)]
-    return [Figure(bins, title, instead=_in_bins(bins, names)), *not_drawn], _fit(bins, names)
+    return [Figure(bins, title, instead=_in_bins(bins, names)), *not_drawn], fit
 
 
 def _not_drawn(by: By, every: pl.DataFrame, enough: pl.DataFrame, drawn: pl.DataFrame, small: str) -> list[Content]:
@@ -699,7 +713,7 @@ def _fit(bins: pl.DataFrame, names: list[str]) -> str:
         (pl.col(".mean_score") * share).sum().alias(".score"), (pl.col(".event_rate") * share).sum().alias(".rate")
     )
     farthest = groups.sort((pl.col(".score") - pl.col(".rate")).abs(), descending=True, maintain_order=True).head(1)
-    group = ", ".join("null" if value is None else str(value) for value in farthest.select(names).row(0))
+    group = quoted_group(names, texts_of(farthest.select(names))[0])
     score, rate = rounded(farthest[".score"])[0], rounded(farthest[".rate"])[0]
     return f"The mean score is farthest from the event rate for {group}: {score} compared with {rate}."
 
@@ -762,11 +776,11 @@ def left_out(
     for name, _, rows in missing_of(tally).rows():
         if rows and na_rm:
             lacking.append(f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}")
-    undefined = groups.filter((pl.col(".status") != Status.OK) & (pl.col(".n") >= min_n))
+    undefined = groups.filter(pl.col(".estimate").is_null() & (pl.col(".n") >= min_n))
     verb = "is" if len(lacking) == 1 and lacking[0].startswith("1 row ") else "are"
     found = [f"{' and '.join(lacking)} {verb} left out of the metrics that need these values"] if lacking else []
     by_size = f"Groups with fewer than {min_n} rows that count for a metric are not compared." if min_n else ""
-    left_out_groups = _excluded(results, ".groups_left_out", "groups left out", features, by_size)
+    left_out_groups = _excluded(results, ".left_out", "groups left out", features, by_size)
     left_out_metrics = _excluded(results, ".metrics_left_out", "metrics left out", features)
     of_one = "value of a group is undefined", "disparity leaves out groups", "disparity leaves out metrics"
     of_several = "values of groups are undefined", "disparities leave out groups", "disparities leave out metrics"
@@ -820,8 +834,8 @@ def _excluded(
     rows: list[tuple[str, str, str]] = []
     for row in excluded.iter_rows(named=True):
         by = features[row[".by"]]
-        names = [group_in_words(by, name) if column == ".groups_left_out" else name for name in row[column]]
-        rows.append((at_cut(short_title(row[".metric"]), row), feature_in_words(by), "; ".join(names)))
+        names = _left_out_of(features, row) if column == ".left_out" else "; ".join(row[column])
+        rows.append((at_cut(short_title(row[".metric"]), row), feature_in_words(by), names))
     schema = dict.fromkeys(["disparity", "feature", head], pl.String)
     return Table(pl.DataFrame(rows, schema=schema, orient="row"), (), remark, tuple(excluded[".metric"]))
 

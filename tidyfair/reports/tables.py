@@ -15,7 +15,7 @@ from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["as_table"]
 
@@ -41,6 +41,9 @@ _REASONS: dict[str, str] = {
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""
+_UNKNOWN = "unknown"
+_MOST_LEFT_OUT = 6
+"""The most groups that are named as left out of a disparity."""
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
 """Internal columns, whose names no column of the user has."""
 _LABELS = {
@@ -56,7 +59,7 @@ _OF_GROUPS = {".group", ".metric", ".estimate", ".n", ".status"}
 """Columns by which a result of `by_group` is known, if it has no disparities: rankings of groups have no status."""
 _WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
 """Columns of values, the first of which in a result is what its interval is about."""
-_HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
+_HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".groups_outside", ".left_out", ".replicates_lost"}
 """Columns that are not shown."""
 _BLANK = {".base_metric", ".status", ".metrics_left_out"}
 """Columns in which a missing value is left blank."""
@@ -120,6 +123,41 @@ def reason(status: str) -> str:
     return _REASONS.get(status) or Status.text_of(status)
 
 
+def left_out_in_words(
+    entries: Iterable[Mapping[str, Any]] | None,
+    group: Callable[[str], str] = str,
+    metric: Callable[[str], str] = str,
+) -> str:
+    """The groups of `.left_out` with their metrics and the reason, such as `student (sens: 7 rows, too few)`.
+
+    Args:
+        entries: The list of a row of results; the denominator is absent where it differs between rows.
+        group: The words for the name of a group.
+        metric: The words for the name of a metric.
+    """
+    metrics_of_reason: dict[str, dict[str, dict[str, None]]] = {}
+    for entry in entries or ():
+        of_group = metrics_of_reason.setdefault(group(entry["group"]), {})
+        label = "" if entry["level"] is None else f" of label {entry['level']}"
+        of_group.setdefault(_why_left_out(entry), {})[f"{metric(entry['metric'])}{label}"] = None
+    texts: list[str] = []
+    for name, of_group in metrics_of_reason.items():
+        whys = [why if why == _UNKNOWN else f"{', '.join(metrics)}: {why}" for why, metrics in of_group.items()]
+        texts.append(f"{name} ({'; '.join(whys)})")
+    more = [f"and {len(texts) - _MOST_LEFT_OUT} more groups"] if len(texts) > _MOST_LEFT_OUT else []
+    return "; ".join([*texts[:_MOST_LEFT_OUT], *more])
+
+
+def _why_left_out(entry: Mapping[str, Any]) -> str:
+    """The reason why a group is left out of a metric, in a few words."""
+    status, count = entry["status"], entry["denominator"]
+    if status == Status.UNKNOWN:
+        return _UNKNOWN
+    if status != Status.BELOW_MIN_N or count is None:
+        return reason(status)
+    return f"{count:,.6g} row{'' if count == 1 else 's'}, too few"
+
+
 Note: TypeAlias = tuple[str, int, str]
 """A column, a row, and the note on that cell."""
 
@@ -155,13 +193,17 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
 
 
 def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> list[Note]:
-    """The reasons why shown cells have no value."""
+    """The reasons why shown cells have no value, or are not compared."""
     if ".status" not in frame.columns:
         return []
+    count = pl.col(".denominator" if ".denominator" in frame.columns else ".n")
     notes: list[Note] = []
-    for metric, row, status, size in frame.select(".metric", _ROW, ".status", ".n").rows():
-        if status not in {Status.OK, None} and size >= min_n:
-            notes.append((columns[metric], row, reason(status)))
+    for metric, row, status, size, rows in frame.select(".metric", _ROW, ".status", ".n", count.alias(_COUNTED)).rows():
+        if status in {Status.OK, None} or size < min_n:
+            continue
+        entry = {"status": status, "denominator": rows}
+        is_small = status in {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
+        notes.append((columns[metric], row, f"not compared: {_why_left_out(entry)}" if is_small else reason(status)))
     return notes
 
 

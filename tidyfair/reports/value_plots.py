@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.metrics.titles import capitalized, cut_in_words
+from tidyfair.metrics.titles import capitalized, cut_in_words, in_prose
 from tidyfair.reports.charts import Picture, number_text
 from tidyfair.reports.cut_plots import cut_of, groups_over_cuts, results_over_cuts
 from tidyfair.reports.dot_charts import DotStyle, dots, strips
@@ -27,9 +28,12 @@ from tidyfair.reports.plot_input import (
     with_group_text,
     with_scales,
 )
+from tidyfair.reports.tables import left_out_in_words
 from tidyfair.specs.result_columns import POINTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from tidyfair.reports.layout import Span
 
 __all__: list[str] = []
@@ -48,6 +52,27 @@ _LARGEST_CROSSING = 400
 
 
 def results_plot(plot: PlotInput) -> Picture:
+    """Metrics and disparities, with the groups that these leave out."""
+    picture = _results_picture(plot)
+    if ".left_out" not in plot.frame.columns:
+        return picture
+    several = plot.frame[".by"].drop_nulls().n_unique() > 1
+    entries: list[dict[str, Any]] = []
+    for by, left_out in plot.frame.select(".by", ".left_out").rows():
+        for entry in left_out or ():
+            # rows of the same picture can have other denominators
+            name = f"{by_words(by)} {entry['group']}" if several else entry["group"]
+            entries.append({**entry, "group": name, "denominator": None})
+    return _with_note(picture, "left out", entries)
+
+
+def _with_note(picture: Picture, start: str, entries: Sequence[Mapping[str, Any]]) -> Picture:
+    """A picture with a note on the groups that are left out, if there are any."""
+    left_out = left_out_in_words(entries, metric=in_prose)
+    return replace(picture, notes=[*picture.notes, f"{start}: {left_out}"]) if left_out else picture
+
+
+def _results_picture(plot: PlotInput) -> Picture:
     """Metrics and disparities: one value each, or one for each threshold or outer group."""
     cut, judged = cut_of(plot.frame), ".verdict" in plot.frame.columns
     if judged and cut in POINTS:
@@ -132,6 +157,23 @@ def _with_expected(frame: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
 
 
 def groups_plot(plot: PlotInput) -> Picture:
+    """Values of groups, with those that are drawn and not compared."""
+    picture = _groups_picture(plot)
+    needed = {
+        "group": ".group",
+        "metric": ".metric",
+        "level": ".level",
+        "status": ".status",
+        "denominator": ".denominator",
+    }
+    if not set(needed.values()) <= set(plot.frame.columns):
+        return picture
+    is_small = pl.col(".status").is_in([Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value])
+    small = with_group_text(plot.frame.filter(is_small & pl.col(".estimate").is_not_null()))
+    return _with_note(picture, "not compared", small.select(**needed).to_dicts())
+
+
+def _groups_picture(plot: PlotInput) -> Picture:
     """Values of groups around the value of all, over thresholds, crossed, or in strips of outer groups."""
     frame = plot.frame
     grouped = frame.filter(pl.col(".by").is_not_null()) if ".by" in frame.columns else frame

@@ -8,8 +8,8 @@ import polars as pl
 
 from tidyfair.errors import Status
 from tidyfair.inference.gate_texts import unknown_in_words
-from tidyfair.inference.gates import FAIL, PASS, UNSURE
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
+from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.metrics.titles import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
@@ -24,6 +24,40 @@ if TYPE_CHECKING:
     from tidyfair.specs.result_columns import RowKey
 
 __all__: list[str] = []
+
+_ORDER = (FAIL, UNSURE, PASS)
+"""Verdicts, the worst first."""
+_NAMED = 3
+"""The most metrics that a headline names."""
+
+
+def value_and_limit(name: str, row: Mapping[str, Any], side: str) -> str:
+    """The value of a metric, or its change, and the limit of a verdict, as a clause."""
+    verb = "has" if _value(row) is None else "is"
+    return f"{name} {verb} {_value_in_words(row)}, and must be {side} {row['.limit']:g}"
+
+
+def headline(verdicts: Sequence[str], clauses: Sequence[str] = ()) -> str:
+    """The verdict of a gate as a whole, in a sentence.
+
+    Args:
+        verdicts: The verdict on each limit.
+        clauses: The value and the limit of each, which the sentence then says of the worst verdicts.
+    """
+    overall = min(verdicts, key=_ORDER.index)
+    number, total = verdicts.count(overall), len(verdicts)
+    limits = "the limit is" if total == 1 else f"{number:,} of {total:,} limits {'is' if number == 1 else 'are'}"
+    if overall == PASS:
+        sentence = "Pass: the limit is met" if total == 1 else f"Pass: all {total:,} limits are met"
+    elif overall == FAIL:
+        sentence = f"Fail: {limits} not met"
+    else:
+        sentence = f"Not enough evidence to decide whether {limits} met"
+    if not clauses or (overall == PASS and total > 1):
+        return f"{sentence}."
+    worst = [clause for verdict, clause in zip(verdicts, clauses, strict=True) if verdict == overall]
+    more = [f"and {number - _NAMED:,} more"] if number > _NAMED else []
+    return f"{sentence}: {'; '.join([*worst[:_NAMED], *more])}."
 
 
 def of_gate(
@@ -51,20 +85,28 @@ def of_gate(
         if key in limited and limited[key] != row[".estimate"]:
             text += _without_groups_left_out(limited[key])
         rows.append(Verdict(row[".verdict"], title, row[".metric"], text))
-    order = {FAIL: 0, UNSURE: 1, PASS: 2}
-    rows.sort(key=lambda row: order[row.verdict])
-    overall = rows[0].verdict
-    return Verdicts(overall, _headline(overall, rows), tuple(rows))
+    rows.sort(key=lambda row: _ORDER.index(row.verdict))
+    return Verdicts(rows[0].verdict, headline([row.verdict for row in rows]), tuple(rows))
+
+
+def _value(row: Mapping[str, Any]) -> float | None:
+    """The value that a verdict is about, which may be a change."""
+    return row[".change"] if ".change" in row else row[".estimate"]
+
+
+def _value_in_words(row: Mapping[str, Any]) -> str:
+    """The value of a verdict with its limits, or why there is none."""
+    value = _value(row)
+    if value is not None:
+        return f"{number_in_digits(value)}{_between(row['.lower'], row['.upper'])}"
+    if row.get(".status") not in {None, Status.OK}:
+        return f"no value, because {reason(row['.status'])}"
+    return "no value"
 
 
 def _in_words(row: Mapping[str, Any], side: str) -> str:
     """The value of a verdict with its limits, and the limit that it must be below or above."""
-    numbers = "no value"
-    if row[".estimate"] is not None:
-        numbers = f"{number_in_digits(row['.estimate'])}{_between(row['.lower'], row['.upper'])}"
-    elif row[".status"] not in {None, Status.OK}:
-        numbers = f"no value, because {reason(row['.status'])}"
-    text = f"{capitalized(numbers)}; must be {side} {row['.limit']:g}."
+    text = f"{capitalized(_value_in_words(row))}; must be {side} {row['.limit']:g}."
     if row[".groups_left_out"] and row[".verdict"] == UNSURE:
         text += " It cannot pass while groups are left out; see Exclusions."
     if row.get(UNKNOWN_ROWS):
@@ -96,20 +138,6 @@ def _between(low: float | None, high: float | None) -> str:
     if high is None:
         return f" (from {number_in_digits(low)})"
     return f" ({number_in_digits(low)} to {number_in_digits(high)})"
-
-
-def _headline(overall: str, verdicts: Sequence[Verdict]) -> str:
-    """The verdict of a gate as a whole, in a sentence."""
-    number, total = sum(one.verdict == overall for one in verdicts), len(verdicts)
-    if overall == PASS:
-        return "Pass: the limit is met." if total == 1 else f"Pass: all {total} limits are met."
-    if overall == FAIL:
-        if total == 1:
-            return "Fail: the limit is not met."
-        return f"Fail: {number} of {total} limits {'is' if number == 1 else 'are'} not met."
-    if total == 1:
-        return "Not enough evidence to decide whether the limit is met."
-    return f"Not enough evidence to decide {number} of {total} limits."
 
 
 def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ __all__: list[str] = []
 
 _PYTHON = b"PLPY"
 """Prefix of a Python function in serialized expressions of polars."""
+_ASKS_FOR_NAN = re.compile(r"""col\(".*?"\)\.is_(not_)?nan\(\)""")
+"""A column, but not what is computed from columns, that is asked for NaN."""
 EXACT = 2**53
 """Below this, 64-bit floats represent all whole numbers exactly."""
 _EXACT = {"Float16": 2**11, "Float32": 2**24}
@@ -105,6 +108,12 @@ class Column:
         # polars cannot look into Python functions
         if not gives_a_value_per_row(self.source, unknown=True):
             msg = f"`{role}`: the expression {self.source} does not give one value for each row."
+            raise ColumnError(msg)
+        if _ASKS_FOR_NAN.search(str(self.source)):
+            msg = (
+                f"`{role}`: the expression {self.source} asks for NaN, but NaN in a column is null here, on every "
+                "engine; write `.is_null()`, `.is_not_null()` or `.fill_null(…)`."
+            )
             raise ColumnError(msg)
 
     def __eq__(self, other: object) -> bool:

@@ -49,7 +49,7 @@ class CensoringDistribution:
     probabilities: tuple[float, ...]
     """The probability to be uncensored from each time on, until the next one."""
     rows: float = field(default=math.inf, repr=False)
-    """The weight of the rows that it was estimated from."""
+    """The number of rows that it was estimated from; of weighted rows, the effective one."""
 
     def before(self, times: Floats) -> Floats:
         """The probability to be uncensored just before some times; never 0, as in parsnip."""

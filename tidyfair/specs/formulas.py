@@ -62,7 +62,8 @@ _SCORED, _NOTHING = frozenset({"truth", "probs"}), frozenset[str]()
 STATISTICS: dict[str, frozenset[str]] = {
     "tp": _BOTH, "fp": _BOTH, "fn": _BOTH, "tn": _BOTH, "absolute_steps": _BOTH, "squared_steps": _BOTH,
     "positives": _TRUTH, "negatives": _TRUTH, "selected": _ESTIMATE, "unselected": _ESTIMATE,
-    "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING, "count": _NOTHING,
+    "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING, "row_weight": _NOTHING,
+    "count": _NOTHING,
 }  # fmt: skip
 """The statistics of one label against the rest, and the columns without which a row does not count in them."""
 _TRIED_GROUPS = 3

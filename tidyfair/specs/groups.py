@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, differs_in_case, in_short, listed, nearest
 from tidyfair.escapes import visible
-from tidyfair.specs.arguments import is_list, is_unicode, is_value
+from tidyfair.specs.arguments import is_list, is_unicode, is_value, number, whole
 from tidyfair.specs.columns import Column, kind_of, levels_of
 from tidyfair.specs.signatures import refuse_unknown_settings
 
@@ -32,7 +32,7 @@ Treatment: TypeAlias = Literal["group", "apart", "drop"]
 
 SIDE = "side"
 """The column of outer groups that are the two sides of a condition."""
-SIDES = pl.Enum(["privileged", "unprivileged", "neither"])
+SIDES = pl.Enum(["privileged", "unprivileged", "neither", "unknown"])
 
 _Condition = tuple[tuple[str, tuple[object, ...]], ...]
 """Column and admitted values, all of which must hold."""
@@ -242,51 +242,74 @@ def _text_of(condition: _Condition) -> str:
 
 
 @dataclass(frozen=True)
-class Unknown:
-    """The values of unknown groups, which are never compared; null is always one of them."""
+class Policy:
+    """The groups that are compared: those of known people, and large enough. All verbs have this one default."""
 
-    values: tuple[object, ...] | None = None
-    """None for the default, `WORDS_FOR_UNKNOWN`."""
-    is_listed: bool = True
-    """True if values of unknown groups are shown."""
+    min_n: int = 0
+    """The fewest rows in the denominator of a group."""
+    min_share: float = 0.0
+    """The smallest share of a group in all rows."""
+    unknown: Treatment = "apart"
+    """The treatment of rows whose group is missing or unknown."""
+    unknown_values: tuple[object, ...] | None = None
+    """The values that mean unknown, beside null; None for texts such as "Unknown" (`WORDS_FOR_UNKNOWN`)."""
 
     @classmethod
-    def of(cls, treatment: object, values: object, name: str) -> Unknown | None:
-        """Read the options of a factory; None if unknown groups are treated like all others."""
-        if treatment not in ("group", "apart", "drop"):
-            raise ArgumentError.not_one_of("unknown", treatment, ["group", "apart", "drop"])
-        if values is not None and not is_list(values):
-            msg = f"{name}: `unknown_values` is a list of values, not {in_short(values)}."
+    def of(
+        cls, name: str, min_n: object = 0, min_share: object = 0.0, unknown: object = "apart",
+        unknown_values: object = None,
+    ) -> Policy:  # fmt: skip
+        """Check the keywords of a function."""
+        if unknown not in ("group", "apart", "drop"):
+            raise ArgumentError.not_one_of("unknown", unknown, ["group", "apart", "drop"])
+        if unknown_values is not None and (not is_list(unknown_values) or not all(map(is_value, unknown_values))):
+            msg = f"{name}: `unknown_values` is a list of values of the feature, not {in_short(unknown_values)}."
             raise ArgumentError(msg)
-        listed_values = None if values is None else tuple(values)
-        if listed_values is not None and not all(map(is_value, listed_values)):
-            msg = f"{name}: `unknown_values` lists values of the feature, not {in_short(values)}."
+        if unknown == "group" and unknown_values is not None:
+            msg = f'{name}: `unknown_values` needs `unknown="apart"` or `unknown="drop"`.'
             raise ArgumentError(msg)
-        if treatment == "group":
-            if values is not None:
-                msg = f'{name}: `unknown_values` needs `unknown=`, such as `unknown="apart"`.'
-                raise ArgumentError(msg)
-            return None
-        return cls(listed_values, treatment == "apart")
+        values = None if unknown_values is None else tuple(unknown_values)
+        return cls(whole("min_n", min_n, 0, of=name), number("min_share", min_share, 0, 1), unknown, values)
 
-    def mask(self, keys: pl.DataFrame) -> pl.Series:
-        """The rows with any unknown key."""
-        unknown = pl.Series([False]).new_from_index(0, len(keys))
-        for key in keys:
-            unknown |= key.is_null() | key.is_in(self._of(key))
-        return unknown
+    def beside(self, other: Policy) -> Policy:
+        """This policy with the larger minima of both, and the other's unknown groups unless those are the default."""
+        stated = self if (other.unknown, other.unknown_values) == (Policy.unknown, None) else other
+        return replace(stated, min_n=max(self.min_n, other.min_n), min_share=max(self.min_share, other.min_share))
 
-    def _of(self, key: pl.Series) -> list[object]:
-        """The values of a key that mean unknown."""
-        present = key.unique().drop_nulls().to_list()
-        if self.values is not None:
-            return [value for value in present if value in self.values]
-        return [value for value in present if isinstance(value, str) and value.strip().lower() in WORDS_FOR_UNKNOWN]
+    def with_unknown(self) -> Policy:
+        """The same policy with unknown groups compared like all others."""
+        return replace(self, unknown="group", unknown_values=None)
 
-    def __repr__(self) -> str:
-        treatment = "apart" if self.is_listed else "drop"
-        values = "" if self.values is None else f", unknown_values={list(self.values)!r}"
-        return f"unknown={treatment!r}{values}"
+    def with_all_sizes(self) -> Policy:
+        """The same policy without minima."""
+        return replace(self, min_n=0, min_share=0.0)
+
+    def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
+        """The mask of the rows that have an unknown key and are not compared because of it."""
+        if self.unknown == "group":
+            return pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(keys))
+        return keys.select(pl.any_horizontal(map(self._means_unknown, keys))).to_series()
+
+    def _means_unknown(self, key: pl.Series) -> pl.Series:
+        if self.unknown_values is not None:
+            values = [value for value in key.unique().drop_nulls().to_list() if value in self.unknown_values]
+            return key.is_null() | key.is_in(values)
+        if not isinstance(key.dtype, pl.String | pl.Enum | pl.Categorical):
+            return key.is_null()
+        words = key.cast(pl.String).str.strip_chars().str.to_lowercase()
+        return words.is_in(WORDS_FOR_UNKNOWN).fill_null(value=True)
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The keywords that differ from the default."""
+        given: dict[str, Any] = {option.name: getattr(self, option.name) for option in fields(self)}
+        if self.unknown_values is not None:
+            given["unknown_values"] = list(self.unknown_values)
+        return {name: value for name, value in given.items() if value != getattr(Policy, name)}
+
+
+ALL_GROUPS = Policy(unknown="group")
+"""The policy of comparisons of groups that the library makes itself, such as a group and the rest."""
 
 
 @dataclass(frozen=True)
@@ -295,11 +318,10 @@ class By:
 
     columns: tuple[Column, ...]
     sides: Privileged | None = None
-    unknown: Unknown | None = None
-    """The unknown groups, which are not compared; None if all groups are compared."""
+    policy: Policy = field(default_factory=Policy)
 
     @classmethod
-    def of(cls, features: tuple[object, ...], name: str, unknown: Unknown | None = None) -> By:
+    def of(cls, features: tuple[object, ...], name: str, policy: Policy) -> By:
         """Read the features that a factory was called with."""
         if not features:
             msg = f'{name}() needs the sensitive feature: {name}("column").'
@@ -312,18 +334,12 @@ class By:
                         "privileged(…)."
                     )
                     raise ArgumentError(msg)
-                if unknown is not None:
-                    msg = (
-                        f"{name}: `unknown` cannot be combined with privileged(…), which already leaves out rows with "
-                        "a null in a condition or on neither side."
-                    )
-                    raise ArgumentError(msg)
-                return cls(feature.columns, feature)
+                return cls(feature.columns, feature, policy)
         columns = tuple(Column.of(feature, "by") for feature in features)
         if len({column.name for column in columns}) < len(columns):
             msg = f"{name}: two columns have the same name; remove or rename one."
             raise ArgumentError(msg)
-        return cls(columns, unknown=unknown)
+        return cls(columns, policy=policy)
 
     @property
     def text(self) -> str:
@@ -335,7 +351,25 @@ class By:
         """The arguments of a factory to compare the same groups."""
         return (self.sides,) if self.sides else tuple(column.source for column in self.columns)
 
+    def groups(self, keys: pl.DataFrame) -> pl.DataFrame:
+        """The keys of the group of each row of keys: the columns or, of two sides, the side."""
+        if self.sides is None:
+            return keys
+        side = self.sides.side(keys)
+        # a value that a condition names is known, whatever it says
+        named = ["privileged", "unprivileged"] if self.sides.unprivileged else ["privileged"]
+        is_unknown = self.policy.is_unknown(keys) & ~side.is_in(named)
+        return pl.select(pl.when(is_unknown).then(pl.lit("unknown", SIDES)).otherwise(side).alias(SIDE))
+
+    def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
+        """The mask of the rows of `groups` whose group is unknown."""
+        return keys.to_series() == "unknown" if self.sides else self.policy.is_unknown(keys)
+
+    def is_compared(self, keys: pl.DataFrame) -> pl.Series:
+        """The mask of the rows of `groups` that may be compared: known people and, of two sides, those on one."""
+        return keys.to_series().is_in(["privileged", "unprivileged"]) if self.sides else ~self.policy.is_unknown(keys)
+
     def __repr__(self) -> str:
-        if self.sides:
-            return repr(self.sides)
-        return ", ".join([*map(repr, self.columns), *([repr(self.unknown)] if self.unknown else [])])
+        features = [repr(self.sides)] if self.sides else list(map(repr, self.columns))
+        settings = [f"{name}={value!r}" for name, value in self.policy.stated.items()]
+        return ", ".join(features + settings)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.formulas import Formula, Kind
-    from tidyfair.specs.groups import By
+    from tidyfair.specs.groups import By, Policy
 
 __all__: list[str] = []
 
@@ -63,13 +63,8 @@ class MetricSpec(Protocol):
         ...
 
     @property
-    def min_n(self) -> int:
-        """The rows that the denominator of a group needs for the group to be compared."""
-        ...
-
-    @property
-    def min_share(self) -> float:
-        """The share of the rows of all groups that a group needs to be compared."""
+    def policy(self) -> Policy:
+        """The groups that are compared."""
         ...
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
 
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
+from tidyfair.specs.groups import Policy
 from tidyfair.specs.signatures import explaining
 from tidyfair.specs.survey_designs import ReplicateWeights, SurveyDesign
 
@@ -248,7 +249,7 @@ _IN_DESIGN = {
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
 _OF_ROWS = frozenset({"data", "tally"})
 """The arguments that methods read rows or counts from."""
-_OF_GROUPS = {"min_n": 0, "min_share": 0.0, "unknown": "group", "unknown_values": None}
+_OF_GROUPS = {option.name: getattr(Policy, option.name) for option in fields(Policy)}
 
 
 def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callable[[Function], Function]:

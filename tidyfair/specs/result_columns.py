@@ -122,9 +122,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".replicates_lost": "replicates without a value for some group",
         ".error_bound": "how far off a value from scores in bins can be",
         ".e_value": "the evidence, so far, that the limit is exceeded",
-        ".expected": "the mean of the disparity if groups are equal",
-        ".expected_lower": "the lower end of the range expected if groups are equal",
-        ".expected_upper": "the upper end of the range expected if groups are equal",
+        ".expected": "the mean of the disparity, or of its change, by chance",
+        ".expected_lower": "the lower end of the range of what is not significant at 5 %",
+        ".expected_upper": "the upper end of the range of what is not significant at 5 %",
         ".hypothesis": "the hypothesis that is tested",
         ".p_value": "the p-value of the row alone",
         ".p_adjusted": "the p-value adjusted for all rows of the call",
@@ -139,7 +139,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".limit": "the limit of a gate",
         ".verdict": (
             "`pass`, `fail` or `not enough evidence`; of a monitor `within`, `above the limit`, `below the limit` "
-            "or `undecided`"
+            "or `undecided`; of `model_frontier` what is shown beside the baseline, such as `less discriminatory, "
+            "worse performance`, or `not told apart`"
         ),
         ".with_unknown": "the verdict with unknown groups compared, too, where the known ones pass",
         ".test": "the test of the p-value",
@@ -190,6 +191,11 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".base_metric": "which of several metrics carries the disparity",
         ".metrics_left_out": "metrics that could not be compared",
         ".groups_left_out": "groups that the disparity was not taken over",
+        ".groups_outside": "groups that are unknown, or smaller than `min_n` or `min_share`, and so not compared",
+        ".left_out": (
+            "the metrics that each of these, or an unknown group, was left out of: `group`, `metric`, `level`, "
+            "`status` and `denominator`"
+        ),
         ".note": "a remark for readers of a published table",
     },
 }

@@ -6,6 +6,7 @@ uncensored (Robins and Rotnitzky, 1992; Graf et al., 1999). At a tie, events com
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -41,7 +42,7 @@ def censoring_distribution(
     >>> from tidyfair import survival
     >>> train = pl.DataFrame({"days": [10, 20, 30, 40], "died": [True, False, True, False]})
     >>> censoring_distribution(train, survival("days", "died")).probabilities
-    (0.6666666666666667, 0.0)
+    (0.6666666666666666, 0.0)
     """
     if not isinstance(truth, Survival):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f'censoring_distribution() takes `survival("time", "event")`, not {in_short(truth)}.'
@@ -91,20 +92,27 @@ def _checked_weights(weights: pl.Series, name: str) -> pl.Series:
     return floats
 
 
-def kaplan_meier_of_censoring(time: Floats, event: Booleans, weight: Floats | None) -> CensoringDistribution:
-    """The probability to be uncensored after each time, from the rows that are still at risk."""
+def kaplan_meier_of_censoring(
+    time: Floats, event: Booleans, weight: Floats | None, *, are_rows: bool = False
+) -> CensoringDistribution:
+    """The probability to be uncensored after each time, from the rows that are still at risk.
+
+    Weights may be numbers of rows; else their scale means nothing.
+    """
     import numpy as np
 
     weight = np.ones(len(time)) if weight is None else weight
     times, position = np.unique(time, return_inverse=True)
-    events = np.bincount(position, np.where(event, weight, 0.0), len(times))
+    total = np.bincount(position, weight, len(times))
     censored = np.bincount(position, np.where(event, 0.0, weight), len(times))
     # those with an event at the same time are no longer at risk to be censored
-    at_risk = np.cumsum((events + censored)[::-1])[::-1] - events
+    later = np.append(np.cumsum(total[:0:-1])[::-1], 0.0)
     steps = censored > 0
-    left = np.where(np.isclose(censored[steps], at_risk[steps], rtol=1e-12), 0.0, 1 - censored[steps] / at_risk[steps])
-    rows = max(float(weight.sum()), 1.0)
-    return CensoringDistribution(tuple(times[steps].tolist()), tuple(np.cumprod(left).tolist()), rows)
+    left = later[steps] / (later[steps] + censored[steps])
+    share = weight / max(weight.max(initial=0.0), sys.float_info.min)
+    # the effective number of rows (Kish, 1965)
+    rows = weight.sum() if are_rows else share.sum() ** 2 / max((share**2).sum(), 1.0)
+    return CensoringDistribution(tuple(times[steps].tolist()), tuple(np.cumprod(left).tolist()), max(float(rows), 1.0))
 
 
 def with_censoring_weights(
@@ -228,7 +236,8 @@ def _distribution(
         return forecast.censoring
     for name in (WEIGHT, FREQUENCY):
         if name in rows.columns:
-            return kaplan_meier_of_censoring(time, event, rows[name].cast(pl.Float64).to_numpy()[chosen])
+            weight = rows[name].cast(pl.Float64).to_numpy()[chosen]
+            return kaplan_meier_of_censoring(time, event, weight, are_rows=name == FREQUENCY)
     return kaplan_meier_of_censoring(time, event, None)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ColumnError, EngineWarning, WeightError, listed, warn
+from tidyfair.errors import ColumnError, WeightError, listed
 from tidyfair.specs.columns import Column, blaming_expressions, check_features, names_of, roots_of
 from tidyfair.specs.forecasts import EVENT, is_point
 from tidyfair.specs.groups import SIDE
@@ -40,8 +40,28 @@ from tidyfair.tallies.moments import (
 from tidyfair.tallies.neighbors import other_labels
 from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
 from tidyfair.tallies.row_counts import Engine, binned, count_in_memory, engine_for, grouped
-from tidyfair.tallies.source import FREQUENCY, WEIGHT, in_memory, whole_frequencies
-from tidyfair.tallies.tally import BLOCK, BLOCKS, LABELS, ROW, TRUTH, Key, Scores, Tally, check_total, key_names
+from tidyfair.tallies.source import (
+    FREQUENCY,
+    MANY_ROWS,
+    WEIGHT,
+    check_transfer,
+    engine_errors,
+    in_memory,
+    whole_frequencies,
+)
+from tidyfair.tallies.tally import (
+    BLOCK,
+    BLOCKS,
+    LABELS,
+    ROW,
+    TRUTH,
+    Key,
+    Scores,
+    Tally,
+    check_total,
+    key_names,
+    presence_key,
+)
 from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
@@ -64,8 +84,6 @@ _EXACT = 2.0**53
 """Floats represent all whole numbers below this exactly."""
 _SMALLEST, _LARGEST = 1e-100, 1e100
 """Squares of numbers between these limits can be weighted and summed."""
-_MANY_ROWS, _TOO_MANY_ROWS = 100_000, 10_000_000
-"""More distinct rows of another engine are transferred with a warning only, or not at all."""
 _AUTOMATIC_BINS = 2**12
 _FEW_ROWS = 20_000
 """At most so many rows are parts of their own, where the tally is not kept."""
@@ -106,7 +124,8 @@ def count(
     )  # fmt: skip
     order = _Order(empty, frequencies, blocks, single_rows, tuple(metrics), many)
     if source.is_elsewhere:
-        return _elsewhere(source, order)
+        with engine_errors(source.frame):
+            return _elsewhere(source, order)
     source = source if source.kind == "polars" else source.here(order.every)
     if order.of_labels_only and (cells := _labels_in_memory(source, order)) is not None:
         return replace(empty, cells=_arranged(cells, keys))
@@ -370,7 +389,7 @@ def _are_shares(cells: pl.DataFrame, scores: int) -> bool:
 
 def _of_distinct_rows(source: Source, order: _Order, exact: frozenset[str]) -> Tally:
     """The tally of the distinct rows of another engine or, if these are very many, of bins of their scores."""
-    most = None if order.many == "transfer" else _MANY_ROWS
+    most = None if order.many == "transfer" else MANY_ROWS
     transferred = distinct_rows(source, order.every, most)
     if transferred is not None:
         rows, often = transferred
@@ -389,19 +408,8 @@ def _warn_of_transfer(source: Source, order: _Order) -> None:
     number = number_of_distinct_rows(source, order.every)
     purpose = "intervals of " if order.blocks is not None else ""
     purpose += ", ".join(order.metrics) or "this"
-    rows = f"{number:,} distinct rows of the columns {listed(roots_of(order.every))}"
-    call = in_memory(source.frame)
-    if number > _TOO_MANY_ROWS:
-        msg = (
-            f"{source.engine} would have to transfer {rows} for {purpose}, but at most {_TOO_MANY_ROWS:,} are "
-            f"transferred. Count a sample of the rows, round the numbers, or pass a frame in memory: `{call}`."
-        )
-        raise ColumnError(msg)
-    warn(
-        f"{source.engine} transfers {rows} for {purpose}. Count a sample of the rows or round the numbers for fewer; "
-        f"a frame in memory, `{call}`, is counted without this warning.",
-        EngineWarning,
-    )
+    rows = f"distinct rows of the columns {listed(roots_of(order.every))} for {purpose}"
+    check_transfer(source.frame, number, rows, "Count a sample of the rows or round the numbers")
 
 
 def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> Tally:
@@ -513,9 +521,9 @@ def _with_presence(
             else:
                 added[number] = pl.lit(None, pl.Float64)
     if forecast is not None and forecast.points:
-        key = SCORE if forecast.role == "probs" else ESTIMATE
-        has_all = pl.all_horizontal(pl.col(forecast.names).is_not_null())
-        added[key] = pl.when(has_all).then(statement=True)
+        # each point has rows of its own
+        present = [pl.when(pl.col(name).is_null()).then(pl.lit("0")).otherwise(pl.lit("1")) for name in forecast.names]
+        added[presence_key(forecast)] = pl.concat_str(present)
     return frame.with_columns(**added) if added else frame
 
 

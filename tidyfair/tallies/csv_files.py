@@ -9,7 +9,10 @@ import zlib
 from contextlib import closing
 from typing import IO, TYPE_CHECKING, cast
 
+import polars as pl
+
 from tidyfair.errors import ArgumentError
+from tidyfair.specs.columns import telling
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -40,6 +43,8 @@ _LONGEST_FIELD = 2**24
 """Characters of a field, of which Python takes fewer by default."""
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 """Characters that separate fields, in words."""
+_NO_SEPARATOR = "\x1f"
+"""A character that separates no fields, so that lines are read as they are."""
 _NOTHING: tuple[int, list[str]] = (0, [])
 """The line and the fields of a header that is absent."""
 _WRONG_TYPE = re.compile(
@@ -48,12 +53,21 @@ _WRONG_TYPE = re.compile(
 """The message of polars on a field that is not of the type of its column."""
 
 
-def check_header(file: Path, separator: str) -> None:
-    """Refuse a file without rows, in another encoding or with another separator, and with columns of the same name.
+@telling("opened the file")
+def check_file(file: Path, separator: str) -> None:
+    """Refuse a file that is no table, or has a line with more or fewer fields than its header.
 
     Raises:
         ArgumentError: For such a file.
     """
+    header = _header(file, separator)
+    # polars cuts and fills such lines where it reads some of the columns only
+    if _may_have_other_fields(file, separator, len(header)):
+        find_line(file, separator, "")
+
+
+def _header(file: Path, separator: str) -> list[str]:
+    """The names of columns; refuses no rows, another encoding or separator, and columns of the same name."""
     _check_start(file, next(_bytes(file), b""))
     with closing(_records(file, separator)) as records:
         (_, header), first_row = next(records, _NOTHING), next(records, None)
@@ -72,6 +86,23 @@ def check_header(file: Path, separator: str) -> None:
     if first_row is None:
         msg = f"{str(file)!r} has a header and no rows."
         raise ArgumentError(msg)
+    return header
+
+
+def _may_have_other_fields(file: Path, separator: str, columns: int) -> bool:
+    """True if a line has more or fewer fields than columns, or opens a field that goes on in the next line."""
+    lines = pl.scan_csv(
+        file, glob=False, has_header=False, separator=_NO_SEPARATOR, quote_char=None, schema={"line": pl.String},
+        truncate_ragged_lines=True,
+    )  # fmt: skip
+    line = pl.col("line")
+    is_plain = (line.str.count_matches(separator, literal=True) == columns - 1) & ~line.str.contains('"', literal=True)
+    # a quotation mark counts as one at the start of a field only
+    quoted_field = f'{re.escape(separator)}"(?:[^"]|"")*"'
+    rest = (pl.lit(separator) + line).str.replace_all(quoted_field, separator.replace("$", "$$"))
+    is_same = rest.str.count_matches(separator, literal=True) == columns
+    is_open = rest.str.contains(f'{separator}"', literal=True)
+    return lines.filter(~is_plain).select((~is_same | is_open).any()).collect(engine="streaming").item()
 
 
 def _check_start(file: Path, line: bytes) -> None:
@@ -97,12 +128,12 @@ def _check_separator(file: Path, name: str) -> None:
 
 
 def find_line(file: Path, separator: str, message: str) -> None:
-    """Refuse the first line that polars could not read.
+    """Refuse the first line with more or fewer fields than the header, or with the value that polars could not read.
 
     Args:
         file: The file.
         separator: The character between fields.
-        message: The message of polars, which may name a value and its column.
+        message: The message of polars, which may name a value and its column; empty if it has none.
 
     Raises:
         ArgumentError: For that line; nothing is raised if no fault is found.
@@ -118,16 +149,18 @@ def find_line(file: Path, separator: str, message: str) -> None:
 
 
 def _fault_of_fields(fields: Sequence[str], header: Sequence[str], wrong: re.Match[str] | None) -> str:
-    """The fault of a line with more fields than the header, or with the value that polars could not read."""
-    if len(fields) > len(header):
-        return (
-            f" has {len(fields)} fields, and its header has {len(header)}: put text that holds the separator in double "
-            "quotes, or name another separator as `--separator`"
+    """The fault of a line with more or fewer fields than the header, or with the value that polars could not read."""
+    if len(fields) != len(header):
+        way_out = (
+            "put text that holds the separator in double quotes, or name another separator as `--separator`"
+            if len(fields) > len(header)
+            else "leave a missing value empty between its separators"
         )
+        number = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
+        return f" has {number}, and its header has {len(header)}: {way_out}"
     if wrong is None:
         return ""
-    # a line may have fewer fields than the header
-    value = dict(zip(header, fields, strict=False)).get(wrong["column"])
+    value = dict(zip(header, fields, strict=True)).get(wrong["column"])
     if value is None or value.strip() != wrong["value"].strip():
         return ""
     held = "true and false" if wrong["dtype"] == "bool" else "numbers"

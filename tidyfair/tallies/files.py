@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import itertools
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -19,7 +20,7 @@ from polars import selectors
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.escapes import renamed
 from tidyfair.specs.columns import telling
-from tidyfair.tallies.csv_files import check_header, find_line
+from tidyfair.tallies.csv_files import check_file, find_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,7 @@ def _scan_csv(files: list[Path], **options: Any) -> pl.LazyFrame:
 def _scan_ndjson(files: list[Path], **options: Any) -> pl.LazyFrame:
     # names are no patterns here, but polars would read them so
     names = [glob.escape(str(file)) for file in files]
-    return pl.scan_ndjson(names, **options)
+    return pl.scan_ndjson(names, infer_schema_length=_TYPES_FROM, **options)
 
 
 _READERS = {
@@ -85,7 +86,7 @@ def scan(path: Path, separator: str | None = None) -> pl.LazyFrame:
     if kind in _SEPARATORS:
         options["separator"] = _separator_of(kind, separator)
         for file in files:
-            check_header(file, options["separator"])
+            check_file(file, options["separator"])
     elif separator is not None:
         msg = f"`separator` is about csv files, and {str(path)!r} is {kind}: leave it out."
         raise ArgumentError(msg)
@@ -210,15 +211,21 @@ def _partitions(files: Sequence[Path]) -> pl.DataFrame:
 
 
 def _as_read(texts: pl.Series) -> pl.Series:
-    """The values of a partition column as whole numbers, numbers or dates, if all of them are."""
+    """The values of a partition column as whole numbers, numbers or dates, if all of them are and all stay different.
+
+    Only the folder that stands for null is null: `nan` and `inf` are texts.
+    """
     if texts.str.contains("^-?0[0-9]").any():
         return texts  # codes such as 007
+    numbers = texts.cast(pl.Float64, strict=False)
+    # a float has 15 digits for certain
+    is_number = numbers.is_finite() & ~texts.str.contains("^[-+]?[0-9]{16}")
     for values in (
         texts.cast(pl.Int64, strict=False),
-        texts.cast(pl.Float64, strict=False),
+        pl.select(pl.when(is_number).then(numbers)).to_series(),
         texts.str.to_date("%Y-%m-%d", strict=False),
     ):
-        if values.null_count() == texts.null_count():
+        if values.null_count() == texts.null_count() and values.n_unique() == texts.n_unique():
             return values
     return texts
 
@@ -266,9 +273,9 @@ def _is_same_value(value: object, partition: object) -> bool:
         return str(value).casefold() == str(partition).casefold()
     texts = str(value), str(partition)
     try:
-        return float(texts[0]) == float(texts[1])
-    except ValueError:
-        return texts[0] == texts[1]
+        return texts[0] == texts[1] or Decimal(texts[0]) == Decimal(texts[1])
+    except ArithmeticError:
+        return False
 
 
 def _matching(file: Path) -> list[Path]:
@@ -371,6 +378,10 @@ def _writer(file: Path) -> Callable[[pl.DataFrame, Path], object]:
 
 def _without_formulas(table: pl.DataFrame) -> pl.DataFrame:
     """A table for a csv file, in which texts cannot be read as formulas; numbers are unchanged."""
+    is_nested = [isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct) for dtype in table.dtypes]
+    nested = pl.col([name for name, holds_structs in zip(table.columns, is_nested, strict=True) if holds_structs])
+    fields = pl.element().struct.field("*")
+    table = table.with_columns(nested.list.eval(pl.concat_str(fields, separator=" ", ignore_nulls=True)))
     lists = pl.col(pl.List(pl.String))
     texts = (selectors.string(include_categorical=True) | selectors.enum()).cast(pl.String)
     plain = table.with_columns(lists.list.eval(_as_text(pl.element())).list.join(";"), _as_text(texts))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -251,8 +252,20 @@ def point_of(name: str) -> tuple[str, int | None]:
 
 def _cumulative_scores(count: int, api: Any) -> dict[str, Any]:
     """The probability of this label or one before it, for each label."""
-    names = score_columns(count)
-    return {f"{UP_TO}{index}": api.sum_horizontal(*names[: index + 1]) for index in range(count)}
+    totals = cumulated(operator.add, list(map(api.col, score_columns(count))))
+    return {f"{UP_TO}{index}": total for index, total in enumerate(totals)}
+
+
+def cumulated(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> list[Any]:
+    """Combine the first expression, the first two and so on, in pairs.
+
+    A chain is as deep as it is long, and engines limit how deep an expression may be.
+    """
+    if len(values) == 1:
+        return [*values]
+    half = len(values) // 2
+    first = cumulated(operation, values[:half])
+    return first + [operation(first[-1], second) for second in cumulated(operation, values[half:])]
 
 
 def _ends(needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | None, api: Any) -> list[Quantity]:
@@ -272,10 +285,7 @@ def _ends(needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | Non
         ends += _extremes_of(name, value)
     if len(scored) > 1:
         # null where one is missing
-        total = api.col(scored[0])
-        for name in scored[1:]:
-            total = total + api.col(name)
-        ends += _extremes_of("total", total)
+        ends += _extremes_of("total", cumulated(operator.add, list(map(api.col, scored)))[-1])
     return ends
 
 

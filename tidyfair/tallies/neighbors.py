@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.errors import ColumnError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,12 +70,9 @@ def _of_points(points: Floats, counts: Floats, n_neighbors: int) -> Floats:
     """For each distinct point and label the share of the neighbours with another label."""
     import numpy as np
 
-    try:
-        # its trees are several times as fast as those of scikit-learn, and exact, unlike brute force
-        from scipy.spatial import KDTree  # pyright: ignore[reportMissingTypeStubs] - it has none
-    except ModuleNotFoundError as error:
-        msg = f"Nearest neighbours need scipy: pip install 'tidyfair[stats]' ({error})."
-        raise ArgumentError(msg) from error
+    # its trees are several times as fast as those of scikit-learn, and exact, unlike brute force
+    from scipy.spatial import KDTree
+
     tree: Any = KDTree(points)
     shares = np.empty_like(counts)
     todo, width = np.arange(len(points)), min(n_neighbors + 1, len(points))

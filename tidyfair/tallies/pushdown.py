@@ -6,9 +6,7 @@ A call that needs more than sums gets the distinct rows with their frequencies, 
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -22,6 +20,7 @@ from tidyfair.tallies.moments import (
     MEASURE,
     PREDICTED,
     SCORE,
+    cumulated,
     digits_lost,
     is_weight_column,
     moments,
@@ -43,14 +42,13 @@ from tidyfair.tallies.source import (
     with_one_zero,
 )
 from tidyfair.tallies.tally import TRUTH
-from tidyfair.tallies.thresholds import ESTIMATE
+from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from tidyfair.tallies.moments import Needs, Quantity
     from tidyfair.tallies.source import Source
-    from tidyfair.tallies.thresholds import Cut
 
 __all__: list[str] = []
 
@@ -147,7 +145,8 @@ def _all_present(columns: Sequence[str]) -> Any:
     """Check whether a row has a value in each of some columns."""
     import narwhals.stable.v2 as nw
 
-    return nw.all_horizontal(~nw.col(*columns).is_null(), ignore_nulls=False)
+    present = [~nw.col(name).is_null() for name in columns]
+    return cumulated(lambda one, other: one & other, present)[-1]
 
 
 def _centres(frame: Any, *, weighted: bool) -> dict[str, float]:
@@ -170,12 +169,22 @@ def _decided(frame: Any, cut: Cut | None) -> Any:
     import narwhals.stable.v2 as nw
 
     score = nw.col("s0")
-    if cut.several:
-        reached = [_one_or_zero(score >= value) for value in sorted(cut.values)]
-        estimate = reduce(operator.add, reached)
-    else:
-        estimate = score >= cut.values[0]
+    estimate = _reached(score, sorted(cut.values)) if cut.several else cut.reached(score, cut.values[0], api=nw)
     return frame.with_columns(nw.when(~score.is_null()).then(estimate).alias(ESTIMATE))
+
+
+def _reached(score: Any, cuts: Sequence[float], before: int = 0) -> Any:
+    """The number of ascending cuts at or below a score, by binary search; `before` of them are known to be.
+
+    A sum of comparisons would be as deep as they are many, and engines limit how deep an expression is.
+    """
+    import narwhals.stable.v2 as nw
+
+    if not cuts:
+        return nw.lit(before)
+    half = len(cuts) // 2
+    above = _reached(score, cuts[half + 1 :], before + half + 1)
+    return nw.when(Cut.reached(score, cuts[half], api=nw)).then(above).otherwise(_reached(score, cuts[:half], before))
 
 
 def _counts(cut: Cut | None, *, weighted: bool) -> list[Quantity]:

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -16,7 +17,18 @@ import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
 
-from tidyfair.errors import ArgumentError, ColumnError, EngineError, WeightError, listed, nearest, with_article
+from tidyfair.errors import (
+    ArgumentError,
+    ColumnError,
+    EngineError,
+    EngineWarning,
+    TidyfairError,
+    WeightError,
+    listed,
+    nearest,
+    warn,
+    with_article,
+)
 from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, names_of, roots_of, telling
 from tidyfair.specs.groups import SIDE, Privileged
@@ -24,6 +36,8 @@ from tidyfair.specs.polars_versions import largest_integer
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from tidyfair.specs.columns import ColumnLike
 
 __all__: list[str] = []
@@ -42,6 +56,8 @@ _ENGINES = {
     "pyspark": ("Spark", "data.toPandas()"), "pyspark[connect]": ("Spark", "data.toPandas()"),
 }  # fmt: skip
 """Engines by their names in narwhals: how messages name them, and the call for a frame in memory."""
+MANY_ROWS, TOO_MANY_ROWS = 100_000, 10_000_000
+"""More rows of another engine are transferred with a warning, or not at all."""
 _TOO_WIDE = "decimal256"
 _SQLITE = "Ibis on sqlite"
 _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
@@ -63,10 +79,8 @@ class Source:
     def columns(self) -> list[str]:
         """The names of the user's columns."""
         if self.is_elsewhere:
-            try:
+            with engine_errors(self.frame):
                 return self.frame.collect_schema().names()
-            except Exception as error:
-                raise _engine_error(self.frame, error) from error
         lazy = isinstance(self.frame, pl.LazyFrame)
         return self.frame.collect_schema().names() if lazy else list(self.frame.columns)
 
@@ -117,7 +131,9 @@ class Source:
 
         frame: Any = self.frame
         levels: dict[str, list[Any]] = {}
-        for root, dtype in frame.select(*roots).collect_schema().items():
+        with engine_errors(frame):
+            schema = frame.select(*roots).collect_schema()
+        for root, dtype in schema.items():
             declared: list[Any] = []
             if isinstance(dtype, nw.Enum):
                 declared = list(dtype.categories)
@@ -170,10 +186,11 @@ class Source:
     def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
         """Only the wanted columns, under internal names: `{name: (role, column)}`.
 
-        NaN becomes null, except in weights, where it is an error later on, and -0.0 among keys and labels becomes 0.0.
+        NaN becomes null, also where expressions read it, except in weights, where it is an error later on, and -0.0
+        among keys and labels becomes 0.0.
         """
-        frame = self._checked(wanted)
-        chosen = frame.lazy().select(column.expr.alias(name) for name, (_, column) in wanted.items())
+        frame = _without_nan(self._checked(wanted).lazy(), wanted)
+        chosen = frame.select(column.expr.alias(name) for name, (_, column) in wanted.items())
         with blaming_expressions(wanted):
             schema = chosen.collect_schema()
         floats: list[pl.Expr] = []
@@ -235,9 +252,10 @@ class Source:
         import narwhals.stable.v2 as nw
 
         named = {f"k{index}": root for index, root in enumerate(roots)}
-        sample = self.named(named).head(count)
-        distinct = sample.group_by(*named).agg(nw.len().alias("n"))
-        return collected(distinct.select(nw.col("n").sum(), nw.len().alias("distinct"))).row(0)
+        with engine_errors(self.frame):
+            sample = self.named(named).head(count)
+            distinct = sample.group_by(*named).agg(nw.len().alias("n"))
+            return collected(distinct.select(nw.col("n").sum(), nw.len().alias("distinct"))).row(0)
 
     def emptied(self, roots: Iterable[str]) -> Source:
         """A polars frame without rows, whose columns are some of those of the frame."""
@@ -283,8 +301,10 @@ class Source:
             return self.frame
         named = [name for name in self.columns if name in needed]
         if self.is_elsewhere:
+            self._warn_of_transfer(named)
             try:
-                return collected(self.named(dict(zip(named, named, strict=True))))
+                with engine_errors(self.frame):
+                    return collected(self.named(dict(zip(named, named, strict=True))))
             except pl.exceptions.PolarsError as error:
                 msg = f"The columns {listed(named)} could not be read as plain columns: {error}."
                 raise ColumnError(msg) from error
@@ -299,6 +319,13 @@ class Source:
             blamed = [name for name in named if not self._comes_across(name)] or named
             msg = f"The columns {listed(blamed)} could not be read as plain columns: {error}."
             raise ColumnError(msg) from error
+
+    def _warn_of_transfer(self, named: Sequence[str]) -> None:
+        """Warn that many rows are transferred, and refuse too many."""
+        import narwhals.stable.v2 as nw
+
+        number = collected(cast("Any", self.frame).select(nw.len().alias("rows"))).item()
+        check_transfer(self.frame, number, f"rows of the columns {listed(named)}", "Take a sample of the rows")
 
     def _comes_across(self, name: str) -> bool:
         """Check whether a single column can be read."""
@@ -332,6 +359,15 @@ class Source:
         columns = plain.cast(pl.Schema(dtypes)).to_dict() | coded
         # by their names, one of which may be empty
         return pl.DataFrame({name: columns[name] for name in named})
+
+
+def _without_nan(frame: pl.LazyFrame, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
+    """The frame with null for NaN in the columns that expressions read: for polars NaN is larger than any number."""
+    roots = roots_of({name: item for name, item in wanted.items() if not isinstance(item[1].source, str)})
+    if not roots:
+        return frame
+    schema = frame.collect_schema()
+    return frame.with_columns(pl.col(root).fill_nan(None) for root in roots if schema[root].is_float())
 
 
 def with_one_zero(number: pl.Expr) -> pl.Expr:
@@ -439,14 +475,10 @@ def whole_frequencies(values: pl.Series, column: Column, most: float, often: pl.
 
 def collected(frame: Any) -> pl.DataFrame:
     """The result of a query of another engine, in polars."""
-    try:
+    with engine_errors(frame):
         if frame.implementation.is_ibis():
             frame = _with_natural_logarithms(frame)
         result = frame.collect("polars").to_native()
-    except pl.exceptions.PolarsError:
-        raise  # the query has run
-    except Exception as error:
-        raise _engine_error(frame, error) from error
     if is_sqlite(frame):
         _check_whole_numbers(result)
     return result
@@ -457,10 +489,16 @@ def is_sqlite(frame: Any) -> bool:
     return engine_of(frame) == _SQLITE
 
 
-def _engine_error(frame: Any, error: Exception) -> EngineError:
-    """The error for a query that another engine could not run."""
-    way_out = f"If the engine cannot do this, pass the rows as a frame in memory: `{in_memory(frame)}`."
-    return EngineError(engine_of(frame), error, way_out)
+@contextmanager
+def engine_errors(frame: Any) -> Generator[None]:
+    """Raise errors of another engine, in which a query is built or run, as errors that name it."""
+    try:
+        yield
+    except (TidyfairError, pl.exceptions.PolarsError):
+        raise  # of polars the query has run
+    except Exception as error:
+        way_out = f"If the engine cannot do this, pass the rows as a frame in memory: `{in_memory(frame)}`."
+        raise EngineError(engine_of(frame), error, way_out) from error
 
 
 def engine_of(frame: Any) -> str:
@@ -472,6 +510,28 @@ def engine_of(frame: Any) -> str:
         return f"{name} on {frame.to_native().get_backend().name}"
     except Exception:  # noqa: BLE001 - a table without a connection
         return name
+
+
+def check_transfer(frame: Any, number: int, rows: str, fewer: str) -> None:
+    """Warn that another engine transfers many rows, and refuse too many.
+
+    Args:
+        frame: The frame of the engine.
+        number: The number of rows.
+        rows: What they are, for messages.
+        fewer: The advice on how to transfer fewer.
+    """
+    if number <= MANY_ROWS:
+        return
+    engine, call = engine_of(frame), in_memory(frame)
+    if number > TOO_MANY_ROWS:
+        msg = (
+            f"{engine} would have to transfer {number:,} {rows}, but at most {TOO_MANY_ROWS:,} are transferred. "
+            f"{fewer}, or pass a frame in memory: `{call}`."
+        )
+        raise ColumnError(msg)
+    msg = f"{engine} transfers {number:,} {rows}. {fewer} for fewer; a frame in memory, `{call}`, has no such warning."
+    warn(msg, EngineWarning)
 
 
 def in_memory(frame: Any) -> str:

@@ -16,6 +16,7 @@ from tidyfair.specs.groups import SIDE
 from tidyfair.specs.survey_designs import ROLE
 from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
+    SCORE,
     Needs,
     centred,
     extremes,
@@ -256,17 +257,23 @@ class Tally:
             name, number = point_of(column.name)
             if number in (None, point):
                 columns.append(column.alias(name))
-        return pl.DataFrame(columns)
+        return self._with_presence(pl.DataFrame(columns), point)
+
+    def _with_presence(self, cells: pl.DataFrame, point: int | None) -> pl.DataFrame:
+        """The cells with a key that is true where rows have the prediction at a point, or at all points, else null."""
+        if self.forecast is None or not self.forecast.points:
+            return cells
+        key = presence_key(self.forecast)
+        present = pl.col(key).str.slice(point, 1) == "1" if point is not None else ~pl.col(key).str.contains("0")
+        return cells.with_columns(pl.when(present).then(statement=True).alias(key))
 
     def _rows_at(self, point: int) -> pl.DataFrame:
         """The rows with the prediction and the censoring weight of one point."""
         if self.rows is None or self.forecast is None:
             return pl.DataFrame()
         names, weights = self.forecast.names, self.forecast.weight_names
-        # as in sums, a row without a prediction at some point has none
-        has_all = pl.all_horizontal(pl.col(names).is_not_null())
         columns = {
-            AT_POINT: pl.when(has_all).then(names[point]),
+            AT_POINT: pl.col(names[point]),
             TIME_AT_POINT: pl.lit(self.forecast.points[point], pl.Float64),
         }
         if weights[point] in self.rows.columns:
@@ -278,16 +285,17 @@ class Tally:
         if self.forecast is None:
             return self
         of_last = tuple(term.column for term in self.needs.terms if term.at_last_point)
-        averages: dict[str, pl.Expr] = {}
+        parts: dict[str, list[pl.Expr]] = {}
         for name in self.cells.columns:
             column, point = point_of(name)
             if point is not None and column.startswith(of_last):
-                averages[column] = pl.col(name)
+                parts[column] = [pl.col(name)]
             elif point is not None:
-                part = pl.col(name) * self.forecast.coefficients[point]
-                averages[column] = averages[column] + part if column in averages else part
+                parts.setdefault(column, []).append(pl.col(name) * self.forecast.coefficients[point])
+        averages = {column: pl.sum_horizontal(terms, ignore_nulls=False) for column, terms in parts.items()}
         of_points = [name for name in self.cells.columns if point_of(name)[1] is not None]
-        return replace(self, cells=self.cells.with_columns(**averages).drop(of_points))
+        cells = self.cells.with_columns(**averages).drop(of_points)
+        return replace(self, cells=self._with_presence(cells, None))
 
     def _hidden_at_each_cut(self, by: list[str]) -> list[pl.DataFrame]:
         """The partly suppressed cells, which are unknown at every threshold."""
@@ -436,6 +444,11 @@ class Tally:
             if name in LABELS and name not in self.declared and kind.is_float() and (column != column.round()).any():
                 msg = f"some labels in the column {name!r} are fractional numbers."
                 raise ArgumentError(msg)
+
+
+def presence_key(forecast: Forecast) -> str:
+    """The key of cells that tells by 1 and 0 at which points their rows have predictions."""
+    return SCORE if forecast.role == "probs" else ESTIMATE
 
 
 def _is_categorical(dtype: pl.DataType) -> bool:

@@ -111,6 +111,11 @@ class Cut:
         """All possible estimates of a list: the number of thresholds at or below the score."""
         return Levels(pl.UInt16(), 0, len(self.values) + 1) if self.several else None
 
+    @staticmethod
+    def reached(score: Any, threshold: Any, *, api: Any = pl) -> Any:
+        """True where a score is at or above a threshold, both as 64-bit floats, whatever the scores are stored as."""
+        return score.cast(api.Float64) >= threshold
+
     def decide(self, frame: pl.LazyFrame, outer: list[str], groups: list[str], names: Sequence[str]) -> pl.LazyFrame:
         """Add an `estimate` from the scores; `outer` and `groups` are columns of the frame."""
         score = pl.col(SCORE)
@@ -119,7 +124,7 @@ class Cut:
         if self.option != "threshold":
             return self._best(frame, outer)
         if not self.several:
-            return frame.with_columns((score >= self.values[0]).alias(ESTIMATE))
+            return frame.with_columns(self.reached(score, self.values[0]).alias(ESTIMATE))
         search = partial(_search, cuts=sorted(self.values))
         codes = score.cast(pl.Float64).map_batches(search, return_dtype=pl.UInt16, is_elementwise=True)
         return frame.with_columns(codes.alias(ESTIMATE))
@@ -144,7 +149,7 @@ class Cut:
             raise ArgumentError(msg)
         cuts = present.with_columns(pl.Series(_CUT, thresholds, dtype=pl.Float64))
         with_cuts = frame.join(cuts.lazy(), on=groups, how="left", nulls_equal=True)
-        return with_cuts.with_columns((pl.col(SCORE) >= pl.col(_CUT)).alias(ESTIMATE)).drop(_CUT)
+        return with_cuts.with_columns(self.reached(pl.col(SCORE), pl.col(_CUT)).alias(ESTIMATE)).drop(_CUT)
 
     def _best(self, frame: pl.LazyFrame, outer: list[str]) -> pl.LazyFrame:
         """Select the best-scored rows of each outer group."""
@@ -158,7 +163,7 @@ class Cut:
         else:
             cuts_of_all = frame.select(**cuts).collect()
             with_cuts = frame.with_columns(**cuts_of_all.row(0, named=True))
-        reached = [pl.col(SCORE) >= pl.col(name) for name in cuts]
+        reached = [self.reached(pl.col(SCORE), pl.col(name)) for name in cuts]
         estimate = pl.sum_horizontal(reached).cast(pl.UInt16) if self.several else reached[0]
         decided = pl.when(pl.col(SCORE).is_not_null()).then(estimate).alias(ESTIMATE)
         return with_cuts.with_columns(decided).drop(list(cuts))

@@ -1,0 +1,176 @@
+"""Every verb that answers the same question gives the same number, whichever groups the policy compares."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair import inference
+from tidyfair.cli.main import main
+from tidyfair.streaming import Accumulator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEVELS = ["White", "Black", "Asian", "Tiny", "Unknown", "Absent"]
+
+
+def people(rows: int = 2_000) -> pl.DataFrame:
+    """Groups of different rates; one is tiny, one unknown, one empty, and some people have none."""
+    random = np.random.default_rng(20)
+    race = random.choice(LEVELS[:5], rows, p=[0.5, 0.29, 0.18, 0.005, 0.025])
+    rate = {"White": 0.6, "Black": 0.5, "Asian": 0.55, "Tiny": 0.2, "Unknown": 0.85}
+    truth = random.random(rows) < 0.5
+    chosen = random.random(rows) < np.array([rate[group] for group in race]) + 0.1 * truth
+    other = np.where(random.random(rows) < 0.8, chosen, random.random(rows) < 0.5)
+    data = pl.DataFrame({"race": race, "truth": truth, "chosen": chosen, "other": other})
+    is_missing = pl.int_range(pl.len()) % 61 == 0
+    race_or_null = pl.when(~is_missing).then("race").cast(pl.Enum(LEVELS)).alias("race")
+    return data.with_columns(race_or_null, sex=pl.Series(random.choice(["f", "m"], rows)), day=pl.lit(1))
+
+
+PEOPLE = people()
+POLICIES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "large groups": {"min_n": 30},
+    "frequent groups": {"min_share": 0.02},
+    "unknown as a group": {"unknown": "group"},
+    "unknown dropped": {"unknown": "drop", "min_n": 30},
+    "other words": {"unknown_values": ["Tiny", "Asian"]},
+}
+
+
+def rates(policy: dict[str, Any], data: pl.DataFrame = PEOPLE) -> dict[str | None, float]:
+    """The selection rates of the groups that a policy compares, by plain arithmetic."""
+    treatment, values = policy.get("unknown", "apart"), policy.get("unknown_values", ["Unknown"])
+    compared: dict[str | None, float] = {}
+    for (group,), rows in data.group_by("race"):
+        if treatment != "group" and (group is None or group in values):
+            continue
+        if len(rows) >= policy.get("min_n", 0) and len(rows) >= policy.get("min_share", 0) * len(data):
+            compared[group] = float(rows["chosen"].mean())  # pyright: ignore[reportArgumentType] - a column of Booleans
+    return compared
+
+
+def one(frame: pl.DataFrame, column: str = ".estimate") -> float:
+    return frame[column].item()
+
+
+def command_line(path: Path, policy: dict[str, Any], *metrics: str) -> dict[str, float]:
+    """The disparities of `tidyfair audit`, by metric."""
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in policy.items() if name != "unknown_values"]
+    flags += [f"--unknown-value={value}" for value in policy.get("unknown_values", [])]
+    flags += [] if "min_n" in policy else ["--min-n=0"]
+    output = path.with_suffix(".json")
+    arguments = ["audit", str(path), "--truth=truth", "--estimate=chosen", "--by=race", "--pos-label=true"]
+    main([*arguments, *(f"--metric={metric}" for metric in metrics), *flags, "--interval=none", f"--json={output}"])
+    results = json.loads(output.read_text())["results"]
+    return {row["metric"]: row["estimate"] for row in results if row.get("by") == "race"}
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_verbs_agree_on_the_largest_difference(policy: dict[str, Any]) -> None:
+    parity = tf.demographic_parity("race", **policy)
+    compared = rates(policy)
+    expected = max(compared.values()) - min(compared.values())
+    call: dict[str, Any] = {"estimate": "chosen"}
+    gate = tf.check(parity, below=0.9)
+    accumulator = Accumulator(tf.metric_set(parity), **call)
+    for part in PEOPLE.iter_slices(700):
+        accumulator.update(part)
+    pairs = tf.pairwise(parity)(PEOPLE, **call)
+    against = tf.compare_groups(tf.selection_rate, by="race", to="lowest", **policy)(PEOPLE, **call)
+    models = tf.compare_models(parity)(PEOPLE, one="chosen", other="other")
+    frontier = inference.model_frontier(tf.accuracy, parity)
+    of_models = frontier(PEOPLE, "truth", models=["chosen", "other"], baseline="chosen")
+    sensitivity = inference.verdict_sensitivity(gate)(PEOPLE, **call)
+    periods = inference.compare_periods(parity, period="day", times=20)
+    later = pl.concat([PEOPLE.with_columns(day=0), PEOPLE])
+    answers = {
+        "metric": one(parity(PEOPLE, **call)),
+        "tally": one(parity.compute(parity.tally(PEOPLE, **call))),
+        "comparison of a metric": one(tf.selection_rate.difference("race", **policy)(PEOPLE, **call)),
+        "gate": one(gate(PEOPLE, **call)),
+        "accumulator": one(accumulator.compute()),
+        "pairs": float(pairs[".disparity"].abs().max()),  # pyright: ignore[reportArgumentType] - a column of numbers
+        "groups beside the lowest": float(against[".disparity"].max()),  # pyright: ignore[reportArgumentType] - as above
+        "models": one(models, ".one"),
+        "frontier": of_models.filter(pl.col(".model") == "chosen")[".disparity"].item(),
+        "sensitivity": sensitivity[".estimate"][0],
+        "monitor": one(inference.monitor(parity, below=0.9)(PEOPLE, **call)),
+        "permutation test": one(inference.disparity_test(parity, times=20)(PEOPLE, **call)),
+        "posterior": one(inference.probability(parity, below=0.9)(PEOPLE, **call)),
+        "periods": one(periods(later, group_by="day", **call)),
+        "values of groups": spread(parity.by_group(PEOPLE, **call)),
+    }
+    assert answers == pytest.approx(dict.fromkeys(answers, expected), abs=1e-12)
+
+
+def spread(groups: pl.DataFrame) -> float:
+    """The largest difference of the values of groups that are compared."""
+    values = groups.filter(pl.col(".status") == "ok")[".estimate"]
+    return float(values.max()) - float(values.min())  # pyright: ignore[reportArgumentType] - a column of numbers
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_verbs_agree_on_the_smallest_ratio(policy: dict[str, Any], tmp_path: Path) -> None:
+    ratio = tf.demographic_parity_ratio("race", **policy)
+    compared = rates(policy)
+    expected = min(compared.values()) / max(compared.values())
+    call: dict[str, Any] = {"estimate": "chosen"}
+    table = tf.compare_groups(tf.selection_rate, by="race", to="highest", scale="ratio", **policy)(PEOPLE, **call)
+    pairs = tf.pairwise(ratio)(PEOPLE, **call)[".disparity"].to_list()
+    filed = [tf.audit(name, PEOPLE, by="race", **call, **policy) for name in ("nyc_ll144", "eeoc_uniform_guidelines")]
+    path = tmp_path / "people.parquet"
+    PEOPLE.write_parquet(path)
+    of_report: dict[str, Any] = {"by": "race", "metrics": ratio, "min_n": 0} | policy
+    report = tf.report(PEOPLE, **call, **of_report).markdown()
+    answers = {
+        "metric": one(ratio(PEOPLE, **call)),
+        "four fifths": one(tf.four_fifths("race", **policy)(PEOPLE, **call)),
+        "comparison of a metric": one(tf.selection_rate.ratio("race", **policy)(PEOPLE, **call)),
+        "groups beside the highest": float(table[".disparity"].min()),  # pyright: ignore[reportArgumentType] - a column of numbers
+        "pairs": min(min(value, 1 / value) for value in pairs),
+        "Local Law 144": smallest(filed[0]),
+        "Uniform Guidelines": smallest(filed[1]),
+        "monitor": one(inference.monitor(ratio, above=0.1)(PEOPLE, **call)),
+        "command line": command_line(path, policy, "demographic_parity_ratio")["demographic_parity_ratio"],
+    }
+    assert answers == pytest.approx(dict.fromkeys(answers, expected), abs=1e-12)
+    assert f"{expected:.3f}" in report
+
+
+def smallest(filed: Any) -> float:
+    """The smallest ratio of the first table of a named audit."""
+    table = next(iter(filed.tables.values()))
+    return float(table[".disparity"].min())
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_verdicts_agree(policy: dict[str, Any]) -> None:
+    # a gate on the range of groups, and one on each pair of them
+    call: dict[str, Any] = {"estimate": "chosen"}
+    compared = rates(policy)
+    widest = max(compared.values()) - min(compared.values())
+    for limit in (widest / 3, widest * 3):
+        for outside in ("hold", "state"):
+            parity = tf.demographic_parity("race", **policy)
+            verdict = one(tf.check(parity, below=min(limit, 0.99), outside=outside)(PEOPLE, **call), ".verdict")
+            pairs = tf.check(tf.pairwise(parity), below=min(limit, 0.99), outside=outside)(PEOPLE, **call)
+            verdicts = set(pairs[".verdict"].drop_nulls())
+            worst = next(text for text in ("fail", "not enough evidence", "pass") if text in verdicts)
+            assert worst == verdict, (limit, outside)
+
+
+def test_an_audit_shows_the_policy_of_its_call() -> None:
+    filed = tf.audit("nyc_ll144", PEOPLE, estimate="chosen", by="race", min_share=0.02)
+    (table, *_) = filed.tables.values()
+    # the share of all rows, with those of people whose race is unknown
+    assert table.select("race", ".share").rows_by_key("race")["White"] == [(PEOPLE["race"].eq("White").sum() / 2_000,)]
+    assert not math.isnan(smallest(filed))
