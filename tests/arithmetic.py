@@ -518,6 +518,8 @@ def combined(aggregate: str, numbers: Sequence[Number]) -> Number:
 def disparity(
     name: str, rows: Sequence[Row], labels: Sequence[str], estimator: str, label_count: int, *, undefined_is_null: bool
 ) -> Value:
+    # people of unknown group are compared with nobody, and are no part of all or of the rest
+    rows = [row for row in rows if row["group"] is not None]
     aggregate, *names = meaning(name)
     if aggregate == "less":
         more, less = (

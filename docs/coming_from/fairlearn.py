@@ -30,8 +30,8 @@ are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="ov
 - **A rate without denominator** is null and left out, with a warning that names the group; fairlearn takes 0 for it, and
   a group without positives then drives the difference.
 - **Combinations that do not occur** have no rows; fairlearn has NaN for them.
-- **Missing sensitive features** are a group of their own in Python calls; fairlearn refuses them. `unknown="apart"`
-  counts them and compares the others, as reports and the command line do.
+- **Missing sensitive features** are counted apart, and the other groups are compared; fairlearn refuses them.
+  `unknown="group"` makes them a group of their own.
 - **Derived functions**, such as `false_positive_rate_difference` and `accuracy_score_group_min`, are
   `tdf.fall_out.difference(*by)` and `tdf.accuracy.group_minimum(*by)`.
 - **Text labels** need `pos_label=`; numbers that are no labels are refused instead of compared with 1.

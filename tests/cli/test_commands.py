@@ -768,8 +768,9 @@ def test_wide_tables_are_split_and_empty_ones_refused(
 
 
 def _cells(shown: str, *starts: str) -> list[str]:
-    """The cells of the lines that begin with these."""
-    lines = [[cell.strip() for cell in re.split("[│┆]", line)[1:-1]] for line in shown.splitlines()]
+    """The cells of the lines that begin with these, without the marks of notes."""
+    without_marks = re.sub(r" \[\d+\]", "", shown)
+    lines = [[cell.strip() for cell in re.split("[│┆]", line)[1:-1]] for line in without_marks.splitlines()]
     return [cell for line in lines if tuple(line[: len(starts)]) == starts for cell in line[len(starts) :]]
 
 

@@ -29,7 +29,7 @@ def test_gate_on_all_rows_equals_that_of_the_library(
 ) -> None:
     data = lending(2_000)
     name, side, limit = condition.split()
-    allowed = {"above" if side == "<" else "below": float(limit)}
+    allowed: dict[str, Any] = {"above" if side == "<" else "below": float(limit)}
     gate = tf.check(getattr(tf, name), **allowed)
     result = gate(data, "repaid", "approved", pos_label="yes")
     verdict = result[".verdict"].item()

@@ -31,7 +31,7 @@ def rows_of(counts: Counts) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def verdicts(metric: tf.GroupwiseMetric, tables: list[Counts], **limit: float) -> list[str]:
+def verdicts(metric: tf.GroupwiseMetric, tables: list[Counts], **limit: Any) -> list[str]:
     """The verdict on each table, judged alone."""
     cells: list[tuple[int, str, int | None, int, int]] = []
     for index, table in enumerate(tables):
@@ -70,7 +70,7 @@ def splits(rows: int, room: list[int]) -> Iterator[tuple[int, ...]]:
             yield (first, *others)
 
 
-def fewest(metric: tf.GroupwiseMetric, counts: Counts, group: str, error: str, most: int, **limit: float) -> int | None:
+def fewest(metric: tf.GroupwiseMetric, counts: Counts, group: str, error: str, most: int, **limit: Any) -> int | None:
     """The fewest rows whose error turns the verdict, by trying all."""
     (now,) = verdicts(metric, [counts], **limit)
     others = [name for name in counts if name != group]
@@ -101,7 +101,7 @@ WIDE: Counts = {
     "a": {"tp": 60, "fn": 6, "fp": 3, "tn": 20, "selected": 3, "unselected": 4},
     "b": {"tp": 20, "fn": 34, "fp": 9, "tn": 15, "selected": 2, "unselected": 9},
 }
-CASES: dict[str, tuple[tf.GroupwiseMetric, Counts, dict[str, float]]] = {
+CASES: dict[str, tuple[tf.GroupwiseMetric, Counts, dict[str, Any]]] = {
     "a pass": (tf.equal_opportunity("g"), SMALL, {"below": 0.22}),
     "a failure": (tf.equal_opportunity("g"), WIDE, {"below": 0.33}),
     "not enough evidence": (tf.accuracy.difference("g"), SMALL, {"below": 0.15}),

@@ -197,7 +197,8 @@ def by_side(record: dict[str, Any], *metrics: tf.Metric) -> dict[str, list[tuple
     """The values of both sides, and the rows they are about, as unprivileged, privileged, neither."""
     call = questions()[record["id"]].call
     sides, keys = sides_of(record["params"]), record["params"].get("protected_attribute_names")
-    by = [sides] if sides and "all_groups" not in record["function"] else keys or listed(record["params"]["prot_attr"])
+    every_group = any(part in record["function"] for part in ("all_groups", "smoothed", "amplification"))
+    by = [sides] if sides and not every_group else keys or listed(record["params"]["prot_attr"])
     together = tf.new_groupwise_metric(tf.metric_set(*metrics), "together", tf.difference())(*by)
     rows = together.by_group(
         data(call.data), call.truth, call.estimate, probs="score", case_weights=call.weights, on_undefined="ignore"
@@ -242,23 +243,33 @@ def zero_for_undefined(record: dict[str, Any]) -> Any:
     return sum(one - other for one, other in pairs) / len(pairs)
 
 
-def smoothed_by_what_is_seen(record: dict[str, Any]) -> float:
-    """Its `sklearn` functions spread the concentration over the classes that a group has, one or two."""
-    concentration = record["params"]["concentration"]
+def smoothed_by_its_own(record: dict[str, Any]) -> float:
+    """Its smoothed shares, which read weights as numbers of rows.
+
+    The `sklearn` functions spread the concentration over the labels that a group has, one or two.
+    """
+    function, call = record["function"], questions()[record["id"]].call
+    concentration = record["params"].get("concentration", 1)
+
+    def smoothed(yes: float, no: float) -> float:
+        labels = (yes > 0) + (no > 0) if function.startswith("sklearn.") else 2
+        return (yes + concentration / labels) / (yes + no + concentration)
 
     def distance(positives: tf.Metric, negatives: tf.Metric) -> float:
         counts = by_side(record, positives, negatives)
         pairs = [[value or 0.0 for value, _ in counts[metric.name]] for metric in (positives, negatives)]
-        smoothed = [
-            (yes + concentration / ((yes > 0) + (no > 0))) / (yes + no + concentration)
-            for yes, no in zip(*pairs, strict=True)
-        ]
-        return max(log_range(smoothed), log_range([1 - share for share in smoothed]))
+        shares = [smoothed(yes, no) for yes, no in zip(*pairs, strict=True)]
+        return max(log_range(shares), log_range([1 - share for share in shares]))
 
-    if record["params"].get("y_pred") is None:
-        return distance(tf.positives, tf.negatives)
-    predicted = distance(tf.predicted_positives, tf.predicted_negatives)
-    return predicted - (distance(tf.positives, tf.negatives) if "amplification" in record["function"] else 0.0)
+    truths, predictions = (tf.positives, tf.negatives), (tf.predicted_positives, tf.predicted_negatives)
+    if function.endswith("_rate"):
+        counted = truths if "base_rate" in function else predictions
+        frame = data(call.data), call.truth, call.estimate
+        yes, no = (metric(*frame, case_weights=call.weights)[".estimate"].item() for metric in counted)
+        return smoothed(yes, no)
+    if call.estimate is None or call.estimate == call.truth:
+        return distance(*truths)
+    return distance(*predictions) - (distance(*truths) if "amplification" in function else 0.0)
 
 
 def log_range(shares: list[float]) -> float:
@@ -267,7 +278,8 @@ def log_range(shares: list[float]) -> float:
 
 RULES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "between": between,
-    "smoothed_by_what_is_seen": smoothed_by_what_is_seen,
+    "smoothed_by_labels_seen": smoothed_by_its_own,
+    "smoothed_by_weight": smoothed_by_its_own,
     "zero_for_undefined": zero_for_undefined,
 }
 
@@ -279,8 +291,8 @@ def deviation(record: dict[str, Any]) -> str | None:
         return None
     if "between" in function:
         return "between"
-    if function.startswith("sklearn."):
-        return "smoothed_by_what_is_seen"
+    if "smoothed" in function or "amplification" in function:
+        return "smoothed_by_weight" if questions()[record["id"]].call.weights else "smoothed_by_labels_seen"
     return "zero_for_undefined"
 
 

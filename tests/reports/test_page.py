@@ -235,8 +235,8 @@ def test_gates_and_thresholds_hide_small_groups() -> None:
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     call: dict[str, Any] = {"probs": "s", "threshold": 0.5, "by": "g", "frequency_weights": "times", "gate": gate}
     text = tf.report(people, "y", **call, min_n=10).markdown()
-    # the reason why a group is not drawn is the limit, and no number of the group
-    shown = [line.replace("fewer than 10 rows", "") for line in text.split("\n") if "tiny" in line]
+    # the reason why a group is not drawn is the limit, and no number of the group; notes are numbered
+    shown = [re.sub(r"fewer than 10 rows|\\?\[\d\\?\]", "", line) for line in text.split("\n") if "tiny" in line]
     assert shown
     assert not any(re.search(r"\d", line) for line in shown)
     assert "**Not enough evidence**: Demographic parity" in text
@@ -465,7 +465,8 @@ def test_undefined_metrics_are_listed_as_left_out() -> None:
     text = tf.report(people, "y", "p", by="g", min_n=0).markdown()
     left_out = part(text, "Exclusions")
     assert "| Sensitivity `sens` | g | b | 10 | 0 | no row of the group counts for this metric |" in left_out
-    assert "| Equal opportunity `equal_opportunity` | g | b |" in left_out
+    reason = "no row of the group counts for this metric"
+    assert f"| Equal opportunity `equal_opportunity` | g | b (sensitivity: {reason}) |" in left_out
 
 
 def test_weighted_report_has_weighted_curves() -> None:
@@ -489,7 +490,9 @@ def test_small_groups_are_hidden_in_every_section() -> None:
     few = LOANS.filter(pl.col("race") == HOSTILE).height
     text = tf.report(LOANS, **SCORES, by="race", min_n=few + 1).markdown()
     assert "| \N{EN DASH} | \N{EN DASH} |" in part(text, "Data")
-    assert "script" not in part(text, "Disparities")
+    disparities, _, notes = part(text, "Disparities").partition("left out: ")
+    assert "script" not in disparities
+    assert "script" in notes
     assert "script" in part(text, "Exclusions")
 
 
@@ -650,8 +653,10 @@ def test_no_headline_rests_on_an_unknown_or_a_tiny_group(tmp_path: Path, capsys:
     text = tf.report(people, estimate="hired", by=["sex", "race", ("sex", "race")]).markdown()
     headline = text.partition("\n## ")[0]
     assert "by race:**" in headline
-    assert "AIAN" not in headline
-    assert "null" not in headline
+    findings = [line.partition(" Left out: ") for line in headline.splitlines() if line.startswith("- **")]
+    assert findings
+    assert not any(group in finding for finding, _, _ in findings for group in ("AIAN", "null"))
+    assert any("AIAN" in left_out and "null" in left_out for _, _, left_out in findings)
     by = ["--by", "sex", "--by", "race", "--by", "sex:race"]
     _, shown, _ = called(capsys, "audit", written(people, tmp_path), "--estimate", "hired", *by)
     compared = [line for line in shown.splitlines() if "demographic_parity" in line]

@@ -687,10 +687,8 @@ def _disparity_parts(audited: _Audited, by_outer: str) -> list[Part]:
 
 
 def _left_out_of(results: pl.DataFrame, group: Callable[[str], str] = str) -> str:
-    """The groups that any row of results leaves out; of several rows without the numbers of rows, which differ."""
+    """The groups that any row of results leaves out."""
     entries = results.select(pl.col(".left_out").explode().drop_nulls()).to_series().to_list()
-    if len(results) > 1:
-        entries = [{**entry, "denominator": None} for entry in entries]
     return left_out_in_words(entries, group)
 
 

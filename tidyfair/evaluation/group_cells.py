@@ -186,8 +186,8 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         outers.append(outer_of_group_cell)
         is_excluded = is_unknown = np.zeros(size, dtype=bool)
         if by:
-            is_excluded = ~by.is_compared(index.keys).to_numpy()
             is_unknown = by.is_unknown(index.keys).to_numpy()
+            is_excluded = ~by.is_compared(index.keys).to_numpy() if by.sides else is_unknown
         excluded.append(is_excluded)
         unknown.append(is_unknown)
         unlisted.append(is_unknown & (by is not None and by.policy.unknown == "drop"))

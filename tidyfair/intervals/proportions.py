@@ -241,7 +241,7 @@ def student_limits(z: float | Floats, freedom: Floats) -> Floats:
     from scipy.special import betainccinv, betaincinv, erfc
 
     tail, half = erfc(z / math.sqrt(2)), freedom / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # t² / freedom is the odds of a beta variable; either of the two shares may be next to 1
         t = np.sqrt(freedom * betainccinv(1 / 2, half, tail) / betaincinv(half, 1 / 2, tail)).clip(max=_WIDEST_STUDENT)
     return np.where(np.isposinf(freedom), z, np.where(freedom > 1 - _ROUNDED, t, math.nan))

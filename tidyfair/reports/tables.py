@@ -128,34 +128,28 @@ def left_out_in_words(
     group: Callable[[str], str] = str,
     metric: Callable[[str], str] = str,
 ) -> str:
-    """The groups of `.left_out` with their metrics and the reason, such as `student (sens: 7 rows, too few)`.
+    """The groups of `.left_out` with their metrics and the reason, such as `student (sens: too few rows)`.
 
     Args:
-        entries: The list of a row of results; the denominator is absent where it differs between rows.
+        entries: The list of a row of results.
         group: The words for the name of a group.
         metric: The words for the name of a metric.
     """
-    metrics_of_reason: dict[str, dict[str, dict[str, None]]] = {}
+    metrics_of_reason: dict[str, dict[Any, dict[str, None]]] = {}
     for entry in entries or ():
         of_group = metrics_of_reason.setdefault(group(entry["group"]), {})
         label = "" if entry["level"] is None else f" of label {entry['level']}"
-        of_group.setdefault(_why_left_out(entry), {})[f"{metric(entry['metric'])}{label}"] = None
+        # how few rows a group has may be what a page hides
+        of_group.setdefault(entry["status"], {})[f"{metric(entry['metric'])}{label}"] = None
     texts: list[str] = []
     for name, of_group in metrics_of_reason.items():
-        whys = [why if why == _UNKNOWN else f"{', '.join(metrics)}: {why}" for why, metrics in of_group.items()]
+        whys = [
+            _UNKNOWN if status == Status.UNKNOWN else f"{', '.join(metrics)}: {reason(status)}"
+            for status, metrics in of_group.items()
+        ]
         texts.append(f"{name} ({'; '.join(whys)})")
     more = [f"and {len(texts) - _MOST_LEFT_OUT} more groups"] if len(texts) > _MOST_LEFT_OUT else []
     return "; ".join([*texts[:_MOST_LEFT_OUT], *more])
-
-
-def _why_left_out(entry: Mapping[str, Any]) -> str:
-    """The reason why a group is left out of a metric, in a few words."""
-    status, count = entry["status"], entry["denominator"]
-    if status == Status.UNKNOWN:
-        return _UNKNOWN
-    if status != Status.BELOW_MIN_N or count is None:
-        return reason(status)
-    return f"{count:,.6g} row{'' if count == 1 else 's'}, too few"
 
 
 Note: TypeAlias = tuple[str, int, str]
@@ -196,14 +190,12 @@ def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> l
     """The reasons why shown cells have no value, or are not compared."""
     if ".status" not in frame.columns:
         return []
-    count = pl.col(".denominator" if ".denominator" in frame.columns else ".n")
     notes: list[Note] = []
-    for metric, row, status, size, rows in frame.select(".metric", _ROW, ".status", ".n", count.alias(_COUNTED)).rows():
+    for metric, row, status, size in frame.select(".metric", _ROW, ".status", ".n").rows():
         if status in {Status.OK, None} or size < min_n:
             continue
-        entry = {"status": status, "denominator": rows}
         is_small = status in {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
-        notes.append((columns[metric], row, f"not compared: {_why_left_out(entry)}" if is_small else reason(status)))
+        notes.append((columns[metric], row, f"not compared: {reason(status)}" if is_small else reason(status)))
     return notes
 
 

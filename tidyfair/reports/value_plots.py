@@ -60,9 +60,8 @@ def results_plot(plot: PlotInput) -> Picture:
     entries: list[dict[str, Any]] = []
     for by, left_out in plot.frame.select(".by", ".left_out").rows():
         for entry in left_out or ():
-            # rows of the same picture can have other denominators
             name = f"{by_words(by)} {entry['group']}" if several else entry["group"]
-            entries.append({**entry, "group": name, "denominator": None})
+            entries.append({**entry, "group": name})
     return _with_note(picture, "left out", entries)
 
 

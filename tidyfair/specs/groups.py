@@ -28,7 +28,8 @@ WORDS_FOR_UNKNOWN = (
 """Default texts of unknown groups, in lower case."""
 Treatment: TypeAlias = Literal["group", "apart", "drop"]
 """Ways to treat rows whose group is unknown."""
-
+_FEW_VALUES = 1_000
+"""Up to this many values Python is faster than a query."""
 
 SIDE = "side"
 """The column of outer groups that are the two sides of a condition."""
@@ -286,18 +287,26 @@ class Policy:
 
     def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
         """The mask of the rows that have an unknown key and are not compared because of it."""
-        if self.unknown == "group":
-            return pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(keys))
-        return keys.select(pl.any_horizontal(map(self._means_unknown, keys))).to_series()
+        is_unknown = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(keys))
+        if self.unknown != "group":
+            for key in keys:
+                is_unknown |= self._mask(key)
+        return is_unknown
 
-    def _means_unknown(self, key: pl.Series) -> pl.Series:
+    def _mask(self, key: pl.Series) -> pl.Series:
+        """The mask of the values of a key that mean unknown."""
+        if len(key) <= _FEW_VALUES:
+            return pl.Series(map(self._means_unknown, key.to_list()), dtype=pl.Boolean)
+        unknown = [value for value in key.unique().drop_nulls().to_list() if self._means_unknown(value)]
+        return key.is_null() | key.is_in(unknown)
+
+    def _means_unknown(self, value: object) -> bool:
+        """Check whether a value of a feature means that it is not known."""
+        if value is None:
+            return True
         if self.unknown_values is not None:
-            values = [value for value in key.unique().drop_nulls().to_list() if value in self.unknown_values]
-            return key.is_null() | key.is_in(values)
-        if not isinstance(key.dtype, pl.String | pl.Enum | pl.Categorical):
-            return key.is_null()
-        words = key.cast(pl.String).str.strip_chars().str.to_lowercase()
-        return words.is_in(WORDS_FOR_UNKNOWN).fill_null(value=True)
+            return value in self.unknown_values
+        return isinstance(value, str) and value.strip().lower() in WORDS_FOR_UNKNOWN
 
     @property
     def stated(self) -> dict[str, Any]:

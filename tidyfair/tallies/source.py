@@ -301,9 +301,9 @@ class Source:
             return self.frame
         named = [name for name in self.columns if name in needed]
         if self.is_elsewhere:
-            self._warn_of_transfer(named)
             try:
                 with engine_errors(self.frame):
+                    self._warn_of_transfer(named)
                     return collected(self.named(dict(zip(named, named, strict=True))))
             except pl.exceptions.PolarsError as error:
                 msg = f"The columns {listed(named)} could not be read as plain columns: {error}."

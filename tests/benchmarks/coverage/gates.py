@@ -40,7 +40,7 @@ _SCORES = (("probs", "score"),)
 _GOOD, _WORSE = Classifier(0.5, 0.9, 0.9), Classifier(0.5, 0.8, 0.85)
 
 
-def verdicts(result: pl.DataFrame, **limit: float) -> tuple[float, float]:
+def verdicts(result: pl.DataFrame, **limit: Any) -> tuple[float, float]:
     """The shares of runs that pass and that fail."""
     judged = tdf.check(result, **limit)[".verdict"]
     return float((judged == "pass").mean()), float((judged == "fail").mean())
