@@ -473,7 +473,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             )
             aliases = "\n\n".join([*own, *elsewhere])
             reads = _columns(value)
-            facts = f"Direction: {value.direction}. Range: {_range(value)}. Reads: {reads or 'no column'}."
+            facts = f"Direction: {value.better}. Range: {_range(value)}. Reads: {reads or 'no column'}."
             options = ", ".join(f"`{option}={default!r}`" for option, default in value.options.items())
             facts += f" Options: {options}." if options else ""
             facts += f" Average over labels: `{definition.average}`." if definition.average else ""
@@ -484,7 +484,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             facts = "two groups" if value.metrics[0].definition.against == "pairs" else "a group and the rest"
             facts = f"Between {facts}, compared by `{value.aggregate!r}`."
             reads = "probs" if value.metrics[0].definition.ignores_truth else "truth, probs"
-            facts += f" Direction: {made.direction}. Range: {_range(made)}. Reads: {reads}."
+            facts += f" Direction: {made.better}. Range: {_range(made)}. Reads: {reads}."
         case Curve():
             name, function = value.name, value.function
             facts = f"Points come with {'rising' if value.rising else 'falling'} scores. Reads: truth, probs."
@@ -493,7 +493,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
         case FunctionType() if value.__name__ in _MADE:
             name, function, made = value.__name__, value, _MADE[value.__name__]
             reads = f"{_columns(made)} and the columns that it is made with"
-            facts = f"Direction: {made.direction}. Range: {_range(made)}. Reads: {reads}."
+            facts = f"Direction: {made.better}. Range: {_range(made)}. Reads: {reads}."
             formula = made.definition.function
         case _:
             return
@@ -585,7 +585,7 @@ def _table(factories: list[GroupwiseFactory]) -> str:
     rows = [["name", "of", "compared by", "direction", "range", "source"], ["---"] * 6]
     for factory in factories:
         made, compared = factory.typical, ", ".join(_link(metric.name) for metric in factory.metrics)
-        facts = [f"`{factory.aggregate!r}`", made.direction, _range(made), factory.source or ""]
+        facts = [f"`{factory.aggregate!r}`", made.better, _range(made), factory.source or ""]
         rows.append([f"`{factory.name}`", compared, *facts])
     shown = None if any(factory.source for factory in factories) else -1
     return "\n".join(f"| {' | '.join(row[:shown])} |" for row in rows)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from typing import Self, Unpack
 
-    from tidyfair.specs.aggregates import Aggregate, Direction
+    from tidyfair.specs.aggregates import Aggregate, Better, Direction
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.formulas import Formula, Kind
     from tidyfair.specs.groups import Treatment
@@ -160,6 +160,11 @@ class Metric(Evaluable):
         return (self,)
 
     @property
+    def better(self) -> Better:
+        """The better values; neither for what describes the truth or the predictions alone, such as a share."""
+        return "neither" if self.definition.describes else self.direction
+
+    @property
     def constant_averages(self) -> tuple[str, ...]:
         """The averages over labels that are the same whatever the data."""
         if self.constant_average is True:
@@ -195,7 +200,7 @@ class Metric(Evaluable):
         """Description of the metric, of its call and of its methods, with an example of its formula."""
         prose, mark, example = inspect.cleandoc(self.definition.function.__doc__ or "").partition(">>> ")
         low, high = self.range
-        facts = f"{low:g} to {high:g}, {self.direction}. {self._example_of_call}"
+        facts = f"{low:g} to {high:g}, {self.better}. {self._example_of_call}"
         if self.options:
             options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
             facts += f" Options, set with `metric_tweak`: {options}."
@@ -351,7 +356,7 @@ class Metric(Evaluable):
 
     def __repr__(self) -> str:
         low, high = self.range
-        return visible(f"<{self.kind} metric {self.name}: {self.direction}, {low:g} to {high:g}>")
+        return visible(f"<{self.kind} metric {self.name}: {self.better}, {low:g} to {high:g}>")
 
     def _repr_html_(self) -> str:
         columns = columns_of([self])
@@ -409,8 +414,13 @@ class GroupwiseMetric(Evaluable):
 
     @property
     def direction(self) -> Direction:
-        """The direction in which it is better."""
+        """The direction in which its values are ordered from bad to good."""
         return self.own_direction or self.aggregate.direction or self.metrics[0].direction
+
+    @property
+    def better(self) -> Better:
+        """The better values; neither for the value of a group that is neither good nor bad."""
+        return self.own_direction or self.aggregate.direction or self.metrics[0].better
 
     @property
     def range(self) -> tuple[float, float]:
@@ -443,7 +453,7 @@ class GroupwiseMetric(Evaluable):
     def explained(self) -> str:
         """Description of the groupwise metric, of the metrics that are compared, and of its call."""
         low, high = self.range
-        paragraphs = [f"{self.name} by {self.by.text}: {self.meaning} {low:g} to {high:g}, {self.direction}."]
+        paragraphs = [f"{self.name} by {self.by.text}: {self.meaning} {low:g} to {high:g}, {self.better}."]
         paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
         if self.source:
             paragraphs.append(f"Source: {self.source}.")
@@ -520,7 +530,7 @@ class GroupwiseMetric(Evaluable):
 
     def __repr__(self) -> str:
         made_of = f"{self.aggregate!r} of {_shown(self)}"
-        return visible(f"<groupwise metric {self.name}({self.by!r}): {made_of}, {self.direction}>")
+        return visible(f"<groupwise metric {self.name}({self.by!r}): {made_of}, {self.better}>")
 
     def _repr_html_(self) -> str:
         columns = columns_of([self])
@@ -624,7 +634,7 @@ class GroupwiseFactory:
         """Description of the groupwise metric that it makes, and of the metrics that are compared."""
         example = self.typical
         low, high = example.range
-        paragraphs = [f"{self.name}: {example.meaning} {low:g} to {high:g}, {example.direction}."]
+        paragraphs = [f"{self.name}: {example.meaning} {low:g} to {high:g}, {example.better}."]
         paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
         if self.source:
             paragraphs.append(f"Source: {self.source}.")
@@ -845,7 +855,7 @@ def columns_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, list[st
         columns["by"].append("" if metric.by is None else metric.by.text)
         columns["formula"].append(_formula_of(metric))
         columns["reads"].append(KINDS[metric.kind])
-        columns["good"].append(metric.direction)
+        columns["good"].append(metric.better)
         columns["range"].append(f"{low:g} to {high:g}")
         columns["meaning"].append(metric.meaning)
     return columns

@@ -36,8 +36,20 @@ def test_every_metric_is_in_the_catalogue() -> None:
     assert named == {name for module in modules for name in module.__all__} - makers | of_tops
     assert table["name"].is_unique().all()
     assert set(table["kind"]) == {"class", "prob", "numeric", "survival", "interval", "groupwise"}
-    assert set(table["direction"]) <= {"maximize", "minimize", "zero", "one"}
+    assert set(table["direction"]) <= {"maximize", "minimize", "zero", "one", "neither"}
     assert table.filter(pl.col("lower") >= pl.col("upper")).is_empty()
+
+
+def test_what_describes_data_or_decisions_is_neither_good_nor_bad() -> None:
+    neither = {"base_rate", "selection_rate", "average_odds", "average_predictive_value", "mean_prediction", "positives"}
+    for name in neither:
+        metric: tf.Metric = getattr(tf, name)
+        assert metric.better == "neither", name
+        assert "neither" in repr(metric)
+        assert metric.difference("g").better == "minimize"
+    assert neither - {"selection_rate"} <= set(tf.catalogue().filter(direction="neither")["name"])
+    assert tf.base_rate.group_minimum("g").better == "neither"
+    assert (tf.sens.better, tf.miss_rate.better, tf.residual_bias.better) == ("maximize", "minimize", "zero")
 
 
 def test_catalogue_has_the_names_of_other_libraries() -> None:

@@ -258,7 +258,9 @@ def by_hand(every: tf.MetricSet, case: Case) -> dict[Key, float | None]:
         for index in places:
             rows = [row for row in case.rows if not outer or row["outer"] == index]
             names = [member.name] if plain else made_of(member.name)
-            gaps = any(len(used(SYNONYMS.get(name, name), rows)) < len(rows) for name in names)
+            # people of unknown group are no part of comparisons
+            compared = rows if plain else [row for row in rows if row["group"] is not None]
+            gaps = any(len(used(SYNONYMS.get(name, name), compared)) < len(compared) for name in names)
             estimator = estimator_of(member, options)
             labels = case.labels if estimator == "multiclass" else read
             if gaps and not options.get("na_rm", True):

@@ -64,7 +64,7 @@ clinical_tripod_ai = NamedAudit(
         "a judgement of bias in the study, or advice on care",
     ),
     readings=(
-        "Calibration in the large is the intercept in logits with the slope held at 1; O:E is observed over expected.",
+        "The calibration intercept is in logits, with the slope held at 1; O:E is observed over expected.",
         "Net benefit depends on how frequent events are; compare groups by standardized net benefit.",
         "A model is useful at a threshold if its net benefit exceeds that of treating all, and that of none (0).",
     ),
@@ -78,7 +78,7 @@ clinical_tripod_ai = NamedAudit(
                 _ROWS,
                 _column("base_rate", "Event rate"),
                 _column("roc_auc", "AUC"),
-                _column("calibration_intercept_given_slope", "Calibration in the large"),
+                _column("calibration_intercept_given_slope", "Calibration intercept, slope 1"),
                 _column("calibration_slope", "Calibration slope"),
                 _column("calibration_ratio", "O:E"),
                 _column("brier_class", "Brier score"),

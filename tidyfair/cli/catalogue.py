@@ -45,6 +45,7 @@ _DIRECTIONS = {
     "minimize": "smaller is better",
     "zero": "0 is best",
     "one": "1 is best",
+    "neither": "more is neither good nor bad",
 }
 _STATISTICS = {
     "tp": "true positives",
@@ -120,7 +121,7 @@ def _explained_metric(metric: Metric) -> str:
     facts = {
         "formula": formula_of(metric) or "several lines, see below",
         "where": _statistics(metric),
-        "range": f"{low:g} to {high:g}; {_DIRECTIONS[metric.direction]}",
+        "range": f"{low:g} to {high:g}; {_DIRECTIONS[metric.better]}",
         "reads": ", ".join(flag for role, flag in _READS.items() if role in metric.definition.reads),
         "options": ", ".join(f"{name}={value!r}" for name, value in metric.options.items()),
         "source": source,
@@ -191,7 +192,7 @@ def _explained_comparison(factory: GroupwiseFactory) -> str:
     feature = "race=White" if example.by.sides else "race"
     facts = {
         "compares": "; ".join(f"{metric.name}: {metric.meaning.rstrip('.')}" for metric in compared),
-        "range": f"{low:g} to {high:g}; {_DIRECTIONS[example.direction]}",
+        "range": f"{low:g} to {high:g}; {_DIRECTIONS[example.better]}",
         "options": ", ".join(f"{name}={value!r}" for name, value in factory.options.items()),
         "source": factory.source or "",
         **_other_names(factory.name, factory.name),

@@ -272,11 +272,6 @@ def _reads_predictions(metric: Metric | GroupwiseMetric) -> bool:
     return not {"estimate", "probs"}.isdisjoint(formula.reads)
 
 
-def _has_truth(metric: Metric) -> bool:
-    """Tell whether a metric compares predictions with the truth, so that more or less of it is better."""
-    return "truth" in metric.definition.reads
-
-
 def _decided(inputs: Inputs, threshold: float, scores: Mapping[str, str]) -> pl.LazyFrame:
     """The rows with decisions in place of scores, and the event as true or false in place of the truth."""
     columns = list(scores.values())
@@ -353,7 +348,7 @@ def _document(
     one, other, threshold = options.one, options.other, options.threshold
     at = "" if threshold is None else f" at {threshold:g}"
     metrics = [metric for part in compared for metric in part.metrics]
-    judged = directions_of(metric for metric in metrics if isinstance(metric, GroupwiseMetric) or _has_truth(metric))
+    judged = directions_of(metric for metric in metrics if metric.better != "neither")
     changes = result.select(_CHANGE)
     if of_groups is not None:
         # the summary names a group where it names the feature of a disparity

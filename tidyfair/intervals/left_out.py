@@ -89,11 +89,12 @@ class LeftOut:
             (squares**2 * influence**4).sum().alias("fourths"),
             influence.fill_null(math.nan).is_nan().any().alias("unknown"),
         )
-        variances = variances.join(self.freedom, on=[*self.outer, "stratum"], nulls_equal=True)
+        # in order, so that the same rows give the same numbers to the last bit
+        variances = variances.join(self.freedom, on=[*self.outer, "stratum"], nulls_equal=True).sort(stratum)
         variance, freedom = pl.col("variance"), pl.col("freedom").clip(1)
         changing = squares.sum() ** 2 / pl.col("fourths").sum()
         factor = 1 + _ADDED_CHANGES / changing if few_change else pl.lit(1.0)
-        return variances.group_by(names).agg(
+        return variances.group_by(names, maintain_order=True).agg(
             pl.when(~pl.col("unknown").any()).then((variance.sum() * factor).sqrt()).alias(".std_error"),
             (variance.sum() ** 2 / (variance**2 / freedom).sum()).alias("freedom"),
         )

@@ -96,7 +96,7 @@ def _row(metric: Metric, aliases: Mapping[str, list[str]], elsewhere: Mapping[st
     return {
         "name": metric.name,
         "kind": metric.kind,
-        "direction": metric.direction,
+        "direction": metric.better,
         "lower": low,
         "upper": high,
         "aliases": aliases.get(metric.name, []),
@@ -113,7 +113,7 @@ def _row_of_factory(factory: GroupwiseFactory, elsewhere: Mapping[str, list[str]
     return {
         "name": factory.name,
         "kind": "groupwise",
-        "direction": factory.typical.direction,
+        "direction": factory.typical.better,
         "lower": low,
         "upper": high,
         "aliases": [],

@@ -391,7 +391,7 @@ def divergence_from_rest(
     return np.where(known, divergence, np.nan)
 
 
-@class_metric(direction="maximize", over_levels=True)
+@class_metric(over_levels=True, descriptive=True)
 def share_of_rows(instances: Number, overall_instances: Number) -> Number:
     """Share of all rows that are in the group, those without truth or estimate included.
 
@@ -404,7 +404,7 @@ def share_of_rows(instances: Number, overall_instances: Number) -> Number:
 # Combinations of rates
 
 
-@class_metric()
+@class_metric(descriptive=True)
 def average_odds(fall_out: Number, sens: Number) -> Number:
     """Mean of false and true positive rate: what average odds differences compare; null where one of them is.
 
@@ -416,7 +416,7 @@ def average_odds(fall_out: Number, sens: Number) -> Number:
     return (fall_out + sens) / 2
 
 
-@class_metric()
+@class_metric(descriptive=True)
 def average_predictive_value(precision: Number, false_omission_rate: Number) -> Number:
     """Mean of precision and false omission rate: what average predictive value differences compare.
 

@@ -62,6 +62,7 @@ def class_metric(
     constant_average: ConstantAverage = False,
     given: Given | None = None,
     ordered_with: tuple[str, str] | None = None,
+    descriptive: bool = False,
 ) -> Callable[[Callable[..., Number | Rate]], Metric]:
     """Turn a formula into a metric of predicted labels.
 
@@ -83,6 +84,7 @@ def class_metric(
         given: If given, the formula reads the `count` of each label: of predictions in all rows (`"nothing"`), of
             predictions for each true label, or of true labels for each prediction.
         ordered_with: The option, with its value, for which the order of labels matters.
+        descriptive: Whether more of it is neither good nor bad, as of sums of the truth or of the predictions alone.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels or given is not None,
@@ -90,6 +92,7 @@ def class_metric(
         "undefined": undefined,
         "given": given,
         "ordered_with": ordered_with,
+        "descriptive": descriptive,
     }
 
     def define(function: Callable[..., Number | Rate]) -> Metric:

@@ -476,7 +476,9 @@ def calibration_in_the_large(positives: Number, score_total: Number, instances: 
 
 @prob_metric(direction="one", range=(0, math.inf), constant_average="micro")
 def calibration_ratio(positives: Number, score_total: Number) -> Rate:
-    """Observed over expected number of events, the sum of scores; null where that is 0.
+    """Observed over expected number of events, the sum of scores: above 1, risks are underestimated.
+
+    Null where the expected number is 0.
 
     >>> calibration_ratio.formula(positives=4, score_total=5)
     0.8
@@ -764,7 +766,7 @@ def calibration_intercept(
 ) -> float:
     """Intercept of the logistic regression of the truth on the logit of the score (Cox, 1958).
 
-    With `slope="one"` the slope is held at 1: calibration in the large, in logits. Null as `calibration_slope` is.
+    With `slope="one"` the slope is held at 1: above 0, risks are underestimated. Null as `calibration_slope` is.
 
     >>> from tidyfair import metric_tweak
     >>> given_slope = metric_tweak(calibration_intercept, "intercept_given_slope", slope="one")

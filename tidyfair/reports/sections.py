@@ -861,9 +861,8 @@ def _range(metric: Metric | GroupwiseMetric) -> str:
 
 def _wish(metric: Metric | GroupwiseMetric) -> str:
     """The values that are better, in words."""
-    if isinstance(metric, Metric) and len(metric.definition.reads) <= 1:
-        return "neither"  # how many are selected, or have the event, is neither good nor bad
-    return {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1"}[metric.direction]
+    words = {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1", "neither": "neither"}
+    return words[metric.better]
 
 
 def _meaning(metric: Metric | GroupwiseMetric) -> str:

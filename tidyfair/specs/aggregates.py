@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Aggregate", "new_aggregate"]
 
 Direction: TypeAlias = Literal["maximize", "minimize", "zero", "one"]
+Better: TypeAlias = Literal[Direction, "neither"]
 DIRECTIONS: tuple[Direction, ...] = ("maximize", "minimize", "zero", "one")
 Across: TypeAlias = Literal["worst", "mean"]
 Context: TypeAlias = Literal["overall", "rest"]

@@ -375,6 +375,8 @@ class Formula:
     """The range of true values, where those of samples may leave it because of the weights of their rows."""
     over_points: bool = False
     """True if it is of the average over evaluation times, or levels of quantiles, instead of each of them."""
+    descriptive: bool = False
+    """True if more of it is neither good nor bad, although it reads truth and estimate, or all rows."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
     """Parameters that are other metrics."""
     terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
@@ -563,6 +565,14 @@ class Formula:
     def compares(self) -> bool:
         """True if it reads other groups besides its own."""
         return self.against is not None or bool(self.beyond)
+
+    @property
+    def describes(self) -> bool:
+        """True if more of it is neither good nor bad, as of sums of the truth or of the predictions alone."""
+        compares_rows = any(term.compares_rows for term in self.all_terms)
+        is_sum = self.input == "sums" and self.given is None and not self.compares and not compares_rows
+        # the width of an interval is read from its ends alone, and better if small
+        return self.descriptive or (is_sum and len(self.reads) <= 1 and self.kind != "interval")
 
     @property
     def error_bound(self) -> Formula:
