@@ -543,7 +543,9 @@ def test_page_shows_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[st
     call = ["audit", file, *ARGUMENTS[:-2], "--fail-if", "demographic_parity(race) > 0.5", "--markdown", str(card)]
     called(capsys, *call)
     (line,) = [line for line in card.read_text("utf-8").splitlines() if line.startswith("    tidyfair ")]
-    assert shlex.split(line) == ["tidyfair", *call]
+    # the limit of the command line is that of no Python call, so that it is written out
+    assert shlex.split(line) == ["tidyfair", *call, "--min-n", "30"]
+    assert "Compared: groups of 30 rows or more; unknown groups are counted apart." in card.read_text("utf-8")
 
 
 def test_bad_flags_are_rejected_before_counting(

@@ -41,7 +41,14 @@ def test_every_metric_is_in_the_catalogue() -> None:
 
 
 def test_what_describes_data_or_decisions_is_neither_good_nor_bad() -> None:
-    neither = {"base_rate", "selection_rate", "average_odds", "average_predictive_value", "mean_prediction", "positives"}
+    neither = {
+        "base_rate",
+        "selection_rate",
+        "average_odds",
+        "average_predictive_value",
+        "mean_prediction",
+        "positives",
+    }
     for name in neither:
         metric: tf.Metric = getattr(tf, name)
         assert metric.better == "neither", name

@@ -515,7 +515,8 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
         if not audited.has_several_cuts and audited.significance.outcomes:
             error = percent(audited.significance.error)
             remarks.append(f"Significant: at the {error} level, adjusted for the number of disparities (Holm).")
-    return Document(_title(audited), tuple(headline), tuple(parts), tuple(remarks))
+    compared = policy_of(audited.options).in_words if audited.metrics.bys else ""
+    return Document(_title(audited), tuple(headline), tuple(parts), tuple(remarks), compared)
 
 
 def _title(audited: _Audited) -> str:

@@ -99,7 +99,7 @@ def compare(options: Namespace) -> int:
     if not outputs:
         document.print()
     elif verdicts is not None and not outputs.takes_stdout:
-        Document(document.title, document.headline[:1], document.parts[:1]).print()
+        replace(document, headline=document.headline[:1], parts=document.parts[:1]).print()
     for text in notes:
         note(text)
     return code
@@ -379,7 +379,9 @@ def _document(
             number = frame[".group"].n_unique()
             adjusted = f"Intervals are {percent(_level(inputs))} confidence intervals, adjusted for {number} groups."
             parts.append(Part(f"Both models within the groups of {by}", table, (), "metric", (adjusted,)))
-    return Document(f"{one} and {other}{at}, compared on {inputs.name}", tuple(headline), tuple(parts))
+    title = f"{one} and {other}{at}, compared on {inputs.name}"
+    compared = policy_of(options).in_words if inputs.features else ""
+    return Document(title, tuple(headline), tuple(parts), compared=compared)
 
 
 def _hint(options: Namespace, inputs: Inputs, of_groups: pl.DataFrame | None) -> list[str]:

@@ -59,10 +59,14 @@ class Document:
     headline: tuple[str, ...]
     parts: tuple[Part, ...]
     remarks: tuple[str, ...] = ()
+    compared: str = ""
+    """The groups that are compared."""
 
     def print(self) -> None:
         """Print all of it."""
         heading(self.title)
+        if self.compared:
+            say(f"Compared: {self.compared}.")
         for sentence in self.headline:
             say(sentence)
         blank_line()
@@ -76,6 +80,8 @@ class Document:
     def markdown(self, line: str, notes: list[str]) -> str:
         """The same in Markdown, with notes and the command line that made it."""
         paragraphs = [f"# {as_text(self.title)}"]
+        if self.compared:
+            paragraphs.append(f"Compared: {self.compared}.")
         if self.headline:
             paragraphs.append("\n".join(f"- {as_text(sentence)}" for sentence in self.headline))
         for part in self.parts:

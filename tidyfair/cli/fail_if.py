@@ -6,13 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
-import polars as pl
-
 from tidyfair.cli.features import feature_of
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.inference.gates import Gate, check, out_of_range
 from tidyfair.metric_sets import COMPARISONS, GroupwiseMetric, Metric, metric_set
-from tidyfair.metrics.catalog import catalogue, comparison_named, factories, metric_named, names_of_metrics
+from tidyfair.metrics.catalog import comparison_named, factories, metric_named, names_of_metrics
 from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
 from tidyfair.specs.groups import Policy
 
@@ -237,18 +235,14 @@ def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
         way_out = f"write {name + groups!r}, or" if groups else "its metric is"
         msg = f"`{flag}`: {name} is a rule with a limit of its own: {way_out} {written(comparison, '<', least)}."
         raise ArgumentError(msg)
-    every = catalogue()
-    is_comparison = pl.col("kind") == "groupwise"
-    has_name = (pl.col("name") == name) | pl.col("aliases").list.contains(name)
-    matches = every.filter(has_name & ~is_comparison)
-    if matches.is_empty():
+    metric = metric_named(name)
+    if metric is None:
         msg = f"`{flag}`: there is no metric or disparity {name!r}.{_way_out(name)}"
         raise ArgumentError(msg)
     offers = [written(f"{name}_difference", ">", _LIMITS[">"])]
-    direction = matches["direction"].item()
-    if direction in {"maximize", "minimize"}:
+    if metric.direction in {"maximize", "minimize"}:
         # the worst value of a group is a value of the metric, as the limit is
-        worst = "group_minimum" if direction == "maximize" else "group_maximum"
-        offers.insert(0, written(f"{name}_{worst}", SIDES[direction], limit))
+        worst = "group_minimum" if metric.direction == "maximize" else "group_maximum"
+        offers.insert(0, written(f"{name}_{worst}", SIDES[metric.direction], limit))
     msg = f"`{flag}`: {name} compares no groups: write such as {' or '.join(offers)}."
     raise ArgumentError(msg)

@@ -72,8 +72,10 @@ class Inputs:
 
 
 def set_defaults(options: Namespace) -> None:
-    """Set the options on groups that are left out."""
+    """Set the options on groups that are left out, and write the one that Python has otherwise into the line."""
     defaults = asdict(Policy(min_n=LEAST_ROWS))
+    if options.min_n is None:
+        options.line += f" --min-n {LEAST_ROWS}"
     for name in GROUPS:
         if getattr(options, name) is None:
             setattr(options, name, defaults[name])

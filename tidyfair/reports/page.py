@@ -391,7 +391,7 @@ def _is_error_rate(metric: Metric) -> bool:
     return share_of(metric.definition) is not None and metric.definition.reads == frozenset({"truth", "estimate"})
 
 
-_DEFAULTS: dict[str, object] = {"unknown": "apart", "min_n": LEAST_ROWS, "min_share": 0.0, "interactive": False}
+_DEFAULTS: dict[str, object] = {"unknown": "apart", "min_share": 0.0, "interactive": False}
 """Options of a report that the code which repeats it leaves out."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Content security policy: a browser may show the page, and nothing else."""

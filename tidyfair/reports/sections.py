@@ -98,6 +98,7 @@ def facts_of(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], give
         at = "one for each group" if cut.groups else f"{cut.values[0]:g}"
         facts.append((f"Decision {cut.option.replace('_', ' ')}", at))
     facts.append(("Features", "; ".join(map(feature_in_words, audit.bys))))
+    facts.append(("Compared", audit.bys[0].policy.in_words))
     rows = f"{int(tally.cells['n'].sum()):,}"
     if tally.weights is not None:
         rows += f", weighted by {tally.weights.name}"

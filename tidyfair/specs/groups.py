@@ -309,6 +309,15 @@ class Policy:
         return isinstance(value, str) and value.strip().lower() in WORDS_FOR_UNKNOWN
 
     @property
+    def in_words(self) -> str:
+        """The groups that are compared, such as `groups of 30 rows or more; unknown groups are counted apart`."""
+        sizes = [f"{self.min_n} rows"] if self.min_n else []
+        sizes += [f"{100 * self.min_share:g} % of all rows"] if self.min_share else []
+        groups = f"groups of {' and '.join(sizes)} or more" if sizes else "groups of any size"
+        unknown = {"apart": "are counted apart", "drop": "are left out", "group": "are compared too"}
+        return f"{groups}; unknown groups {unknown[self.unknown]}"
+
+    @property
     def stated(self) -> dict[str, Any]:
         """The keywords that differ from the default."""
         given: dict[str, Any] = {option.name: getattr(self, option.name) for option in fields(self)}
