@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,6 +208,18 @@ def test_columns_of_several_annotators_are_read_on_every_engine(
     assert value(tf.mse(engine(votes.with_columns(p=0.5)), tf.soft_label(names, "bad"), "p")) == exactly(
         value(tf.mse(decided.with_columns(p=0.5), "share", "p"))
     )
+
+
+def test_many_annotators_are_read_at_once() -> None:
+    random = np.random.default_rng(1)
+    votes = random.choice(np.array(["a", "b", "c", None], dtype=object), (200, 16))
+    names = [f"ann{index}" for index in range(16)]
+    modes = [Counter(vote for vote in row if vote is not None).most_common(2) for row in votes]
+    expected = [most[0][0] if len(most) < 2 or most[0][1] > most[1][1] else None for most in modes]
+    label = tf.majority_label(names)
+    assert pl.DataFrame(votes, schema=names, orient="row").select(label).to_series().to_list() == expected
+    # an expression that repeats all votes for each pair of them would take seconds
+    assert len(str(label)) < 16**2 * 500
 
 
 def test_bad_columns_of_labels() -> None:

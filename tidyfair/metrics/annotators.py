@@ -53,22 +53,22 @@ def majority_label(labels: ColumnLike | Iterable[ColumnLike], *, item: ColumnLik
     """
     columns, items = _columns_of_labels("majority_label()", labels, item)
     name = f"majority of {', '.join(names_of(columns))}"
-    votes = [_without_nan(column.expr) for column in columns]
     if items is None:
-        return _most_frequent(votes).alias(name)
-    modes = votes[0].drop_nulls().mode()
+        return _most_frequent([column.expr for column in columns]).alias(name)
+    modes = _without_nan(columns[0].expr).drop_nulls().mode()
     label = pl.when(modes.len() == 1).then(modes.first())
     return _of_item(label, items).alias(name)
 
 
 def _most_frequent(votes: Sequence[pl.Expr]) -> pl.Expr:
     """The most frequent vote of a row; null where several are. It reads each row alone, so that engines can use it."""
-    counts = [pl.sum_horizontal(vote == other for other in votes) for vote in votes]
-    most = pl.max_horizontal(counts)
-    modes = [pl.when(count == most).then(vote) for vote, count in zip(votes, counts, strict=True)]
-    first = pl.coalesce(modes)
-    is_tied = pl.any_horizontal((mode != first).fill_null(value=False) for mode in modes)
-    return pl.when(~is_tied).then(first)
+    counts = pl.concat_list(
+        pl.when(~_is_nan(vote)).then(pl.sum_horizontal(vote == other for other in votes)).otherwise(0) for vote in votes
+    )
+    most = counts.list.max()
+    # the label has the highest counts, as many as these say; if the next count is no lower, another label has it too
+    next_count = counts.list.sort(descending=True).list.get(most, null_on_oob=True).fill_null(0)
+    return pl.when(next_count < most).then(pl.concat_list(votes).list.get(counts.list.arg_max()))
 
 
 @refuse_unknown_settings
@@ -117,10 +117,13 @@ def _of_item(value: pl.Expr, item: Column) -> pl.Expr:
 
 def _without_nan(values: pl.Expr) -> pl.Expr:
     """Values of any dtype, null where they are NaN."""
+    return pl.when(~_is_nan(values)).then(values)
+
+
+def _is_nan(values: pl.Expr) -> pl.Expr:
     # by their hash, because `is_nan` refuses text, and the dtype is not known here
     hashes = [pl.lit(math.nan, dtype=dtype).hash() for dtype in (pl.Float32, pl.Float64)]
-    is_nan = pl.any_horizontal(values.hash() == nan for nan in hashes)
-    return pl.when(~is_nan).then(values)
+    return pl.any_horizontal(values.hash() == nan for nan in hashes)
 
 
 def _columns_of_labels(caller: str, labels: object, item: object) -> tuple[tuple[Column, ...], Column | None]:

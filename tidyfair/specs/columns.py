@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 _PYTHON = b"PLPY"
 """Prefix of a Python function in serialized expressions of polars."""
-_ASKS_FOR_NAN = re.compile(r"""col\(".*?"\)\.is_(not_)?nan\(\)""")
+_ASKS_FOR_NAN = re.compile(r"""col\("[^"]*"\)\.is_(not_)?nan\(\)""")
 """A column, but not what is computed from columns, that is asked for NaN."""
 EXACT = 2**53
 """Below this, 64-bit floats represent all whole numbers exactly."""
