@@ -217,7 +217,7 @@ def test_many_annotators_are_read_at_once() -> None:
     modes = [Counter(vote for vote in row if vote is not None).most_common(2) for row in votes]
     expected = [most[0][0] if len(most) < 2 or most[0][1] > most[1][1] else None for most in modes]
     label = tf.majority_label(names)
-    assert pl.DataFrame(votes, schema=names, orient="row").select(label).to_series().to_list() == expected
+    assert pl.DataFrame(votes.tolist(), schema=names, orient="row").select(label).to_series().to_list() == expected
     # an expression that repeats all votes for each pair of them would take seconds
     assert len(str(label)) < 16**2 * 500
 
