@@ -1022,3 +1022,10 @@ def test_gate_results_end_with_limits_and_verdict_which_printed_frames_show() ->
     assert result.columns[:4] == [".metric", ".by", ".estimator", ".estimate"]
     assert result.columns[-4:] == [".lower", ".upper", ".limit", ".verdict"]
     assert gate.compute(gate.metrics.tally(people, "y", "p", parts=0)).columns == result.columns
+
+
+def test_share_of_unknown_groups_in_no_rows_is_null() -> None:
+    nobody = pl.DataFrame(schema={"g": pl.String, "e": pl.Int64})
+    gate = tf.check(tf.demographic_parity("g"), below=0.1)
+    (row,) = gate(nobody, estimate="e", on_undefined="ignore").to_dicts()
+    assert (row[".unknown"], row[".unknown_share"], row[".verdict"]) == (0, None, UNSURE)

@@ -98,5 +98,5 @@ def _counts(tally: Tally, by: By, outer: list[str]) -> pl.DataFrame:
     totals = rows.group_by(outer).agg(pl.all().sum()) if outer else rows.sum()
     return totals.select(
         *outer, pl.col(UNKNOWN_ROWS).cast(pl.Int64),
-        (pl.col(UNKNOWN_ROWS) / pl.col(UNKNOWN_SHARE)).alias(UNKNOWN_SHARE),
+        (pl.col(UNKNOWN_ROWS) / pl.col(UNKNOWN_SHARE)).fill_nan(None).alias(UNKNOWN_SHARE),
     )  # fmt: skip
