@@ -161,9 +161,12 @@ def test_outer_groups_have_verdicts_that_are_adjusted_together() -> None:
     folds = pl.concat([PEOPLE.with_columns(fold=pl.lit(fold)) for fold in (1, 2)])
     result = tf.check(tf.compare_groups(SELECTED, by="g", to="a"), below=0.1)(folds, estimate="e", group_by="fold")
     of_one = differences_of([(group, "a") for group in "bcd"])
-    both: Callable[[float], Limits] = lambda error: {  # noqa: E731
-        (fold, *pair): ends for fold in (1, 2) for pair, ends in of_one(error).items() if isinstance(pair, tuple)
-    }
+
+    def both(error: float) -> Limits:
+        return {
+            (fold, *pair): ends for fold in (1, 2) for pair, ends in of_one(error).items() if isinstance(pair, tuple)
+        }
+
     found = {(row["fold"], row[".group"], "a"): row[".verdict"] for row in result.drop_nulls(".verdict").to_dicts()}
     assert found == by_hand(both, -0.1, 0.1)
 
@@ -472,7 +475,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "two limits": (lambda: tf.check(PAIRS, below=0.1, above=0.8), "needs one limit"),
     "a negative limit of differences": (lambda: tf.check(PAIRS, below=-0.1), "below"),
     "a limit that is no number": (lambda: tf.check(tf.compare_models(tf.accuracy), above=math.nan), "above"),
-    "another effect of groups outside": (lambda: tf.check(PAIRS, below=0.1, outside="ignore"), "outside"),  # pyright: ignore[reportArgumentType]
+    "another effect of groups outside": (lambda: tf.check(PAIRS, below=0.1, outside="ignore"), "outside"),  # pyright: ignore[reportArgumentType] - a slip
     "a stored result with a confidence": (
         lambda: tf.check(PAIRS(PEOPLE, estimate="e"), below=0.1, confidence=0.9), "does not accept `confidence`",
     ),

@@ -348,17 +348,7 @@ def _document(
     one, other, threshold = options.one, options.other, options.threshold
     at = "" if threshold is None else f" at {threshold:g}"
     metrics = [metric for part in compared for metric in part.metrics]
-    judged = directions_of(metric for metric in metrics if metric.better != "neither")
-    changes = result.select(_CHANGE)
-    if of_groups is not None:
-        # the summary names a group where it names the feature of a disparity
-        words = [quoted_group(by.split(":"), group) for by, group in of_groups.select(".by", ".group").rows()]
-        groups = of_groups.with_columns(pl.Series(".by", words, dtype=pl.String))
-        changes = pl.concat([changes, groups.select(_CHANGE)], how="vertical_relaxed")
-        for metric, group in groups.select(".metric", ".by").rows():
-            if (metric, None) in judged:
-                judged[metric, group] = judged[metric, None]
-    headline = changes_in_words(changes, judged, other)
+    headline = _changes_in_words(metrics, result, of_groups, other)
     parts: list[Part] = []
     if verdicts is not None:
         confidence, directions, outside = options.confidence or _LEVEL, directions_of(metrics), options.outside
@@ -373,15 +363,39 @@ def _document(
     notes = notes_on_left_out(shown, left_out, bys)
     parts.append(Part("Both models", shown, tuple(notes), "by" if "by" in shown.columns else "metric", tuple(remarks)))
     if of_groups is not None:
-        for (by,), frame in of_groups.group_by(".by", maintain_order=True):
-            table = in_words(one_below_the_other(frame.drop(".by", ".p_value")))
-            table = table.rename({".one": one, ".other": other}, strict=False)
-            number = frame[".group"].n_unique()
-            adjusted = f"Intervals are {percent(_level(inputs))} confidence intervals, adjusted for {number} groups."
-            parts.append(Part(f"Both models within the groups of {by}", table, (), "metric", (adjusted,)))
+        parts += _parts_within_groups(options, inputs, of_groups)
     title = f"{one} and {other}{at}, compared on {inputs.name}"
-    compared = policy_of(options).in_words if inputs.features else ""
-    return Document(title, tuple(headline), tuple(parts), compared=compared)
+    groups = policy_of(options).in_words if inputs.features else ""
+    return Document(title, tuple(headline), tuple(parts), compared=groups)
+
+
+def _changes_in_words(
+    metrics: Sequence[Metric | GroupwiseMetric], result: pl.DataFrame, of_groups: pl.DataFrame | None, other: str
+) -> list[str]:
+    """The sentences on significant changes, of all rows, of disparities and within groups."""
+    judged = directions_of(metric for metric in metrics if metric.better != "neither")
+    changes = result.select(_CHANGE)
+    if of_groups is not None:
+        # the summary names a group where it names the feature of a disparity
+        words = [quoted_group(by.split(":"), group) for by, group in of_groups.select(".by", ".group").rows()]
+        groups = of_groups.with_columns(pl.Series(".by", words, dtype=pl.String))
+        changes = pl.concat([changes, groups.select(_CHANGE)], how="vertical_relaxed")
+        for metric, group in groups.select(".metric", ".by").rows():
+            if (metric, None) in judged:
+                judged[metric, group] = judged[metric, None]
+    return changes_in_words(changes, judged, other)
+
+
+def _parts_within_groups(options: Namespace, inputs: Inputs, of_groups: pl.DataFrame) -> list[Part]:
+    """The table of both models within the groups of each feature."""
+    parts: list[Part] = []
+    for (by,), frame in of_groups.group_by(".by", maintain_order=True):
+        table = in_words(one_below_the_other(frame.drop(".by", ".p_value")))
+        table = table.rename({".one": options.one, ".other": options.other}, strict=False)
+        number = frame[".group"].n_unique()
+        adjusted = f"Intervals are {percent(_level(inputs))} confidence intervals, adjusted for {number} groups."
+        parts.append(Part(f"Both models within the groups of {by}", table, (), "metric", (adjusted,)))
+    return parts
 
 
 def _hint(options: Namespace, inputs: Inputs, of_groups: pl.DataFrame | None) -> list[str]:

@@ -112,13 +112,13 @@ class Pair:
         """Logarithm of the e-value against a mean that is larger than the other by at most `difference`."""
         import numpy as np
 
-        return _OnLines(self, _of_difference).least(np.full(self.one.total.shape, difference), ...)[0]
+        return _OnLines(self, _pairs_of_difference).least(np.full(self.one.total.shape, difference), ...)[0]
 
     def lower_limit_of_difference(self, log_threshold: Floats) -> Floats:
         """The smallest difference whose e-value is below the threshold; -1 without rows."""
         import numpy as np
 
-        lines, one = _OnLines(self, _of_difference), np.ones(self.one.total.shape)
+        lines, one = _OnLines(self, _pairs_of_difference), np.ones(self.one.total.shape)
         log_threshold = np.broadcast_to(log_threshold, one.shape)
         (mean, variance), (other_mean, other_variance) = self.one.about, self.other.about
         width = np.sqrt(2 * (log_threshold + 2 * _PRICE) * (variance + other_variance))
@@ -135,13 +135,13 @@ class Pair:
         import numpy as np
 
         share = 1.0 if math.isinf(ratio) else ratio / (1 + ratio)
-        return _OnLines(self, _of_ratio).least(np.full(self.one.total.shape, share), ...)[0]
+        return _OnLines(self, _pairs_of_ratio).least(np.full(self.one.total.shape, share), ...)[0]
 
     def lower_limit_of_ratio(self, log_threshold: Floats) -> Floats:
         """The smallest ratio whose e-value is below the threshold; 0 without rows."""
         import numpy as np
 
-        lines, one = _OnLines(self, _of_ratio), np.ones(self.one.total.shape)
+        lines, one = _OnLines(self, _pairs_of_ratio), np.ones(self.one.total.shape)
         log_threshold = np.broadcast_to(log_threshold, one.shape)
         (mean, variance), (other_mean, other_variance) = self.one.about, self.other.about
         relative = variance / mean**2 + other_variance / other_mean**2
@@ -217,7 +217,7 @@ class _Lines:
         return np.clip(along / (self.direction**2 / variance).sum(axis=0), 0, self.end)
 
 
-def _of_difference(difference: Floats) -> _Lines:
+def _pairs_of_difference(difference: Floats) -> _Lines:
     """All pairs of means with that difference."""
     import numpy as np
 
@@ -225,7 +225,7 @@ def _of_difference(difference: Floats) -> _Lines:
     return _Lines(start, np.ones(start.shape), 1 - abs(difference))
 
 
-def _of_ratio(share: Floats) -> _Lines:
+def _pairs_of_ratio(share: Floats) -> _Lines:
     """All pairs of means of which the first is that share of both."""
     import numpy as np
 

@@ -63,7 +63,7 @@ _CHANGES = {
     "maximize": ("worse performance", "better performance"),
     "minimize": ("better performance", "worse performance"),
 }
-"""What smaller and larger values of the performance are called, by its direction."""
+"""Words for smaller and larger values of the performance, by its direction."""
 
 
 class FrontierOptions(TypedDict, total=False):
@@ -596,7 +596,7 @@ class _Gaps:
 
 
 def _shown(columns: Mapping[str, Any], change: str, words: tuple[str, str]) -> list[str]:
-    """What the limits of changes show: that they are below 0, above 0, or nothing."""
+    """The verdicts of the limits of changes: below 0, above 0, or neither shown."""
     import numpy as np
 
     less, more = words

@@ -225,7 +225,7 @@ class DisparityTest(OuterGroupTest):
 
 
 def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float | None]:
-    """What is expected by chance: the mean of the draws, the range of those that are not significant, and the p-value.
+    """The values expected by chance: the mean of draws, the range of those that are not significant, and the p-value.
 
     The last draw is the observed one, which lies outside of the range if its p-value is below 5 %, and only then.
     """

@@ -379,7 +379,7 @@ class Conjunctions:
         return np.concatenate([tables[names] for names in self.subsets], axis=1)
 
     def totals(self, sums: Floats) -> Floats:
-        """Of each conjunction, the sums over all known people: those of all conjunctions of the same features."""
+        """The sums over all known people for each conjunction: those of all conjunctions of the same features."""
         import numpy as np
 
         if not sums.shape[-1]:
