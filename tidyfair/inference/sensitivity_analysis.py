@@ -65,6 +65,12 @@ _FILLS = (
 """The possible values of a missing truth."""
 _RANGES = ("difference", "ratio")
 _SCENARIO, _ROWS, _TEXT = "\0scenario", "\0rows", "\0text"
+_TRUTH, _ESTIMATE = "\0truth", "\0estimate"
+_COLUMNS: dict[str, Any] = {
+    "truth": Column(_TRUTH), "estimate": Column(_ESTIMATE), "frequency_weights": Column(_ROWS),
+    "group_by": Column(_SCENARIO),
+}  # fmt: skip
+"""The columns of scenarios by their roles."""
 _MOST_GROUPS = 30
 _MOST_SCENARIOS, _FEWEST_STEPS, _MOST_STEPS = 40_000, 4, 32
 _MOST_IN_ORDER = 3
@@ -269,7 +275,7 @@ class _Study:
         is_unknown = metric.policy.is_unknown(part.select(list(named)))
         unknown = part.filter(is_unknown).select(
             *(pl.col(name).alias(shown) for name, shown in named.items()),
-            pl.col(TRUTH).alias(TRUTH + _ROWS), pl.col(ESTIMATE).alias(ESTIMATE + _ROWS), pl.col("n").alias(_ROWS),
+            pl.col(TRUTH).alias(_TRUTH), pl.col(ESTIMATE).alias(_ESTIMATE), pl.col("n").alias(_ROWS),
         )  # fmt: skip
         part = part.filter(~is_unknown)
         keys = part.select(pl.col(name).alias(shown) for name, shown in named.items())
@@ -314,16 +320,15 @@ class _Study:
         pairs = list(CELLS.values())
         data = self.keys[group].with_columns(
             pl.Series(_SCENARIO, scenario),
-            pl.Series(TRUTH + _ROWS, [pairs[index][0] for index in cell], dtype=pl.Boolean),
-            pl.Series(ESTIMATE + _ROWS, [pairs[index][1] for index in cell], dtype=pl.Boolean),
+            pl.Series(_TRUTH, [pairs[index][0] for index in cell], dtype=pl.Boolean),
+            pl.Series(_ESTIMATE, [pairs[index][1] for index in cell], dtype=pl.Boolean),
             pl.Series(_ROWS, stacked[scenario, group, cell]),
         )
         everywhere = pl.DataFrame({_SCENARIO: np.arange(len(scenarios))}).join(self.unknown, how="cross")
         data = pl.concat([data, everywhere.select(data.columns)], how="vertical_relaxed")
         run = self.gate.metrics.run
         options = Options(
-            truth=TRUTH + _ROWS, estimate=ESTIMATE + _ROWS, frequency_weights=_ROWS, group_by=_SCENARIO,
-            labels=[False, True], pos_label=True, on_undefined="ignore", explain=True,
+            **_COLUMNS, labels=[False, True], pos_label=True, on_undefined="ignore", explain=True,
             interval="auto" if interval else None,
         )  # fmt: skip
         tally = run.count(open_frame(data, options.group_by), options)

@@ -177,7 +177,7 @@ class SubgroupAudit(CalledOnData):
         if self.metric.kind == "class":
             numerator = numerator.round()
         size = rows["rows"].to_numpy().astype(float)
-        texts = {key.name: pl.DataFrame([key, texts_of(key.to_frame()).alias(_TEXT)]).unique() for key in keys}
+        texts = {name: keys.select(name, texts_of(keys.select(name)).alias(_TEXT)).unique() for name in keys.columns}
         combinations: list[Combinations] = []
         for outer in range(len(group_cells.outer_keys)):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
