@@ -9,8 +9,10 @@ import sys
 import xml.etree.ElementTree as ET
 from functools import partial
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import pandas as pd
 import polars as pl
 import pytest
 from conftest import read_csv
@@ -22,7 +24,6 @@ from tidyfair.escapes import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -456,3 +457,84 @@ def test_messages_and_reprs_show_names_visibly(name: str) -> None:
     with pytest.warns(tf.UndefinedWarning) as warned:
         tf.equal_opportunity(name, **ALL_GROUPS)(nobody, "y", "p")
     assert not [item for item in warned if UNSEEN.search(str(item.message))]
+
+
+# Internal names
+
+
+SOURCES = Path(tf.__file__).parent
+INTERNAL = sorted(
+    {
+        name.replace(r"\0", "\0")
+        for file in SOURCES.rglob("*.py")
+        for name in re.findall(r'"(\\0[^"{}]*)"', file.read_text(encoding="utf-8"))
+    }
+)
+"""The names of columns that the library adds."""
+OWN = "\0threshold"
+NAMED: dict[str, Callable[[pl.DataFrame], object]] = {
+    "group_by": lambda data: tf.accuracy(data, "y", "p", group_by=OWN),
+    "a grouped frame": lambda data: tf.accuracy(data.group_by(OWN), "y", "p"),
+    "a grouped frame of pandas": lambda data: tf.accuracy(in_pandas(data).groupby(OWN), "y", "p"),
+    "by": lambda data: tf.demographic_parity(OWN)(data, "y", "p"),
+    "one of two features": lambda data: tf.demographic_parity("g", OWN)(data, "y", "p"),
+    "privileged": lambda data: tf.demographic_parity(tf.privileged({OWN: "b"}))(data, "y", "p"),
+    "truth": lambda data: tf.accuracy(data, OWN, "p"),
+    "estimate": lambda data: tf.accuracy(in_pandas(data), "y", OWN),
+    "probs": lambda data: tf.roc_auc(data, "y", probs=OWN),
+    "scores of labels": lambda data: tf.roc_auc(data, "y", probs={0: "s", 1: OWN}),
+    "case_weights": lambda data: tf.accuracy(data, "y", "p", case_weights=OWN),
+    "frequency_weights": lambda data: tf.accuracy(data.lazy(), "y", "p", frequency_weights=OWN),
+    "cluster": lambda data: tf.accuracy(data, "y", "p", cluster=OWN, interval="auto"),
+    "an expression": lambda data: tf.accuracy(data, "y", "p", group_by=pl.col("g").alias(OWN)),
+    "a column of an expression": lambda data: tf.accuracy(data, "y", "p", group_by=pl.col(OWN).alias("h2")),
+    "features": lambda data: tf.inference.subgroup_search(tf.accuracy, [OWN], times=20)(data, "y", "p"),
+    "within": lambda data: tf.inference.disparity_test(tf.demographic_parity("g"), within=OWN)(data, "y", "p"),
+    "strata": lambda data: tf.accuracy(data, "y", "p", design=tf.survey_design(strata=OWN), interval="auto"),
+    "models": lambda data: tf.compare_models(tf.accuracy)(data, "y", one="p", other=OWN),
+    "arrays": lambda _: tf.demographic_parity(OWN).arrays(estimate=[1, 0], by={OWN: [1, 0]}),
+    "outer arrays": lambda _: tf.accuracy.arrays([1, 0], [1, 0], group_by={OWN: [1, 0]}),
+}
+
+
+def in_pandas(data: pl.DataFrame) -> pd.DataFrame:
+    """A frame of pandas, which polars does not convert columns with such names to."""
+    return pd.DataFrame(data.to_dict(as_series=False))
+
+
+@pytest.mark.parametrize("role", NAMED)
+def test_columns_named_like_internal_ones_are_refused(role: str) -> None:
+    data = people("g of").with_columns(pl.col("g").alias(OWN))
+    with pytest.raises(tf.ColumnError, match="begins with the character NUL, as internal names do; rename the column"):
+        NAMED[role](data)
+
+
+def test_columns_that_are_not_needed_may_have_internal_names() -> None:
+    assert len(INTERNAL) > 30
+    data = people("g of").drop("g of").with_columns(s=pl.int_range(pl.len()) * 7 % ROWS / ROWS)
+    more = data.with_columns(pl.col("g").alias(name) for name in INTERNAL)
+    call: dict[str, Any] = {"truth": "y", "estimate": "p"}
+    scores: dict[str, Any] = {"truth": "y", "probs": "s"}
+    parity = tf.demographic_parity("g")
+    verbs: dict[str, Callable[[Any], Any]] = {
+        "values": lambda rows: tf.metric_set(tf.accuracy, parity)(rows, **call, group_by="h", interval="auto"),
+        "groups": lambda rows: parity.by_group(rows, **call, group_by=["h"]),
+        "bootstrap": lambda rows: parity(rows, **call, interval="bootstrap", times=20),
+        "thresholds": lambda rows: parity(rows, **scores, threshold=[0.2, 0.5]),
+        "best rows": lambda rows: parity(rows, **scores, top_k=[20, 50]),
+        "areas": lambda rows: tf.roc_auc(rows, **scores, group_by="h"),
+        "clusters": lambda rows: parity(rows, **call, cluster="h", interval="auto"),
+        "pairs": lambda rows: tf.pairwise(parity)(rows, **call),
+        "comparison": lambda rows: tf.compare_groups(tf.accuracy, by="g")(rows, **call),
+        "sensitivity": lambda rows: tf.inference.verdict_sensitivity(parity, below=0.3)(rows, **call),
+        "models": lambda rows: tf.compare_models(parity)(rows, "y", one="p", other="other", times=20),
+        "test": lambda rows: tf.inference.disparity_test(parity, within="h", times=20)(rows, **call),
+        "search": lambda rows: tf.inference.subgroup_search(tf.accuracy, ["g", "h"], times=20)(rows, **call),
+        "neighbours": lambda rows: tf.consistency(["s"])(rows, **call),
+        "residuals": lambda rows: next(
+            iter(tf.audit("lending_adverse_impact", rows, **call, probs="s", by="g", to={"g": "b"}).tables.values())
+        ),
+    }
+    for name, verb in verbs.items():
+        assert verb(more).equals(verb(data)), name
+        assert verb(more.lazy()).equals(verb(data)), name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -174,3 +175,89 @@ def test_an_audit_shows_the_policy_of_its_call() -> None:
     # the share of all rows, with those of people whose race is unknown
     assert table.select("race", ".share").rows_by_key("race")["White"] == [(PEOPLE["race"].eq("White").sum() / 2_000,)]
     assert not math.isnan(smallest(filed))
+
+
+GROUPS: dict[str, list[object]] = {
+    "null beside a text": [None, "null", "other"],
+    "text with quotes": ['"null"', "null", None],
+    "Boolean": [True, False, None],
+    "duration": [timedelta(hours=1), timedelta(days=2, minutes=3), timedelta(0)],
+    "date": [date(2024, 1, 1), date(2024, 2, 1), None],
+    "datetime": [datetime(2024, 1, 1, 8), datetime(2024, 1, 1, 8, 0, 1, 500_000), None],  # noqa: DTZ001 - of no zone
+    "time": [time(8), time(8, 30), None],
+    "integer": [1, 2, 10],
+    "Enum": ["low", "high", None],
+    "text with a colon": ["a:b", "a", "b:a"],
+}
+
+
+def of_groups(values: list[object]) -> pl.DataFrame:
+    """Rows of these groups, crossed with others of which some read alike."""
+    random = np.random.default_rng(4)
+    group = pl.Series([values[index] for index in random.integers(0, len(values), 600)])
+    if values[0] == "low":
+        group = group.cast(pl.Enum(["low", "middle", "high"]))
+    chosen, other, truth = random.random((3, 600)) < 0.5
+    crossed = pl.Series(random.choice(["c", "b:c"], 600))
+    return pl.DataFrame({"group": group, "crossed": crossed, "truth": truth, "chosen": chosen, "other": other})
+
+
+@pytest.mark.parametrize("by", [("group",), ("group", "crossed")], ids=["one feature", "two features"])
+@pytest.mark.parametrize("values", GROUPS.values(), ids=GROUPS)
+def test_verbs_write_the_same_groups(values: list[object], by: tuple[str, ...]) -> None:
+    data = of_groups(values)
+    call: dict[str, Any] = {"truth": "truth", "estimate": "chosen"}
+    gap = tf.new_groupwise_metric(tf.accuracy, "gap", tf.difference())(*by, unknown="group")
+    nearest = tf.new_groupwise_metric(tf.accuracy, "nearest", tf.difference(to="majority"))(*by, unknown="group")
+    listed = gap.by_group(data, **call)
+    expected = set(listed[".group"])
+    assert len(expected) == data.n_unique(by)
+    sensitivity = inference.verdict_sensitivity(tf.check(gap, below=0.9))(data, **call)
+    against = tf.compare_groups(tf.accuracy, by=[by], to="lowest", unknown="group")
+    pairs = tf.pairwise(gap)(data, **call)
+    strata = inference.stratified(nearest, within="other")(data, **call)
+    none_is_large = tf.equal_opportunity(*by, unknown="group", min_n=1_000)
+    frontier = inference.model_frontier(tf.accuracy, none_is_large)(data, "truth", models=["other"], baseline="chosen")
+    groups = {
+        "comparison": against(data, **call)[".group"],
+        "sensitivity": sensitivity[".group"].drop_nulls(),
+        "pairs": [*pairs[".group"], *pairs[".other"]],
+        "strata": [*strata[".group"], *strata[".other"]],
+        "shrunken rates": inference.shrunken_rates(gap, data, **call)[".group"],
+        "frontier": frontier[".groups_left_out"][0],
+    }
+    if len(by) == 1:
+        search = inference.subgroup_search(tf.accuracy, by, times=20, unknown="group")(data, **call)
+        certificate = inference.certify_subgroups(tf.accuracy, by, unknown="group").by_subgroup(data, **call)
+        for name, table in {"search": search, "certificate": certificate}.items():
+            groups[name] = [text.removeprefix("group=") for text in table[".subgroup"]]
+        numbered = data.with_columns(pl.int_range(pl.len()).over("group").alias("pair")).filter(pl.col("pair") < 100)
+        pairs = tf.inference.paired_groups(tf.accuracy, by=by[0], pair="pair", unknown="group")
+        table = pairs(numbered.with_columns(truth=True), **call)
+        groups["matched pairs"] = [*table[".group"], *table[".other"]]
+    assert set(sensitivity[".to"].drop_nulls()) <= expected
+    assert {name: set(texts) for name, texts in groups.items()} == dict.fromkeys(groups, expected)
+
+
+def test_groups_keep_their_names_where_others_are_left_out() -> None:
+    # the text "null" is compared, and missing values are not; in the second fold nothing is missing
+    policy: dict[str, Any] = {"unknown_values": ["other"]}
+    group = pl.Series(["null", None, "other", "x"] * 100 + ["null", "x"] * 200)
+    random = np.random.default_rng(1)
+    chosen, other = random.random((2, 800)) < 0.5
+    data = pl.DataFrame({"group": group, "truth": True, "chosen": chosen, "other": other})
+    data = data.with_columns(fold=pl.int_range(pl.len()) // 400, pair=pl.int_range(pl.len()).over("group"))
+    call: dict[str, Any] = {"truth": "truth", "estimate": "chosen"}
+    gap = tf.new_groupwise_metric(tf.accuracy, "gap", tf.difference())("group", **policy)
+    expected = {'"null"', "x"}
+    listed = gap.by_group(data, **call).filter(pl.col(".status") == "ok")
+    sensitivity = inference.verdict_sensitivity(tf.check(gap, below=0.9))(data, **call, group_by="fold")
+    search = inference.subgroup_search(tf.accuracy, ["group"], times=20, **policy)(data, **call, group_by="fold")
+    pairs = inference.paired_groups(tf.accuracy, by="group", pair="pair", **policy)(data, **call)
+    groups = {
+        "values of groups": listed[".group"],
+        "sensitivity": sensitivity.filter(pl.col("fold") == 1)[".group"].drop_nulls(),
+        "search": search.filter(pl.col("fold") == 1)[".subgroup"].str.strip_prefix("group="),
+        "pairs": [*pairs[".group"], *pairs[".other"]],
+    }
+    assert {name: set(texts) for name, texts in groups.items()} == dict.fromkeys(groups, expected)

@@ -218,6 +218,13 @@ class ColumnError(TidyfairError):
         return cls(f"`{role}`: there is no column {name!r}.{nearest(name, columns)} Columns: {listed(columns)}.")
 
     @classmethod
+    def internal(cls, name: str, role: str) -> Self:
+        """A column whose name begins as those do that the library itself adds."""
+        return cls(
+            f"`{role}`: the name {name!r} begins with the character NUL, as internal names do; rename the column."
+        )
+
+    @classmethod
     def continuous(cls, role: str, name: object) -> Self:
         """A column of labels that holds fractional numbers."""
         way_out = "give the column of labels"

@@ -242,6 +242,43 @@ def test_summary_of_a_comparison_speaks_of_groups(tmp_path: Path, capsys: pytest
     assert "`--group-by g` shows all" in out
 
 
+@pytest.mark.parametrize("unknown", ["drop", "apart", "group"])
+def test_changes_of_unknown_groups_are_shown_only_where_they_are_groups(
+    unknown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # the second model is better in every group
+    races = ["White", "Black", "Unknown", ""]
+    data = pl.DataFrame({"race": [race for race in races for _ in range(100)], "truth": ["yes", "no"] * 200})
+    mistaken = pl.int_range(pl.len()) % 10 < 4
+    other_label = pl.when(pl.col("truth") == "yes").then(pl.lit("no")).otherwise(pl.lit("yes"))
+    data = data.with_columns(old=pl.when(mistaken).then(other_label).otherwise("truth"), new="truth")
+    file = tmp_path / "people.csv"
+    data.write_csv(file, quote_style="never")
+    call = ["compare", str(file), "--truth", "truth", "--one", "old", "--other", "new", "--pos-label", "yes"]
+    call += ["--by", "race", "--unknown", unknown]
+    shown = called(capsys, *call)[1]
+    files = {kind: tmp_path / f"changes.{kind}" for kind in ("json", "csv", "md")}
+    outputs = ["--json", str(files["json"]), "--output", str(files["csv"]), "--markdown", str(files["md"])]
+    called(capsys, *call, *outputs)
+    content = json.loads(files["json"].read_text())
+    known, others = ["Black", "White"], ["Unknown", "null"]
+    assert list(dict.fromkeys(row["group"] for row in content["groups"])) == (
+        ["Black", "Unknown", "White", "null"] if unknown == "group" else known
+    )
+    headline, _, tables = shown.partition("Both models")
+    assert ("Unknown" in headline) == (unknown == "group")
+    assert "adjusted for 4 groups" in tables if unknown == "group" else "adjusted for 2 groups" in tables
+    card = files["md"].read_text().partition("tidyfair compare")[0]
+    texts = [shown, card, files["csv"].read_text(), json.dumps({**content, "command": ""})]
+    if unknown == "drop":
+        assert not [text for text in texts if "Unknown" in text or "(unknown)" in text]
+    if unknown == "apart":
+        # named once, in the note on who is left out
+        assert shown.count("Unknown") == card.count("Unknown") == 1
+        assert "left out: Unknown (unknown); null (unknown)" in shown
+    assert all(group in shown for group in (known + others if unknown == "group" else known))
+
+
 def _with_unknown_races(share_selected: float) -> pl.DataFrame:
     """Two races that are selected alike, and a tenth of the rows without a race."""
     known = pl.DataFrame({"approved": ["yes", "no", "no"] * 1200, "race": ["White"] * 1800 + ["Black"] * 1800})

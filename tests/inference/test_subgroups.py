@@ -79,7 +79,9 @@ def conjunctions(data: pl.DataFrame, features: list[str], depth: int) -> dict[st
             for values in data.select(names).unique().rows():
                 chosen = dict(zip(names, values, strict=True))
                 rows = data.filter(pl.all_horizontal(pl.col(name).eq_missing(value) for name, value in chosen.items()))
-                text = " & ".join(f"{name}={'null' if value is None else value}" for name, value in chosen.items())
+                written = {None: "null", "True": "true", "False": "false"}
+                texts = {name: value if value is None else str(value) for name, value in chosen.items()}
+                text = " & ".join(f"{name}={written.get(text, text)}" for name, text in texts.items())
                 result[text] = list(names), rows
     return result
 

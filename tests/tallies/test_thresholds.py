@@ -196,11 +196,37 @@ def test_logits_with_a_probability_threshold_raise(threshold: Any, engine: Calla
 
 def test_logit_arrays_with_a_probability_threshold_raise() -> None:
     truth, logits = LOGITS["truth"].to_list(), LOGITS["logit"].to_numpy()
-    with pytest.raises(tf.ColumnError, match="'array of probs' holds values from -3 to 2"):
+    with pytest.raises(tf.ColumnError, match=r"'array of probs' holds values from -3 to 2.*`probs >= 0\.5`"):
         tf.sens.arrays(truth, probs=logits, threshold=0.5)
     assert tf.sens.arrays(truth, probs=tf.sigmoid(logits), threshold=0.5)[".estimate"].item() == 1.0
     with pytest.raises(tf.ColumnError, match="sigmoid"):
         tf.threshold_curve(tf.sens)(LOGITS, "truth", probs="logit")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "shown", "labels"),
+    [
+        (0.3, "threshold=0.3", '`(pl.col("my \\"logit\\"") >= 0.3).alias("selected")`'),
+        (
+            [0.25, 0.75], "threshold=[0.25, 0.75]",
+            '`(pl.col("my \\"logit\\"") >= 0.25).alias("selected")` for the first, and so on',
+        ),
+        (
+            {"sex": {"f": 0.4, "m": 0.5}}, "threshold={'sex': {'f': 0.4, 'm': 0.5}}",
+            '`(pl.col("my \\"logit\\"") >= pl.col("threshold")).alias("selected")`, with the threshold of each group',
+        ),
+    ],
+    ids=["one", "list", "groups"],
+)  # fmt: skip
+def test_refused_thresholds_are_shown_with_their_column(threshold: Any, shown: str, labels: str) -> None:
+    column = 'my "logit"'
+    with pytest.raises(tf.ColumnError) as error:
+        tf.sens(LOGITS.rename({"logit": column}), "truth", probs=column, threshold=threshold)
+    assert str(error.value) == (
+        f"`probs`: {column!r} holds values from -3 to 2, but {shown} is a threshold for probabilities. Convert logits "
+        "with `probs=sigmoid(…)`, or give a threshold on the scale of the scores. If the threshold is right, make the "
+        f"labels yourself: {labels}{' in a column' if isinstance(threshold, dict) else ''}."
+    )
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [(0, [1.0]), (1, [0.5]), ([0.15, 1.5], [1.0, 0.5]), (-2.5, [1.0])])

@@ -67,9 +67,10 @@ class StandardizedTable(AuditTable):
         """The tidy frame."""
         call.refuse_weights(self.name, "probs")
         source = open_frame(call.data, call.counting.get("group_by"))
+        values: Any
         data, values, group_by = call.data, call.counting["probs"], call.counting.get("group_by")
         if self.of_residuals:
-            data, values, group_by = _with_residuals(source, call), _RESIDUAL, source.group_by or None
+            data, values, group_by = _with_residuals(source, call), Column(_RESIDUAL), source.group_by or None
         self._check_values(data, values, call)
         to = {_text(feature): reference_of(call, feature) for feature in call.features}
         result = standardized_differences(

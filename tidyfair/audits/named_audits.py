@@ -137,7 +137,9 @@ class AuditCall:
         counting["group_by"] = source.group_by or None
         reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
         reading["pos_label"] = True
-        return replace(self, truth=None, data=decided, estimate=_ABOVE_MEDIAN, counting=counting, reading=reading)
+        return replace(
+            self, truth=None, data=decided, estimate=Column(_ABOVE_MEDIAN), counting=counting, reading=reading
+        )
 
     def _other_columns(self) -> list[tuple[str, Column]]:
         """The columns that are read beside the scores, and their roles."""

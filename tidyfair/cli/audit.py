@@ -27,6 +27,7 @@ from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
 from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.gate_texts import outside_of, share_in_words
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
@@ -612,7 +613,7 @@ def remarks_on_unknown(verdicts: pl.DataFrame) -> list[str]:
 
 def _counts_of_verdicts(verdicts: pl.DataFrame, outer: Sequence[str]) -> pl.DataFrame:
     """The number of outer groups with each verdict, for each condition, and the names of those that fail."""
-    names = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in outer], separator=", ")
+    names = texts_of(verdicts.select(outer), ", ")
     is_failure = pl.col(".verdict") == FAIL
     cuts = [name for name in SELECTIONS if name in verdicts.columns]
     named = with_cuts_in_words(verdicts).with_columns(names.alias(_NAME))

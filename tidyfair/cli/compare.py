@@ -24,6 +24,7 @@ from tidyfair.cli.inputs import (
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.comparison_gates import judged_changes
 from tidyfair.inference.model_comparison import compare_models
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from tidyfair.cli.inputs import Inputs
     from tidyfair.inference.model_comparison import PairedModels
     from tidyfair.inference.verdicts import Outside
+    from tidyfair.specs.groups import Policy
 
 __all__: list[str] = []
 
@@ -50,7 +52,7 @@ _DRAWS = 1_000
 _LEVEL = 0.95
 _MOST_GROUPS = 30
 """Groups beyond which the changes within the groups of a feature are not shown."""
-_ENOUGH = "\0enough"
+_ROWS = "\0rows"
 _CHANGE = (".metric", ".by", ".lower", ".upper")
 """The columns of changes that the summary reads."""
 
@@ -181,15 +183,15 @@ class _Asked:
             (self.of_scores, self.rows, self.reading),
         ]
 
-    def within(self, feature: Sequence[str], sizes: pl.DataFrame) -> _Asked:
-        """The metrics of each group of a feature, instead of all rows and disparities."""
-        groups = sizes.lazy()
+    def within(self, feature: Sequence[str], compared: pl.DataFrame) -> _Asked:
+        """The metrics of the groups of a feature that are compared, instead of all rows and disparities."""
+        groups = compared.select(feature).lazy()
         return replace(
             self,
             of_decisions=[metric for metric in self.of_decisions if isinstance(metric, Metric)],
             of_scores=[metric for metric in self.of_scores if isinstance(metric, Metric)],
-            decided=self.decided.join(groups, on=feature, how="semi"),
-            rows=self.rows.join(groups, on=feature, how="semi"),
+            decided=self.decided.join(groups, on=feature, how="semi", nulls_equal=True),
+            rows=self.rows.join(groups, on=feature, how="semi", nulls_equal=True),
             call={**self.call, "group_by": list(feature)},
         )
 
@@ -214,22 +216,29 @@ def _changes_of_groups(options: Namespace, inputs: Inputs, asked: _Asked) -> pl.
     None with outer groups, which have tables of their own. Features with very many groups are left out.
     """
     frames: list[pl.DataFrame] = []
+    policy = policy_of(options)
     for feature in () if options.group_by else inputs.features:
         if isinstance(feature, Privileged):
             continue
         names = cast("tuple[str, ...]", feature)
-        enough = pl.len() >= max(1, options.min_n)
-        sizes = inputs.data.drop_nulls(names).group_by(names).agg(enough.alias(_ENOUGH)).filter(_ENOUGH).collect()
-        if sizes.is_empty() or len(sizes) > _MOST_GROUPS:
+        groups = _compared_groups(inputs.data, names, policy)
+        if groups.is_empty() or len(groups) > _MOST_GROUPS:
             continue
-        level = 1 - (1 - _level(inputs)) / len(sizes)
-        changes = [part.paired.compared(level) for part in _compared(asked.within(names, sizes), inputs)]
-        group = pl.concat_str([pl.col(name).cast(pl.String) for name in names], separator=":")
-        frame = pl.concat(changes, how="vertical_relaxed").with_columns(
-            group.alias(".group"), pl.lit(":".join(names)).alias(".by")
-        )
-        frames.append(frame.select(".by", ".group", pl.exclude(*names, ".by", ".group")))
+        level = 1 - (1 - _level(inputs)) / len(groups)
+        changes = [part.paired.compared(level) for part in _compared(asked.within(names, groups), inputs)]
+        frame = pl.concat(changes, how="vertical_relaxed")
+        frame = frame.join(groups, on=names, how="left", nulls_equal=True, maintain_order="left")
+        frames.append(frame.select(pl.lit(":".join(names)).alias(".by"), ".group", pl.exclude(*names, ".by", ".group")))
     return pl.concat(frames, how="vertical_relaxed") if frames else None
+
+
+def _compared_groups(data: pl.LazyFrame, names: Sequence[str], policy: Policy) -> pl.DataFrame:
+    """The groups of a feature that are compared, with their `.group`."""
+    groups = data.group_by(names).agg(pl.len().alias(_ROWS)).collect()
+    keys, rows = groups.select(names), pl.col(_ROWS)
+    is_large = (rows >= policy.min_n) & (rows >= policy.min_share * rows.sum())
+    named = groups.with_columns(texts_of(keys).alias(".group"))
+    return named.filter(~policy.is_unknown(keys) & groups.select(is_large).to_series()).drop(_ROWS)
 
 
 def _check_within_reach(conditions: Sequence[Condition], result: pl.DataFrame, one: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.reports.tables import rounded
 from tidyfair.specs.result_columns import RESULT_KEYS, SELECTIONS, key_columns
 
@@ -40,7 +41,7 @@ def over_outer_groups(results: pl.DataFrame, together: pl.DataFrame) -> pl.DataF
     """
     outer = key_columns(results)
     keys = [name for name in (*RESULT_KEYS, ".level") if name in together.columns]
-    names = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in outer], separator=", ")
+    names = texts_of(results.select(outer), ", ")
     value = pl.col(".estimate").fill_nan(None)
     known = results.with_columns(names.alias(_NAME)).filter(value.is_not_null())
     summary = known.group_by(keys, maintain_order=True).agg(

@@ -386,23 +386,23 @@ def text_of(key: pl.Series) -> pl.Series:
     return key.cast(pl.String)
 
 
-def texts_of(keys: pl.DataFrame) -> pl.Series:
+def texts_of(keys: pl.DataFrame, separator: str = ":") -> pl.Series:
     """Groups as results show them, by their keys; with quoted texts if two groups would look the same."""
-    joined = _joined([text_of(key) for key in keys])
+    joined = _joined([text_of(key) for key in keys], separator)
     if joined.n_unique() == keys.n_unique():
         return joined
-    quoted = _joined([_quoted(key) for key in keys])
+    quoted = _joined([_quoted(key) for key in keys], separator)
     groups = keys.with_columns(joined.alias("\0text")).unique()
     alike = groups["\0text"].filter(groups["\0text"].is_duplicated())
     shown = pl.select(pl.when(joined.is_in(alike.implode())).then(quoted).otherwise(joined)).to_series()
     return shown if shown.n_unique() == keys.n_unique() else quoted
 
 
-def _joined(texts: Sequence[pl.Series]) -> pl.Series:
+def _joined(texts: Sequence[pl.Series], separator: str) -> pl.Series:
     """The texts of several keys as those of groups."""
     joined, *others = [text.fill_null("null") if text.null_count() else text for text in texts]
     for text in others:
-        joined = joined + ":" + text
+        joined = joined + separator + text
     return joined
 
 

@@ -108,7 +108,12 @@ class SubgroupCertificate(SubgroupAudit):
         excess, scores = (self._sums(metric, evaluated, by) for metric in (0, 1))
         return [
             _ScoredCombinations(
-                (total.numerator - above.numerator).round(), total.denominator, total.keys, total.rows, total.numerator
+                (total.numerator - above.numerator).round(),
+                total.denominator,
+                total.keys,
+                total.rows,
+                total.texts,
+                total.numerator,
             )
             for above, total in zip(excess, scores, strict=True)
         ]
@@ -138,7 +143,7 @@ class SubgroupCertificate(SubgroupAudit):
         """The upper limits of all conjunctions that are searched, the largest first."""
         import numpy as np
 
-        conjunctions = Conjunctions.of(combinations.keys, self.depth, self.policy)
+        conjunctions = Conjunctions.of(combinations, self.depth, self.policy)
         sums = conjunctions.sums(np.stack([combinations.rows, combinations.denominator, combinations.numerator]))
         rows, denominator, numerator = sums
         _, total, total_numerator = conjunctions.totals(sums)

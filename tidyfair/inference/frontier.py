@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
@@ -172,7 +173,9 @@ class ModelFrontier:
         if complete.is_empty() and len(rows):
             raise ArgumentError(_no_rows(len(with_truth), missing, [column.name for column in columns.models]))
         keys = [f"g{index}" for index in range(len(columns.groups))]
-        groups = complete.select(keys).unique(maintain_order=True).sort(keys, nulls_last=True)
+        every = rows.select(keys).unique()
+        named = every.with_columns(texts_of(every).alias("text"))
+        groups = named.join(complete, on=keys, how="semi", nulls_equal=True).sort(keys, nulls_last=True)
         if len(groups) > _MOST_GROUPS:
             msg = f"model_frontier() accepts at most {_MOST_GROUPS} groups, not {len(groups)}; pool small groups first."
             raise ArgumentError(msg)
@@ -182,8 +185,8 @@ class ModelFrontier:
         event = int(event) if isinstance(event, bool) else event
         policy = self.disparity.policy
         sizes = complete["group"].value_counts().sort("group")["count"]
-        excluded = policy.is_unknown(groups) | (sizes < policy.min_share * len(complete))
-        return _Rows(complete.select("truth", "group", *names), event, _texts_of(groups), excluded, missing)
+        excluded = policy.is_unknown(groups.select(keys)) | (sizes < policy.min_share * len(complete))
+        return _Rows(complete.select("truth", "group", *names), event, groups["text"].to_list(), excluded, missing)
 
     def _labels(self, rows: pl.DataFrame, columns: _Columns, options: Options) -> Labels:
         """The labels of the truth and of the baseline's predictions, of which one is the event."""
@@ -245,11 +248,6 @@ def _no_rows(with_truth: int, missing: Sequence[int], names: Sequence[str]) -> s
     most = max(missing)
     worst = names[missing.index(most)]
     return f"{needed}: {most} of {with_truth} rows with a truth have no prediction in {worst!r}."
-
-
-def _texts_of(groups: pl.DataFrame) -> list[str]:
-    """The names of groups in results."""
-    return [":".join("null" if value is None else str(value) for value in key) for key in groups.rows()]
 
 
 def _nothing_compared(columns: Mapping[str, Any]) -> pl.DataFrame:

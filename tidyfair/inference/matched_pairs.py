@@ -197,12 +197,14 @@ class _PairedRows:
         if missing := rows[_PAIR].null_count():
             msg = f"`pair`: the column {comparison.pair.name!r} is null in {missing} rows; fill or filter them first."
             raise ColumnError(msg)
+        every = rows.select(pl.col(_GROUP).unique())
+        texts = every.with_columns(texts_of(every).alias(".group"))
         rows = comparison.known(rows)
         levels = rows.select(pl.col(_GROUP).unique()).sort(_GROUP, nulls_last=True)
         numbers = levels.with_row_index("number")
         rows = rows.join(numbers, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
         rows = rows.drop(_GROUP).rename({"number": _GROUP})
-        levels = levels.with_columns(texts_of(levels).alias(".group"))
+        levels = levels.join(texts, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
         names = {name: wanted[name][1].name for name in (_TRUTH, _ESTIMATE) if name in wanted}
         paired = cls(comparison, source, options, rows, levels, names)
         paired._check()

@@ -16,6 +16,7 @@ import polars as pl
 
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, in_short
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.gates import Gate, judged_metrics, limited
 from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
@@ -63,7 +64,13 @@ _FILLS = (
 )  # fmt: skip
 """The possible values of a missing truth."""
 _RANGES = ("difference", "ratio")
-_SCENARIO, _ROWS = "\0scenario", "\0rows"
+_SCENARIO, _ROWS, _TEXT = "\0scenario", "\0rows", "\0text"
+_TRUTH, _ESTIMATE = "\0truth", "\0estimate"
+_COLUMNS: dict[str, Any] = {
+    "truth": Column(_TRUTH), "estimate": Column(_ESTIMATE), "frequency_weights": Column(_ROWS),
+    "group_by": Column(_SCENARIO),
+}  # fmt: skip
+"""The columns of scenarios by their roles."""
 _MOST_GROUPS = 30
 _MOST_SCENARIOS, _FEWEST_STEPS, _MOST_STEPS = 40_000, 4, 32
 _MOST_IN_ORDER = 3
@@ -144,9 +151,16 @@ class VerdictSensitivity(CalledOnData):
         keys = [pl.col(name).alias(key.column.name) for name, key in zip(outer, sided.outer, strict=True)]
         # the columns of a result follow from the call, not from the data
         tables = [pl.concat([cells.clear().select(keys), pl.DataFrame(schema=_SHOWN)], how="horizontal")]
+        judged: list[tuple[Any, tuple[Side, float]]] = list(
+            zip(self.gate.metrics.metrics, self.gate.limits, strict=True)
+        )
+        # groups have the same name in all outer groups
+        texts = [texts_of(cells.select(sided.names(metric.by.columns))) for metric, _ in judged]
+        cells = cells.with_columns(text.alias(f"{_TEXT}{index}") for index, text in enumerate(texts))
         for part in _parts(cells, outer):
-            for metric, limit in zip(self.gate.metrics.metrics, self.gate.limits, strict=True):
-                table = _Study.of(metric, limit, self.gate.confidence, part, sided.names).table()
+            for index, (metric, limit) in enumerate(judged):
+                of_part = part.with_columns(pl.col(f"{_TEXT}{index}").alias(_TEXT))
+                table = _Study.of(metric, limit, self.gate.confidence, of_part, sided.names).table()
                 tables.append(pl.concat([part[[0] * len(table)].select(keys), table], how="horizontal"))
         return pl.concat(tables)
 
@@ -243,6 +257,8 @@ class _Study:
     """Groups by cells."""
     keys: pl.DataFrame
     """The values of the feature in each group."""
+    texts: list[str]
+    """The groups as results show them."""
     unknown: pl.DataFrame
     """The cells of people whose group is unknown, in which no errors are tried."""
 
@@ -259,11 +275,14 @@ class _Study:
         is_unknown = metric.policy.is_unknown(part.select(list(named)))
         unknown = part.filter(is_unknown).select(
             *(pl.col(name).alias(shown) for name, shown in named.items()),
-            pl.col(TRUTH).alias(TRUTH + _ROWS), pl.col(ESTIMATE).alias(ESTIMATE + _ROWS), pl.col("n").alias(_ROWS),
+            pl.col(TRUTH).alias(_TRUTH), pl.col(ESTIMATE).alias(_ESTIMATE), pl.col("n").alias(_ROWS),
         )  # fmt: skip
         part = part.filter(~is_unknown)
         keys = part.select(pl.col(name).alias(shown) for name, shown in named.items())
-        groups = keys.unique(maintain_order=True).sort(keys.columns, nulls_last=True)
+        groups = keys.with_columns(part[_TEXT]).unique(keys.columns, maintain_order=True)
+        groups = groups.sort(keys.columns, nulls_last=True)
+        texts = groups[_TEXT].to_list()
+        groups = groups.drop(_TEXT)
         if len(groups) > _MOST_GROUPS:
             msg = (
                 f"verdict_sensitivity() accepts at most {_MOST_GROUPS} groups, but {metric.name} has {len(groups)}; "
@@ -279,7 +298,7 @@ class _Study:
         # the groups of scenarios are columns, whatever they were in the data
         plain = replace(metric, by=replace(metric.by, columns=tuple(Column(column.name) for column in columns)))
         gate = Gate(metric_set(plain), (limit,), confidence)
-        return cls(plain, gate, cells, groups, unknown)
+        return cls(plain, gate, cells, groups, texts, unknown)
 
     @property
     def formulas(self) -> list[Formula]:
@@ -301,16 +320,15 @@ class _Study:
         pairs = list(CELLS.values())
         data = self.keys[group].with_columns(
             pl.Series(_SCENARIO, scenario),
-            pl.Series(TRUTH + _ROWS, [pairs[index][0] for index in cell], dtype=pl.Boolean),
-            pl.Series(ESTIMATE + _ROWS, [pairs[index][1] for index in cell], dtype=pl.Boolean),
+            pl.Series(_TRUTH, [pairs[index][0] for index in cell], dtype=pl.Boolean),
+            pl.Series(_ESTIMATE, [pairs[index][1] for index in cell], dtype=pl.Boolean),
             pl.Series(_ROWS, stacked[scenario, group, cell]),
         )
         everywhere = pl.DataFrame({_SCENARIO: np.arange(len(scenarios))}).join(self.unknown, how="cross")
         data = pl.concat([data, everywhere.select(data.columns)], how="vertical_relaxed")
         run = self.gate.metrics.run
         options = Options(
-            truth=TRUTH + _ROWS, estimate=ESTIMATE + _ROWS, frequency_weights=_ROWS, group_by=_SCENARIO,
-            labels=[False, True], pos_label=True, on_undefined="ignore", explain=True,
+            **_COLUMNS, labels=[False, True], pos_label=True, on_undefined="ignore", explain=True,
             interval="auto" if interval else None,
         )  # fmt: skip
         tally = run.count(open_frame(data, options.group_by), options)
@@ -368,17 +386,16 @@ class _Study:
         """One row for each kind of error and group."""
         now = self.judged([self.cells]).row(0, named=True)
         turns = self._smallest_turns(list(dict.fromkeys(self.lines())), now)
-        texts = [":".join("null" if value is None else str(value) for value in key) for key in self.keys.rows()]
         common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
         rows: list[dict[str, Any]] = []
         for error in self.errors:
             exposed = self._exposed(error)
-            for group, text in enumerate(texts):
+            for group, text in enumerate(self.texts):
                 row = common | {".error": error, ".group": text, ".n": exposed[group]}
                 if error == MISSING_TRUTH:
                     row |= self._bounds(group)
                 if (error, group) in turns:
-                    row |= turns[error, group].columns(exposed[group], self.cells, texts)
+                    row |= turns[error, group].columns(exposed[group], self.cells, self.texts)
                 rows.append(row)
             if error == MISSING_TRUTH:
                 rows.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, in_short
-from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.rate_tests import RateCounts
@@ -53,6 +53,7 @@ _MOST_NUMBERS = 2**20
 """The most numbers in one step, so that they stay in the cache."""
 _FEW_ROWS = 16
 """The most rows for each combination at which it is faster to draw rows than counts of combinations."""
+_TEXT = "\0text"
 _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 """Significant digits in the text of a linear subgroup."""
 _SEARCHED = {
@@ -83,6 +84,8 @@ class Combinations(RateCounts):
     keys: pl.DataFrame
     rows: Floats
     """All rows, those outside the denominator included."""
+    texts: Mapping[str, pl.DataFrame]
+    """The values of each feature, and their texts in results."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,10 +177,11 @@ class SubgroupAudit(CalledOnData):
         if self.metric.kind == "class":
             numerator = numerator.round()
         size = rows["rows"].to_numpy().astype(float)
+        texts = {name: keys.select(name, texts_of(keys.select(name)).alias(_TEXT)).unique() for name in keys.columns}
         combinations: list[Combinations] = []
         for outer in range(len(group_cells.outer_keys)):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
-            combinations.append(Combinations(numerator[index], denominator[index], keys[index], size[index]))
+            combinations.append(Combinations(numerator[index], denominator[index], keys[index], size[index], texts))
         return combinations
 
 
@@ -201,7 +205,7 @@ class SubgroupSearch(SubgroupAudit):
     def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
         import numpy as np
 
-        conjunctions = Conjunctions.of(combinations.keys, self.depth, self.policy)
+        conjunctions = Conjunctions.of(combinations, self.depth, self.policy)
         counts = np.stack([combinations.rows, combinations.denominator, combinations.numerator])
         sums = conjunctions.sums(counts)
         rows, denominator, numerator = sums
@@ -351,13 +355,15 @@ class Conjunctions:
     """The values of features that occur together, in order and null last."""
     margins: dict[tuple[str, ...], _Margin]
     """The sums for some features; a table comes after the finer one."""
+    texts_of_values: Mapping[str, pl.DataFrame]
+    """The values of each feature, and their texts in results."""
     policy: Policy
 
     @classmethod
-    def of(cls, keys: pl.DataFrame, depth: int, policy: Policy) -> Conjunctions:
-        """Plan the sums over `keys`, the combinations of all features."""
-        features = tuple(keys.columns)
-        combinations, margins = {features: keys}, dict[tuple[str, ...], _Margin]()
+    def of(cls, every: Combinations, depth: int, policy: Policy) -> Conjunctions:
+        """Plan the sums over the combinations of all features."""
+        features = tuple(every.keys.columns)
+        combinations, margins = {features: every.keys}, dict[tuple[str, ...], _Margin]()
         waiting = [features]
         for finer in waiting:
             for coarser in _narrower(finer, depth):
@@ -367,7 +373,7 @@ class Conjunctions:
                     waiting.append(coarser)
         sizes = range(1, min(depth, len(features)) + 1)
         subsets = [names for size in sizes for names in itertools.combinations(features, size)]
-        return cls(features, subsets, combinations, margins, policy)
+        return cls(features, subsets, combinations, margins, every.texts, policy)
 
     def sums(self, values: Floats) -> Floats:
         """Sums over the rows of each conjunction; `values` has a row for each draw."""
@@ -427,9 +433,14 @@ class Conjunctions:
         """The conjunctions as text."""
         texts: list[str] = []
         for names in self.subsets:
-            for row in self.combinations[names].rows():
-                conditions = [f"{name}={_text(value)}" for name, value in zip(names, row, strict=True)]
-                texts.append(" & ".join(conditions))
+            conditions: list[list[str]] = []
+            for name in names:
+                values = self.combinations[names].select(name)
+                named = values.join(
+                    self.texts_of_values[name], on=name, how="left", nulls_equal=True, maintain_order="left"
+                )
+                conditions.append([f"{name}={text}" for text in named[_TEXT]])
+            texts += map(" & ".join, zip(*conditions, strict=True))
         return texts
 
     @property
@@ -456,10 +467,6 @@ def _narrower(features: tuple[str, ...], depth: int) -> list[tuple[str, ...]]:
         kept = [name for index, name in enumerate(features) if index % parts != omitted]
         narrower.append(tuple(kept))
     return narrower
-
-
-def _text(value: object) -> str:
-    return "null" if value is None else str(value)
 
 
 def _condition(slopes: Floats, middle: Floats, names: Sequence[str], relation: str) -> str:

@@ -7,6 +7,7 @@ import re
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.reports.charts import MOST_PANELS, Picture
 from tidyfair.reports.dot_charts import DotStyle, dots
 from tidyfair.reports.layout import Span
@@ -70,7 +71,7 @@ def periods_plot(plot: PlotInput) -> Picture:
     frame = plot.frame
     table = frame.select(
         plot.label().alias("panel"),
-        pl.format("{} to {}", pl.col(".before").cast(pl.String), pl.col(".period").cast(pl.String)).alias("at"),
+        pl.format("{} to {}", texts_of(frame.select(".before")), texts_of(frame.select(".period"))).alias("at"),
         pl.col(".change").alias("y"),
         *plain(frame, ".expected_lower", ".expected_upper"),
     )
@@ -88,7 +89,7 @@ def looks_plot(plot: PlotInput) -> Picture:
     frame = plot.frame
     table = frame.select(
         plot.label().alias("panel"),
-        pl.col(".period").cast(pl.String).fill_null("null").alias("at"),
+        texts_of(frame.select(".period")).alias("at"),
         pl.col(".estimate").alias("y"),
         *plain(frame, ".lower", ".upper", ".limit", ".verdict"),
     )

@@ -189,10 +189,7 @@ def with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
         return frame
     texts: list[pl.Series] = []
     for name in outer:
-        key = frame[name]
-        text = key.dt.to_string("polars") if key.dtype == pl.Duration else key.cast(pl.String)
-        # a missing key is written null, a text "null" in quotes
-        text = text.replace("null", '"null"').fill_null("null")
+        text = texts_of(frame.select(name))
         if len(outer) > 1 or name == "fold":
             text = f"{name} " + text
         texts.append(text)

@@ -42,6 +42,8 @@ class Column:
     @classmethod
     def of(cls, source: object, role: str) -> Column:
         """Accept a name or a polars expression for one column, refuse anything else."""
+        if isinstance(source, Column):
+            return source  # of the library itself
         if isinstance(source, str):
             if not is_unicode(source):
                 msg = (
@@ -49,7 +51,7 @@ class Column:
                     "column."
                 )
                 raise ColumnError(msg)
-            return cls(source)
+            return _checked_name(cls(source), role)
         if not isinstance(source, pl.Expr):
             kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
             shown = kind.removeprefix("builtins.")
@@ -60,7 +62,7 @@ class Column:
             msg = f"`{role}`: {source} may select several columns; list them one by one."
             raise ColumnError(msg)
         # `pl.col("sex")` is the column itself
-        return cls(source.meta.output_name() if source.meta.is_column() else source)
+        return _checked_name(cls(source.meta.output_name() if source.meta.is_column() else source), role)
 
     @property
     def name(self) -> str:
@@ -134,6 +136,14 @@ class Column:
 def names_of(columns: Iterable[Column]) -> list[str]:
     """The names of columns in results."""
     return [column.name for column in columns]
+
+
+def _checked_name(column: Column, role: str) -> Column:
+    """The same column, unless it, or one that it is made of, could be mistaken for an internal one."""
+    for name in (column.name, *column.roots):
+        if name.startswith("\0"):
+            raise ColumnError.internal(name, role)
+    return column
 
 
 def _way_to_column(source: object, role: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, differs_in_case, in_short, listed, nearest
+from tidyfair.errors import ArgumentError, ColumnError, differs_in_case, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode, is_value, number, whole
 from tidyfair.specs.columns import Column, kind_of, levels_of
@@ -227,6 +227,8 @@ def _condition(mapping: Mapping[str, object]) -> _Condition:
         if not isinstance(name, str) or not values or not all(map(is_value, values)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"A condition maps a column to its values, not {in_short(name)} to {values!r}."
             raise ArgumentError(msg)
+        if name.startswith("\0"):
+            raise ColumnError.internal(name, "privileged")
         for part in (name, *values):
             if isinstance(part, str) and not is_unicode(part):
                 msg = f"A condition cannot contain {part!r}, which has a lone surrogate."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.polars_versions import value_at
 from tidyfair.specs.signatures import refuse_unknown_settings
+from tidyfair.tallies.arrays import ARRAY
 from tidyfair.tallies.key_encoding import Levels
 from tidyfair.tallies.source import WEIGHT, from_arrays
 
@@ -92,9 +94,19 @@ class Cut:
         msg = (
             f"`{role}`: {column!r} holds values from {low:g} to {high:g}, but {self!r} is a threshold for "
             "probabilities. Convert logits with `probs=sigmoid(…)`, or give a threshold on the scale of the scores. "
-            'If the threshold is right, make the labels yourself: `(pl.col("score") >= 0.5).alias("selected")`.'
+            f"If the threshold is right, make the labels yourself: {self._labels_in_code(column)}."
         )
         raise ColumnError(msg)
+
+    def _labels_in_code(self, column: str) -> str:
+        """The code that makes labels of scores, for messages."""
+        if column.startswith(ARRAY):
+            return f"`{column.removeprefix(ARRAY)} >= {self.values[0] if self.values else '…'}`"
+        score = f"pl.col({json.dumps(column, ensure_ascii=False)})"
+        if self.groups:
+            return f'`({score} >= pl.col("threshold")).alias("selected")`, with the threshold of each group in a column'
+        each = " for the first, and so on" if self.several else ""
+        return f'`({score} >= {self.values[0]}).alias("selected")`{each}'
 
     @property
     def ascending(self) -> list[int]:
@@ -205,7 +217,10 @@ class Cut:
 
     def __repr__(self) -> str:
         if self.groups:
-            return f"{self.option}={dict(self.groups)}"
+            names = names_of(self.by)
+            if len(names) > 1:
+                return f"{self.option}={ {tuple(names): dict(self.groups)} }"
+            return f"{self.option}={ {names[0]: {key: value for (key,), value in self.groups}} }"
         return f"{self.option}={list(self.values) if self.several else self.values[0]}"
 
 
