@@ -27,7 +27,7 @@ from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
 from tidyfair.intervals.dispatch import group_intervals, result_intervals
-from tidyfair.requirements import Requirements, check_features, check_parts
+from tidyfair.requirements import Requirements, check_features, check_parts, check_sizes
 from tidyfair.specs.columns import Column, names_of, telling
 from tidyfair.specs.options import CallOptions, CountOptions, DesignOptions, GroupCallOptions, GroupOptions, Options
 from tidyfair.specs.result_columns import RESERVED, refuse_reserved
@@ -226,10 +226,12 @@ class Run:
         self, tally: Tally, options: Options, specs: Sequence[MetricSpec] | None = None, *, allow_unseen: bool = False
     ) -> list[Evaluated]:
         """The values of all groups, of some metrics or all, after the checks that need the whole of the data."""
+        specs = self.specs if specs is None else specs
         self._required.check_tally(tally, options)
+        check_sizes(tally, dict.fromkeys(spec.by for spec in specs if spec.by is not None))
         if not allow_unseen:
             self.check_occurs(tally, options)
-        return evaluate_specs(tally.on_sides(), self.specs if specs is None else specs, options)
+        return evaluate_specs(tally.on_sides(), specs, options)
 
     def check_occurs(self, tally: Tally, options: Options) -> None:
         """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""

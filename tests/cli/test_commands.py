@@ -872,6 +872,16 @@ def test_feature_with_many_groups_gives_one_note(tmp_path: Path, capsys: pytest.
     assert "has 57 groups" not in called(capsys, call[0], written(banded, tmp_path), *call[2:])[2]
 
 
+def test_feature_with_a_group_for_every_row_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    incomes = lending(2_000).with_columns(income=pl.int_range(2_000) * 1.5)
+    code, out, err = called(capsys, "audit", written(incomes, tmp_path), *ARGUMENTS[:-4], "--by", "income")
+    assert (code, out) == (2, "")
+    assert err == (
+        "tidyfair: `--by`: 'income' makes 2,000 groups, 2,000 of them of one row. Put numbers into bands in the file. "
+        "An identifier is no feature: leave it out, or give it as `--group-by` or `--cluster`.\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -458,3 +459,73 @@ def test_explained_results_say_of_which_metric_a_group_is_left_out_and_why() -> 
     )
     entries = recalls[".left_out"].explode().struct.unnest().filter(status="below_min_n")
     assert sorted(entries.select("group", "level", "denominator").rows()) == sorted(expected.rows())
+
+
+# Groups of single rows
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    number = pl.int_range(6_000)
+    return lending(6_000).with_columns(income=20_000 + number * 1.5, person=number.cast(pl.String), pair=number // 2)
+
+
+def test_features_that_make_a_group_of_every_row_are_refused(people: pl.DataFrame) -> None:
+    calls: list[Callable[[Any], Any]] = [
+        lambda by: tf.demographic_parity(*by)(people, **CALL),
+        lambda by: tf.demographic_parity(*by).by_group(people, **CALL),
+        lambda by: tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.equal_opportunity(*by))(people, **CALL),
+        lambda by: tf.compare_groups(tf.selection_rate, by=by, to="overall")(people, **CALL),
+        lambda by: tf.inference.disparity_test(tf.demographic_parity(*by))(people, **CALL),
+    ]
+    for call in calls:
+        with pytest.raises(tf.ColumnError, match="'income' makes 6,000 groups, 6,000 of them of one row"):
+            call(["income"])
+    with pytest.raises(tf.ColumnError, match="'sex:person' makes 6,000 groups"):
+        calls[0](["sex", "person"])
+
+
+def test_refusals_of_single_rows_name_the_way_out(people: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError) as caught:
+        tf.demographic_parity("income")(people, **CALL)
+    assert str(caught.value) == (
+        "`by`: 'income' makes 6,000 groups, 6,000 of them of one row. Put numbers into bands, `(pl.col('income') // "
+        "1_000).alias('income_band')`. An identifier is no feature: leave it out, or give it as `group_by=` or "
+        "`cluster=`."
+    )
+    band = eval(str(caught.value).split("`")[3])  # noqa: S307 - what the message says
+    assert len(tf.demographic_parity(band).by_group(people, **CALL)) == 9
+    with pytest.raises(tf.ColumnError, match=r"Pool rare values of 'person' with `lump_rare`\."):
+        tf.demographic_parity("sex", "person")(people, **CALL)
+    bits = people.select(
+        "repaid", "approved", *((pl.int_range(6_000) // 2**bit % 2).alias(f"b{bit}") for bit in range(12))
+    )
+    with pytest.raises(tf.ColumnError, match="Cross fewer features, or leave out small groups with `min_n=`"):
+        tf.demographic_parity(*bits.columns[2:])(bits.head(4_100), **CALL)
+    # also beside infinite ones
+    shares = pl.when(pl.int_range(6_000) == 7).then(math.inf).otherwise(pl.col("income") / 30_000)
+    with pytest.raises(tf.ColumnError, match=r"\(pl\.col\('share'\) // 0\.1\)\.alias\('share_band'\)"):
+        tf.demographic_parity("share")(people.with_columns(share=shares), **CALL)
+    lumped = tf.inference.lump_rare(people, "person", 2)
+    assert tf.demographic_parity("person_lumped").by_group(lumped, **CALL)[".group"].to_list() == ["other"]
+
+
+def test_many_groups_of_several_rows_and_few_of_one_are_compared(people: pl.DataFrame) -> None:
+    assert len(tf.demographic_parity("pair").by_group(people, **CALL)) == 3_000
+    assert len(tf.demographic_parity("income").by_group(people.head(1_000), **CALL)) == 1_000
+    # more than half of the groups have two rows
+    halves = people.with_columns(g=pl.when(pl.col("pair") < 2_001).then("pair").otherwise(pl.int_range(6_000)))
+    assert len(tf.demographic_parity("g").by_group(halves, **CALL)) == 3_999
+    with pytest.raises(tf.ColumnError, match="of one row"):
+        tf.demographic_parity("g")(halves.filter(pl.col("pair") >= 100), **CALL)
+
+
+def test_min_n_leaves_out_single_rows_if_groups_are_left(people: pl.DataFrame) -> None:
+    number = pl.int_range(6_000)
+    tail = people.with_columns(employer=pl.when(number < 3_000).then(number % 3).otherwise(number))
+    groups = tf.demographic_parity("employer", min_n=30).by_group(tail, **CALL)
+    assert groups.filter(pl.col(".status") == "ok").height == 3
+    with pytest.raises(tf.ColumnError, match="of one row"):
+        tf.demographic_parity("employer")(tail, **CALL)
+    with pytest.raises(tf.ColumnError, match="of one row"):
+        tf.demographic_parity("income", min_n=30)(people, **CALL)

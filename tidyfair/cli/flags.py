@@ -29,6 +29,8 @@ _IN_PYTHON = (
         "Write the labels of both in the same way.",
     ),
     (re.compile(r"make it one: `data\.with_columns\([^`]*`"), "write it in one way in the file"),
+    (re.compile(r"Put numbers into bands, `[^`]*`"), "Put numbers into bands in the file"),
+    (re.compile(r"Pool (rare values of '.*') with `lump_rare`"), r"Put \1 together in the file"),
     (re.compile(r"^audit(?:\(\))?: "), ""),
 )
 """Advice of the library that is about Python, and what the command line says instead."""
