@@ -1006,3 +1006,17 @@ def test_command_line_says_that_survival_times_and_intervals_are_of_python(capsy
         code, _, err = called(capsys, "audit", "--metric", name)
         assert code == 2
         assert f"{name} reads {content}, which only a call in Python can name." in err
+
+
+def test_missing_predictions_are_noted_by_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    is_lost = (pl.col("sex") == "female") & (pl.int_range(pl.len()) % 4 == 0)
+    lost = lending(500).with_columns(approved=pl.when(~is_lost).then("approved"))
+    call = ["audit", written(lost, tmp_path), "--truth", "repaid", "--estimate", "approved", "--pos-label", "yes"]
+    err = called(capsys, *call, "--by", "sex")[2]
+    count, women = int(lost["approved"].null_count()), lost.filter(sex="female")
+    share = f"{count / len(women) * 100:.1f} %"
+    assert (
+        f"note: predictions ('approved') are missing in {count} of 500 rows: {share} of sex = \"female\", 0.0 % of"
+        in err
+    )
+    assert "MissingPredictionsWarning" not in err
