@@ -86,8 +86,8 @@ _NAMES = {
     "audits.reference_tables": "compare_groups GroupComparison",
     "errors": """
         AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning DirectionWarning EngineError
-        EngineWarning EvidenceWarning ForkError LabelError ProxyWarning SelectionWarning TidyfairError Undefined
-        UndefinedError UndefinedWarning UnknownGroupWarning WeightError
+        EngineWarning EvidenceWarning ForkError LabelError MissingPredictionsWarning ProxyWarning SelectionWarning
+        TidyfairError Undefined UndefinedError UndefinedWarning UnknownGroupWarning WeightError
     """,
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",

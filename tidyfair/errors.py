@@ -26,6 +26,7 @@ __all__ = [
     "EvidenceWarning",
     "ForkError",
     "LabelError",
+    "MissingPredictionsWarning",
     "ProxyWarning",
     "SelectionWarning",
     "TidyfairError",
@@ -295,6 +296,10 @@ class EvidenceWarning(UserWarning):
     """`assert_fair` did not raise although the data are inconclusive about a disparity."""
 
 
+class MissingPredictionsWarning(UserWarning):
+    """Rows without a prediction are left out of a comparison of groups; the message says how many of each group."""
+
+
 class ProxyWarning(UserWarning):
     """Groups are known only as probabilities, so the weighted estimate of their rates is biased."""
 
@@ -313,6 +318,15 @@ class UnknownGroupWarning(UserWarning):
 
 class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
     """To be raised by a function of arrays without a value for a group; its text is shown as the status."""
+
+
+@contextmanager
+def without_notices() -> Generator[None, None, None]:
+    """Silence what is said about the rows of a call, for steps of an analysis that shows it itself."""
+    with warnings.catch_warnings():
+        for category in (MissingPredictionsWarning, UnknownGroupWarning):
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 @contextmanager

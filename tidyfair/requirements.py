@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,6 +36,8 @@ __all__: list[str] = []
 
 _MOST_BINS = 2**16
 _ROUNDED = 0.01
+_MOST_SINGLE = 1_000
+"""More groups of one row than this, if they are half of all groups, are those of a measurement or of an identifier."""
 _EXACT = "exact"
 """In place of a number of bins: the scores themselves, from any engine."""
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
@@ -486,6 +489,44 @@ def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:
                 "by another column, or compare another one."
             )
             raise ColumnError(msg)
+
+
+def check_sizes(tally: Tally, bys: Iterable[By]) -> None:
+    """Refuse features that make a group of almost every row, unless `min_n` or `min_share` leaves groups to compare."""
+    # a group of one row is a cell of one row
+    if (tally.cells["n"] == 1).sum() <= _MOST_SINGLE:
+        return
+    for by in bys:
+        if by.sides:
+            continue
+        keys = tally.cells[tally.names(by.columns)]
+        sizes = keys.with_columns(tally.cells["n"]).group_by(keys.columns).agg(pl.col("n").sum())["n"]
+        single = int((sizes == 1).sum())
+        smallest = max(by.policy.min_n, by.policy.min_share * int(sizes.sum()))
+        has_large = smallest > 1 and len(sizes.filter(sizes >= smallest)) > 1
+        if single > _MOST_SINGLE and 2 * single >= len(sizes) and not has_large:
+            way_out = _way_to_fewer_groups(by, keys)
+            if len(sizes) > single + 1:
+                way_out += ", or leave out small groups with `min_n=`"
+            msg = (
+                f"`by`: {by.text!r} makes {len(sizes):,} groups, {single:,} of them of one row. {way_out}. An "
+                "identifier is no feature: leave it out, or give it as `group_by=` or `cluster=`."
+            )
+            raise ColumnError(msg)
+
+
+def _way_to_fewer_groups(by: By, keys: pl.DataFrame) -> str:
+    """The words on how to pool the values of the feature that has the most."""
+    index = max(range(keys.width), key=lambda number: keys[:, number].n_unique())
+    name, values = by.columns[index].name, keys[:, index].drop_nulls()
+    if keys.width > 1 and values.n_unique() <= _MOST_SINGLE:
+        return "Cross fewer features"
+    if not values.dtype.is_numeric():
+        return f"Pool rare values of {name!r} with `lump_rare`"
+    finite = values.filter(values.is_finite())
+    low, high = cast("tuple[float, float]", (finite.min(), finite.max()))
+    width = 10 ** math.floor(math.log10(high - low))
+    return f"Put numbers into bands, `(pl.col({name!r}) // {width:_}).alias({f'{name}_band'!r})`"
 
 
 def check_parts(options: Options) -> None:

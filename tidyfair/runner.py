@@ -16,6 +16,7 @@ from tidyfair.errors import (
     DirectionWarning,
     EngineError,
     EngineWarning,
+    MissingPredictionsWarning,
     SelectionWarning,
     UndefinedError,
     UndefinedWarning,
@@ -25,9 +26,10 @@ from tidyfair.errors import (
 )
 from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
+from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
 from tidyfair.intervals.dispatch import group_intervals, result_intervals
-from tidyfair.requirements import Requirements, check_features, check_parts
+from tidyfair.requirements import Requirements, check_features, check_parts, check_sizes
 from tidyfair.specs.columns import Column, names_of, telling
 from tidyfair.specs.options import CallOptions, CountOptions, DesignOptions, GroupCallOptions, GroupOptions, Options
 from tidyfair.specs.result_columns import RESERVED, refuse_reserved
@@ -226,10 +228,12 @@ class Run:
         self, tally: Tally, options: Options, specs: Sequence[MetricSpec] | None = None, *, allow_unseen: bool = False
     ) -> list[Evaluated]:
         """The values of all groups, of some metrics or all, after the checks that need the whole of the data."""
+        specs = self.specs if specs is None else specs
         self._required.check_tally(tally, options)
+        check_sizes(tally, dict.fromkeys(spec.by for spec in specs if spec.by is not None))
         if not allow_unseen:
             self.check_occurs(tally, options)
-        return evaluate_specs(tally.on_sides(), self.specs if specs is None else specs, options)
+        return evaluate_specs(tally.on_sides(), specs, options)
 
     def check_occurs(self, tally: Tally, options: Options) -> None:
         """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""
@@ -257,6 +261,27 @@ class Run:
                 UnknownGroupWarning,
             )
 
+    def warn_of_missing_predictions(self, tallies: Sequence[Tally], *, may_ignore: bool = True) -> None:
+        """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""
+        messages: dict[str, dict[str, None]] = {}
+        for tally in tallies:
+            columns = {key.column for key in tally.keys}
+            specs = [spec for spec in self.specs if spec.by is not None and columns.issuperset(spec.by.columns)]
+            reads = frozenset[str]().union(*(formula.reads for spec in specs for _, formula in spec.formulas))
+            bys = [by for by in dict.fromkeys(spec.by for spec in specs) if by is not None]
+            if (words := missing_in_words(tally, bys, reads)) is not None:
+                head, shares = words
+                messages.setdefault(head, {}).update(dict.fromkeys(shares))
+        if messages:
+            sentences = [": ".join(filter(None, [head, "; ".join(shares)])) for head, shares in messages.items()]
+            warn(
+                f"{'. '.join(sentences)}. Rows without a prediction are left out of what reads it; to compare how "
+                "often groups have none, give `pl.col(…).is_null()` as the estimate of `selection_rate`."
+                + may_ignore
+                * f" {_SILENCE}",
+                MissingPredictionsWarning,
+            )
+
     # Frames
 
     def _groups(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
@@ -268,6 +293,8 @@ class Run:
                     _warn_of_direction(tally, evaluated, options)
                 part = _with_intervals(tally, evaluated, tidy_groups(evaluated), options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
+        if options.on_undefined == "warn" and options.na_rm:
+            self.warn_of_missing_predictions([tally for tally, _ in counted])
         parts = _without_bounds(counted, parts)
         groups = pl.concat(parts, how="diagonal_relaxed").select(self._columns_of_groups(parts))
         if len(parts) == 1:
@@ -313,6 +340,8 @@ class Run:
         _warn_of_selections(counted[0][0])
         if on_undefined == "warn" and has_unknown:
             self.warn_of_unknown_groups([tally for tally, _ in counted])
+        if on_undefined == "warn" and options.na_rm:
+            self.warn_of_missing_predictions([tally for tally, _ in counted])
         if on_undefined == "warn":
             _warn_of_values(messages, constant)
         results = parts[0]

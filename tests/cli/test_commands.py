@@ -874,6 +874,16 @@ def test_feature_with_many_groups_gives_one_note(tmp_path: Path, capsys: pytest.
     assert "has 57 groups" not in called(capsys, call[0], written(banded, tmp_path), *call[2:])[2]
 
 
+def test_feature_with_a_group_for_every_row_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    incomes = lending(2_000).with_columns(income=pl.int_range(2_000) * 1.5)
+    code, out, err = called(capsys, "audit", written(incomes, tmp_path), *ARGUMENTS[:-4], "--by", "income")
+    assert (code, out) == (2, "")
+    assert err == (
+        "tidyfair: `--by`: 'income' makes 2,000 groups, 2,000 of them of one row. Put numbers into bands in the file. "
+        "An identifier is no feature: leave it out, or give it as `--group-by` or `--cluster`.\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -998,3 +1008,17 @@ def test_command_line_says_that_survival_times_and_intervals_are_of_python(capsy
         code, _, err = called(capsys, "audit", "--metric", name)
         assert code == 2
         assert f"{name} reads {content}, which only a call in Python can name." in err
+
+
+def test_missing_predictions_are_noted_by_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    is_lost = (pl.col("sex") == "female") & (pl.int_range(pl.len()) % 4 == 0)
+    lost = lending(500).with_columns(approved=pl.when(~is_lost).then("approved"))
+    call = ["audit", written(lost, tmp_path), "--truth", "repaid", "--estimate", "approved", "--pos-label", "yes"]
+    err = called(capsys, *call, "--by", "sex")[2]
+    count, women = int(lost["approved"].null_count()), lost.filter(sex="female")
+    share = f"{count / len(women) * 100:.1f} %"
+    assert (
+        f"note: predictions ('approved') are missing in {count} of 500 rows: {share} of sex = \"female\", 0.0 % of"
+        in err
+    )
+    assert "MissingPredictionsWarning" not in err

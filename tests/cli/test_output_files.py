@@ -394,6 +394,18 @@ def test_advice_on_kinds_of_labels_is_about_the_file(
     assert "pl." not in err
 
 
+def test_advice_on_labels_that_differ_by_blanks_is_about_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("a,b\nyes,yes \nno,no\n")
+    code, out, err = called(capsys, "audit", str(file), "--truth", "a", "--estimate", "b", "--by", "b")
+    assert (code, out) == (2, "")
+    assert "'yes', 'yes ' ('a' holds" in err
+    assert "write it in one way in the file" in err
+    assert "list all of them: `--label no --label yes --label 'yes '`" in err
+
+
 def test_long_fields_of_csv_files_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "data.csv"
     limit = csv.field_size_limit()

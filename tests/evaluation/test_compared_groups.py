@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -458,3 +459,158 @@ def test_explained_results_say_of_which_metric_a_group_is_left_out_and_why() -> 
     )
     entries = recalls[".left_out"].explode().struct.unnest().filter(status="below_min_n")
     assert sorted(entries.select("group", "level", "denominator").rows()) == sorted(expected.rows())
+
+
+# Groups of single rows
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    number = pl.int_range(6_000)
+    return lending(6_000).with_columns(income=20_000 + number * 1.5, person=number.cast(pl.String), pair=number // 2)
+
+
+def test_features_that_make_a_group_of_every_row_are_refused(people: pl.DataFrame) -> None:
+    calls: list[Callable[[Any], Any]] = [
+        lambda by: tf.demographic_parity(*by)(people, **CALL),
+        lambda by: tf.demographic_parity(*by).by_group(people, **CALL),
+        lambda by: tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.equal_opportunity(*by))(people, **CALL),
+        lambda by: tf.compare_groups(tf.selection_rate, by=by, to="overall")(people, **CALL),
+        lambda by: tf.inference.disparity_test(tf.demographic_parity(*by))(people, **CALL),
+    ]
+    for call in calls:
+        with pytest.raises(tf.ColumnError, match="'income' makes 6,000 groups, 6,000 of them of one row"):
+            call(["income"])
+    with pytest.raises(tf.ColumnError, match="'sex:person' makes 6,000 groups"):
+        calls[0](["sex", "person"])
+
+
+def test_refusals_of_single_rows_name_the_way_out(people: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError) as caught:
+        tf.demographic_parity("income")(people, **CALL)
+    assert str(caught.value) == (
+        "`by`: 'income' makes 6,000 groups, 6,000 of them of one row. Put numbers into bands, `(pl.col('income') // "
+        "1_000).alias('income_band')`. An identifier is no feature: leave it out, or give it as `group_by=` or "
+        "`cluster=`."
+    )
+    band = eval(str(caught.value).split("`")[3])  # noqa: S307 - what the message says
+    assert len(tf.demographic_parity(band).by_group(people, **CALL)) == 9
+    with pytest.raises(tf.ColumnError, match=r"Pool rare values of 'person' with `lump_rare`\."):
+        tf.demographic_parity("sex", "person")(people, **CALL)
+    bits = people.select(
+        "repaid", "approved", *((pl.int_range(6_000) // 2**bit % 2).alias(f"b{bit}") for bit in range(12))
+    )
+    with pytest.raises(tf.ColumnError, match="Cross fewer features, or leave out small groups with `min_n=`"):
+        tf.demographic_parity(*bits.columns[2:])(bits.head(4_100), **CALL)
+    # also beside infinite ones
+    shares = pl.when(pl.int_range(6_000) == 7).then(math.inf).otherwise(pl.col("income") / 30_000)
+    with pytest.raises(tf.ColumnError, match=r"\(pl\.col\('share'\) // 0\.1\)\.alias\('share_band'\)"):
+        tf.demographic_parity("share")(people.with_columns(share=shares), **CALL)
+    lumped = tf.inference.lump_rare(people, "person", 2)
+    assert tf.demographic_parity("person_lumped").by_group(lumped, **CALL)[".group"].to_list() == ["other"]
+
+
+def test_many_groups_of_several_rows_and_few_of_one_are_compared(people: pl.DataFrame) -> None:
+    assert len(tf.demographic_parity("pair").by_group(people, **CALL)) == 3_000
+    assert len(tf.demographic_parity("income").by_group(people.head(1_000), **CALL)) == 1_000
+    # more than half of the groups have two rows
+    halves = people.with_columns(g=pl.when(pl.col("pair") < 2_001).then("pair").otherwise(pl.int_range(6_000)))
+    assert len(tf.demographic_parity("g").by_group(halves, **CALL)) == 3_999
+    with pytest.raises(tf.ColumnError, match="of one row"):
+        tf.demographic_parity("g")(halves.filter(pl.col("pair") >= 100), **CALL)
+
+
+def test_min_n_leaves_out_single_rows_if_groups_are_left(people: pl.DataFrame) -> None:
+    number = pl.int_range(6_000)
+    tail = people.with_columns(employer=pl.when(number < 3_000).then(number % 3).otherwise(number))
+    groups = tf.demographic_parity("employer", min_n=30).by_group(tail, **CALL)
+    assert groups.filter(pl.col(".status") == "ok").height == 3
+    with pytest.raises(tf.ColumnError, match="of one row"):
+        tf.demographic_parity("employer")(tail, **CALL)
+    with pytest.raises(tf.ColumnError, match="of one row"):
+        tf.demographic_parity("income", min_n=30)(people, **CALL)
+
+
+# Missing predictions
+
+WITHOUT = pl.DataFrame({
+    "race": ["Black"] * 10 + ["White"] * 40,
+    "sex": ["f", "m"] * 25,
+    "y": [1, 0] * 25,
+    "p": [None, None, *[1, 0, 0, 0] * 11, 1, 1, 0, None],
+    "s": [*[0.2, 0.4, 0.9, 0.6, 0.3] * 9, math.nan, None, 0.1, 0.4, 0.7],
+})  # fmt: skip
+
+
+def of_missing(call: Callable[[], object]) -> list[str]:
+    """What a call says about missing predictions."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(warning.message) for warning in caught if warning.category is tf.MissingPredictionsWarning]
+
+
+def test_a_call_says_once_how_many_predictions_are_missing_by_group(engine: Callable[[pl.DataFrame], Any]) -> None:
+    data = engine(WITHOUT)
+    metrics = tf.metric_set(tf.accuracy, tf.demographic_parity("race"), tf.equal_opportunity("race"))
+    (notice,) = of_missing(lambda: metrics(data, "y", "p"))
+    assert notice.startswith(
+        'predictions (\'p\') are missing in 3 of 50 rows: 20.0 % of race = "Black", 2.5 % of race = "White". Rows '
+        "without a prediction are left out"
+    )
+    assert notice.endswith('(on_undefined="ignore" silences this.)')
+    # of scores, and of decisions made from them
+    cuts: list[float | list[float]] = [0.5, [0.3, 0.5]]
+    for cut in cuts:
+        (notice,) = of_missing(lambda cut=cut: metrics(data, "y", probs="s", threshold=cut))
+        assert "predictions ('s') are missing in 2 of 50 rows: 5.0 % of race = \"White\", 0.0 %" in notice
+    (notice,) = of_missing(lambda: tf.roc_auc.difference("race")(data, "y", probs="s", on_undefined="warn"))
+    assert "predictions ('s') are missing in 2 of 50 rows" in notice
+
+
+def test_the_notice_is_about_predictions_that_are_read_and_compared() -> None:
+    assert of_missing(lambda: tf.accuracy(WITHOUT, "y", "p", group_by="race")) == []
+    assert of_missing(lambda: tf.base_rate.difference("race")(WITHOUT, "y", "p")) == []
+    assert of_missing(lambda: tf.demographic_parity("race")(WITHOUT.filter(pl.col("p").is_not_null()), "y", "p")) == []
+    parity = tf.demographic_parity("race")
+    assert of_missing(lambda: parity(WITHOUT, "y", "p", on_undefined="ignore")) == []
+    # the value is missing then, and says so
+    assert of_missing(lambda: parity(WITHOUT, "y", "p", na_rm=False)) == []
+    # shares that are the same need no list
+    even = WITHOUT.with_columns(p=pl.when(pl.int_range(50) % 5 == 0).then(None).otherwise("y"))
+    (notice,) = of_missing(lambda: parity(even, "y", "p"))
+    assert notice.startswith("predictions ('p') are missing in 10 of 50 rows. Rows without")
+
+
+def test_of_many_groups_the_notice_names_the_extremes_and_each_feature() -> None:
+    several = WITHOUT.with_columns(site=pl.int_range(50) // 8)
+    metrics = tf.metric_set(tf.demographic_parity("site"), tf.demographic_parity("sex", "race"))
+    (notice,) = of_missing(lambda: metrics(several, estimate="p"))
+    assert ': 50.0 % of site = "6", 25.0 % of site = "0", 0.0 % of site = "1", …, 0.0 % of site = "5"; ' in notice
+    assert '20.0 % of sex:race = "f:Black", 20.0 % of sex:race = "m:Black", ' in notice
+    sides = tf.demographic_parity(tf.privileged(race="White"))
+    (notice,) = of_missing(lambda: sides(WITHOUT, estimate="p"))
+    assert "20.0 % of unprivileged (race=White), 2.5 % of privileged (race=White)" in notice
+
+
+VERBS: dict[str, Callable[[], object]] = {
+    "by_group": lambda: tf.demographic_parity("race").by_group(WITHOUT, "y", "p"),
+    "check": lambda: tf.check(tf.demographic_parity("race"), below=0.5)(WITHOUT, "y", "p"),
+    "compare_groups": lambda: tf.compare_groups(tf.selection_rate, by="race")(WITHOUT, "y", "p"),
+    "gate": lambda: tf.check(tf.compare_groups(tf.sens, by="race"), below=0.5)(WITHOUT, "y", "p"),
+    "pairwise": lambda: tf.pairwise(tf.demographic_parity("race"))(WITHOUT, "y", "p"),
+    "test": lambda: tf.inference.disparity_test(tf.demographic_parity("race"))(WITHOUT, "y", "p"),
+    "models": lambda: tf.compare_models(tf.demographic_parity("race"))(WITHOUT, "y", one="p", other="y"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_names_missing_predictions_once(verb: str) -> None:
+    (notice,) = of_missing(VERBS[verb])
+    assert "predictions ('p') are missing in 3 of 50 rows: 20.0 % of race = \"Black\", 2.5 % of" in notice
+
+
+def test_abstentions_can_be_compared_as_the_notice_says() -> None:
+    abstains = pl.col("p").is_null().alias("abstains")
+    shares = tf.demographic_parity("race").by_group(WITHOUT, estimate=abstains)
+    assert shares.select("race", ".estimate").rows() == [("Black", 0.2), ("White", 0.025)]

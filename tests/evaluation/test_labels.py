@@ -251,3 +251,49 @@ def test_a_word_among_numbers_may_mean_missing() -> None:
     assert f"'truth' is text because of 'NA'. If that means missing, read it as null: `{advice}`." in str(caught.value)
     known = data.with_columns(pl.col("truth").replace("NA", None).cast(pl.Int64))
     assert tf.accuracy(known, "truth", "predicted")[".estimate"].item() == 1
+
+
+@pytest.mark.parametrize(
+    ("strays", "steps"),
+    [
+        (["No", "yes", "yes "], ".str.strip_chars().str.to_lowercase()"),
+        (["no", "yes", "Yes"], ".str.to_lowercase()"),
+        (["no", "yes", "\tyes"], ".str.strip_chars()"),
+    ],
+)
+def test_case_and_blanks_do_not_make_labels(strays: list[str], steps: str) -> None:
+    data = pl.DataFrame({"t": ["no", "yes", "yes"], "e": strays})
+    for event in ("yes", None):
+        with pytest.raises(tf.LabelError, match="differ only by case or blanks"):
+            tf.sens(data, "t", "e", pos_label=event)
+    with pytest.raises(tf.LabelError, match="'e' holds") as caught:
+        tf.accuracy(data, "t", "e")
+    # the calls that it shows work
+    assert f"`data.with_columns(pl.col('t', 'e'){steps})`" in str(caught.value)
+    clean = eval(f"data.with_columns(pl.col('t', 'e'){steps})")  # noqa: S307 - what the message says
+    assert tf.accuracy(clean, "t", "e", pos_label="yes")[".estimate"].item() == 1
+    kept = sorted({"no", "yes", *strays})
+    assert f"`labels={kept!r}`" in str(caught.value)
+    assert tf.accuracy(data, "t", "e", labels=kept)[".estimator"].item() == "multiclass"
+    with pytest.raises(tf.LabelError, match=r"also holds .* make it one: .*, or list every label"):
+        tf.accuracy(data, "t", "e", labels=["no", "yes"])
+
+
+def test_blanks_inside_of_labels() -> None:
+    data = pl.DataFrame(
+        {"t": ["not paid", "paid"], "e": ["not\u00a0 paid", "paid"]}, schema_overrides={"e": pl.Categorical}
+    )
+    with pytest.raises(tf.LabelError) as caught:
+        tf.accuracy(data, "t", "e", pos_label="paid")
+    advice = """pl.col('t', 'e').cast(pl.String).str.replace_all(r"\\s+", " ")"""
+    assert advice in str(caught.value)
+    clean = data.with_columns(eval(advice))  # noqa: S307 - what the message says
+    assert tf.accuracy(clean, "t", "e", pos_label="paid")[".estimate"].item() == 1
+    with pytest.raises(tf.LabelError, match=r"differ only by case or blanks.*write it in one way"):
+        tf.accuracy.arrays(data["t"], data["e"], pos_label="paid")
+
+
+def test_levels_that_declare_both_are_different_labels() -> None:
+    dtype = pl.Enum(["a", "A"])
+    data = pl.DataFrame({"t": ["a", "A", "A"], "e": ["a", "A", "a"]}, schema={"t": dtype, "e": dtype})
+    assert tf.sens(data, "t", "e", pos_label="A")[".estimate"].item() == 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import sys
+import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -811,3 +812,19 @@ def test_groups_that_a_curve_leaves_out_are_named_with_the_reason() -> None:
     )
     alike = part(tf.report(LOANS, **SCORES, by="sex").markdown(), "Thresholds and calibration")
     assert "Not drawn" not in alike
+
+
+def test_page_shows_the_share_of_missing_predictions_by_group() -> None:
+    is_lost = (pl.col("sex") == "female") & (pl.int_range(pl.len()) % 4 == 0)
+    data = LOANS.with_columns(approved=pl.when(~is_lost).then("approved"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        page = tf.report(data, "repaid", "approved", by="sex", pos_label="yes").markdown()
+    table = page.partition("## Data")[2].partition("\n## ")[0]
+    assert "| Group | Rows | Share | Without a prediction |" in table
+    share = data.filter(sex="female")["approved"].is_null().mean()
+    assert isinstance(share, float)
+    assert f" {share * 100:.1f} % |" in table
+    assert "| 0.0 % |" in table
+    whole = tf.report(LOANS, "repaid", "approved", by="sex", pos_label="yes").markdown()
+    assert "Without a prediction" not in whole

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.errors import Status
+from tidyfair.errors import Status, without_notices
 from tidyfair.inference.permutation_test import disparity_test
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.metric_sets import metric_set
@@ -87,7 +87,8 @@ class Significance:
         compared = results.filter(pl.col(".by").is_not_null() & pl.col(".estimate").is_not_null())
         tested = None
         if tests:
-            tested = _tested(parities, tally, reading, draws, set(compared.select(".metric", ".by").rows()))
+            with without_notices():
+                tested = _tested(parities, tally, reading, draws, set(compared.select(".metric", ".by").rows()))
         p_values = {} if tested is None else _by_key(tested, ".p_value")
         intervals = _Intervals(parities, tally, reading, compared)
         untested = [key for key in intervals.bounded if key not in p_values]

@@ -26,8 +26,9 @@ from tidyfair.cli.inputs import CUTS, policy_of, read_inputs, remarks_on_missing
 from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Outputs, as_json, records
 from tidyfair.cli.terminal import note, tell
-from tidyfair.errors import ArgumentError, ConstantWarning, Status, UndefinedWarning
+from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWarning, Status, UndefinedWarning
 from tidyfair.evaluation.group_cells import texts_of
+from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.inference.gate_texts import outside_of, share_in_words
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
@@ -247,6 +248,10 @@ class _Audited:
         """Sentences on rows that are left out, and on decisions that are all the same."""
         inputs = self.inputs
         notes = remarks_on_missing(missing_of(self.tally).select("column", "missing").rows())
+        missing = missing_in_words(self.tally, self.metrics.bys)
+        if missing is not None and missing[1] and inputs.reading.get("na_rm", True):
+            head, shares = missing
+            notes.append(f"{head}: {'; '.join(shares)}.")
         # the range of the scores matters only where all decisions are the same
         threshold = inputs.counting.get("threshold")
         if threshold is not None and self.tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
@@ -260,6 +265,8 @@ class _Audited:
         with warnings.catch_warnings(record=True) as caught:
             for category in (UndefinedWarning, ConstantWarning):
                 warnings.simplefilter("always", category)
+            # said of the rows
+            warnings.simplefilter("ignore", MissingPredictionsWarning)
             metric_set(*shown).compute(self.tally, **reading)
         messages = [str(warning.message).partition(" (on_undefined")[0] for warning in caught]
         return [as_flags(message, vars(self.options)) for message in messages]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,9 +28,14 @@ _IN_PYTHON = (
         re.compile(r"Convert one of them, for example with `\(pl\.col.*", re.DOTALL),
         "Write the labels of both in the same way.",
     ),
+    (re.compile(r"make it one: `data\.with_columns\([^`]*`"), "write it in one way in the file"),
+    (re.compile(r"Put numbers into bands, `[^`]*`"), "Put numbers into bands in the file"),
+    (re.compile(r"Pool (rare values of '.*') with `lump_rare`"), r"Put \1 together in the file"),
     (re.compile(r"^audit(?:\(\))?: "), ""),
 )
 """Advice of the library that is about Python, and what the command line says instead."""
+_TEXTS = re.compile(r"\[(?:'[^']*'(?:, )?)+\]")
+"""A list of texts, as Python writes it."""
 _MOMENT = re.compile(r"datetime\.(date|datetime|time)\((\d+(?:, \d+)*)\)")
 """Dates and times, as Python writes them."""
 
@@ -48,6 +55,9 @@ def as_flags(message: str, flags: Iterable[str]) -> str:
 
     def as_flag(match: re.Match[str]) -> str:
         flag, value = f"--{names[match['name']]}", match["value"]
+        if value and _TEXTS.fullmatch(value):
+            # a flag is repeated for each of several
+            return f"`{' '.join(f'{flag} {shlex.quote(text)}' for text in ast.literal_eval(value))}`"
         return f"`{flag} {value}`" if value else f"`{flag}`"
 
     for advice, words in _IN_PYTHON:

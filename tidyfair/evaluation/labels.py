@@ -243,7 +243,9 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
     for name, column in _columns(tally).items():
         unlisted = [value for value in tally.seen[name] if value not in values]
         if unlisted:
-            msg = f"`labels`: the column {column!r} also holds {listed(unlisted)}; list every label."
+            strays = _strays([*values, *tally.seen[name]])
+            way_out = f"{_cleaning(tally, strays)}, or list every label" if strays else "list every label"
+            msg = f"`labels`: the column {column!r} also holds {listed(unlisted)}; {way_out}."
             raise LabelError(msg)
     return values
 
@@ -264,6 +266,7 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     levels = [declared for declared in map(tally.levels, columns) if declared]
     if levels:
         return _declared_labels(levels, values)
+    _refuse_strays(tally, values, holds)
     _refuse_measurement(columns, seen, values)
     _refuse_marker(tally, seen, values)
     if len(values) == 1:
@@ -315,6 +318,44 @@ def _declared_labels(levels: list[list[Any]], values: list[Any]) -> list[Any]:
         )
         raise LabelError(msg)
     return declared
+
+
+def _refuse_strays(tally: Tally, values: list[Any], holds: str) -> None:
+    """Refuse labels that nothing but case and blanks tells apart, unless the user or a dtype lists them."""
+    strays = _strays(values)
+    if strays:
+        alike = "; ".join(map(listed, strays))
+        msg = (
+            f"Labels differ only by case or blanks: {alike} ({holds}). If they are the same label, "
+            f"{_cleaning(tally, strays)}. If they are different labels, list all of them: `labels={values!r}`."
+        )
+        raise LabelError(msg)
+
+
+def _strays(values: Sequence[object]) -> list[list[str]]:
+    """The texts that are the same up to case and blanks, together."""
+    alike: dict[str, list[str]] = {}
+    for value in dict.fromkeys(values):
+        if isinstance(value, str):
+            alike.setdefault(" ".join(value.split()).lower(), []).append(value)
+    return [texts for texts in alike.values() if len(texts) > 1]
+
+
+def _cleaning(tally: Tally, strays: Sequence[Sequence[str]]) -> str:
+    """The words on how to make one label of each of the strays."""
+    columns, steps = _columns(tally), ""
+    if any(column.startswith(ARRAY) for column in columns.values()):
+        return "write it in one way"
+    different = set(itertools.chain(*strays))
+    if any(text != text.strip() for text in different):
+        steps += ".str.strip_chars()"
+    if any(text.strip() != " ".join(text.split()) for text in different):
+        steps += r'.str.replace_all(r"\s+", " ")'
+    if any(len({" ".join(text.split()) for text in texts}) > 1 for texts in strays):
+        steps += ".str.to_lowercase()"
+    if any(tally.kinds[name] != pl.String for name in columns):
+        steps = f".cast(pl.String){steps}"
+    return f"make it one: `data.with_columns(pl.col({listed(columns.values())}){steps})`"
 
 
 def _refuse_measurement(columns: dict[str, str], seen: dict[str, list[Any]], values: list[Any]) -> None:

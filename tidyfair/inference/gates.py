@@ -90,6 +90,7 @@ class Gate(MetricSetOnData):
     subject: ClassVar[str] = "A gate"
     follows_points: ClassVar[bool] = True
     lists_unknown: ClassVar[bool] = True
+    warns_of_missing: ClassVar[bool] = False
     findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".limit", ".verdict")
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet

@@ -138,9 +138,12 @@ class ModelComparison:
             pairs = self._rows(source, one, other, checked)
         else:
             pairs = self._cells(source, one, other, checked)
+        notes = options.get("on_undefined", "warn") == "warn"
         if checked.na_rm:
+            if notes:
+                self.metrics.run.warn_of_missing_predictions(pairs.sides)
             pairs = pairs.complete()
-        if options.get("on_undefined", "warn") == "warn":
+        if notes:
             self.metrics.run.warn_of_unknown_groups(pairs.sides[:1])
         return PairedModels(self, source, pairs, checked)
 

@@ -36,7 +36,7 @@ __all__: list[str] = []
 
 _INTERNAL = frozenset({
     "at_level", "findings", "follows_designs", "follows_points", "is_chosen_by_value", "lists_unknown", "one_by_one",
-    "refused", "scales_of_metrics", "subject", "with_unknown_groups",
+    "refused", "scales_of_metrics", "subject", "warns_of_missing", "with_unknown_groups",
 })  # fmt: skip
 """The names not offered by completion."""
 
@@ -60,6 +60,8 @@ class CalledOnData(ABC):
     """The options of metrics that are not accepted, each with the end of its error message."""
     lists_unknown: ClassVar[bool] = False
     """True if the result shows how many rows are of unknown groups."""
+    warns_of_missing: ClassVar[bool] = True
+    """False if the metrics that it computes warn of missing predictions."""
     findings: ClassVar[tuple[str, ...]] = ()
     """The columns that readers look for, which stand at the end, because printed frames leave out those between."""
 
@@ -157,9 +159,14 @@ class CalledOnData(ABC):
             refuse_points(self.subject, self._run.specs, tally)
 
     def _notice(self, tally: Tally, keywords: Mapping[str, Any]) -> None:
-        """Say once how many people are of unknown groups, where the result does not."""
-        if not self.lists_unknown and keywords.get("on_undefined", "warn") == "warn":
-            self._run.warn_of_unknown_groups([tally], may_ignore="on_undefined" not in self.refused)
+        """Say once how many people are of unknown groups, where the result does not, and how many lack a prediction."""
+        if keywords.get("on_undefined", "warn") != "warn":
+            return
+        may_ignore = "on_undefined" not in self.refused
+        if not self.lists_unknown:
+            self._run.warn_of_unknown_groups([tally], may_ignore=may_ignore)
+        if self.warns_of_missing and keywords.get("na_rm", True):
+            self._run.warn_of_missing_predictions([tally], may_ignore=may_ignore)
 
     def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result for a tally."""

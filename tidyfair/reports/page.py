@@ -20,7 +20,7 @@ from tidyfair.audits.significance import (
     without_single_groups,
 )
 from tidyfair.audits.usual_metrics import LEAST_ROWS, UsualMetrics, kind_of
-from tidyfair.errors import ArgumentError, in_short
+from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
@@ -299,7 +299,8 @@ class Computed:
         draws, tests = draws_of(groups), has_tests(options, tally, results)
         significance = Significance.of(audit.parities, tally, reading, results, draws=draws, tests=tests)
         search = _search_of_worst(audit, draws) if tests and reading["interval"] is not None else None
-        worst = None if search is None else search.compute(tally, **options_of_tests(reading))
+        with without_notices():
+            worst = None if search is None else search.compute(tally, **options_of_tests(reading))
         if not chosen:
             # an average over labels that is the same for all data is none that anybody asked for
             rates = [metric for metric in audit.results if isinstance(metric, Metric)]

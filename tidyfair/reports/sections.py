@@ -12,6 +12,7 @@ import polars as pl
 
 from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
+from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
@@ -46,7 +47,8 @@ from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of, keys_of
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import ESTIMATE, TRUTH, presence_key
+from tidyfair.tallies.tally import TRUTH, presence_key
+from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -585,18 +587,23 @@ def _either(columns: Sequence[Column]) -> str:
 
 
 def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
-    """The number of rows of each group, whatever they lack."""
-    names = tally.names(by.columns)
-    cells = by.groups(tally.cells[names]).with_columns(tally.cells["n"])
-    *groups, _ = cells.columns
-    counts = cells.group_by(groups).agg(pl.col("n").sum()).sort(groups, nulls_last=True)
-    words = [group_in_words(by, group) for group in texts_of(counts[groups])]
-    table = pl.DataFrame({"group": words, "rows": counts["n"]})
-    share = (pl.col("rows") / rows * 100).round(1).cast(pl.String) + " %"
+    """The number of rows of each group, whatever they lack, and the share without a prediction if there are any."""
+    lacks = lacks_prediction(tally)
+    counts = missing_by_group(tally, by, lacks)
+    words = [group_in_words(by, group) for group in counts["group"]]
+    table = counts.with_columns(pl.Series("group", words, dtype=pl.String))
     enough = pl.when(pl.col("rows") >= min_n)
+    columns = [enough.then("rows").alias("rows"), enough.then(_percent(pl.col("rows") / rows)).alias("share")]
+    if counts["missing"].sum():
+        without = _percent(pl.col("missing") / pl.col("rows"))
+        columns.append(enough.then(without).alias("without a prediction"))
     remark = too_few(min_n) if (table["rows"] < min_n).any() else ""
-    table = table.select("group", enough.then("rows").alias("rows"), enough.then(share).alias("share"))
-    return Table(table, (), remark, caption=f"By {feature_in_words(by)}")
+    return Table(table.select("group", *columns), (), remark, caption=f"By {feature_in_words(by)}")
+
+
+def _percent(share: pl.Expr) -> pl.Expr:
+    """Shares as texts."""
+    return (share * 100).round(1).cast(pl.String) + " %"
 
 
 def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
