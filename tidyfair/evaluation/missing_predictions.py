@@ -50,7 +50,7 @@ def missing_by_group(tally: Tally, by: By, lacks: pl.Series) -> pl.DataFrame:
 
 
 def missing_in_words(tally: Tally, bys: Iterable[By], reads: Collection[str] = _ROLES) -> tuple[str, list[str]] | None:
-    """How many predictions are missing, and the shares of the groups of each feature; None if none is missing."""
+    """The number of missing predictions, and their shares in the groups of each feature; None without any."""
     lacks = lacks_prediction(tally, reads)
     missing = int(tally.cells["n"].filter(lacks).sum())
     if not missing:
