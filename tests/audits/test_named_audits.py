@@ -396,6 +396,7 @@ def test_residuals_without_rows_say_which_columns_lack_values(column: str, loans
 CHANGES: dict[str, Any] = {
     "name": "x", "title": "x", "version": "x", "source": "x", "purpose": "x", "is_not": ("x",), "readings": ("x",),
     "tables": (), "unknown": "drop", "unknown_values": ("x",), "complete_rows": False, "min_n": 5, "min_share": 0.5,
+    "one_event": True,
 }  # fmt: skip
 
 

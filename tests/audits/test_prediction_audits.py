@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import tidyfair as tdf
 
@@ -245,3 +247,79 @@ def test_net_benefit_refuses_thresholds_other_than_its_risk(metric: tdf.Metric) 
         with pytest.raises(tdf.ArgumentError, match=r"needs that threshold and no other: write `metric_tweak"):
             metric(seen, "event", probs="risk", threshold=threshold)
     assert metric(seen, "event", probs="risk", threshold=0.5)[".estimate"].item() == 0
+
+
+# Several labels
+
+STAGES = ("sick", "unclear", "well")
+
+
+def stages(size: int) -> pl.DataFrame:
+    """Rows of three labels, with a risk of the first and scores of all."""
+    random = np.random.default_rng(1)
+    risk = random.uniform(0.05, 0.95, size)
+    others = np.where(random.random(size) < 0.3, "unclear", "well")
+    truth = np.where(random.random(size) < risk, "sick", others)
+    scores = {"sick": risk, "unclear": (1 - risk) * 0.3, "well": (1 - risk) * 0.7}
+    return pl.DataFrame({"stage": truth, **scores, "ward": random.choice(list("abc"), size)})
+
+
+@pytest.mark.parametrize("probs", ["sick", {label: label for label in STAGES}], ids=["one", "several"])
+def test_several_labels_need_an_event_and_are_refused_at_once(probs: Any) -> None:
+    data = stages(2_000)
+    start = time.process_time()
+    with pytest.raises(tdf.LabelError) as caught:
+        tdf.audit("clinical_tripod_ai", data, "stage", probs=probs, by="ward")
+    # averages over labels would draw each calibration thousands of times
+    assert time.process_time() - start < 10
+    assert str(caught.value) == (
+        "audit(): clinical_tripod_ai is about one event, and the labels of 'stage' are 'sick', 'unclear', 'well': name "
+        "the event, as in `pos_label='well'`; all others count as its absence."
+    )
+    with pytest.raises(tdf.LabelError, match="is about one event"):
+        tdf.audit("clinical_tripod_ai", data, "stage", probs=probs, by="ward", estimator="macro")
+
+
+@pytest.mark.parametrize("probs", ["sick", {label: label for label in STAGES}], ids=["one", "several"])
+def test_an_event_of_several_labels_is_read_against_the_rest(probs: Any) -> None:
+    data = stages(2_000)
+    options: dict[str, Any] = {"by": "ward"}
+    if isinstance(probs, str):
+        options["threshold"] = [0.2, 0.5]
+    start = time.process_time()
+    several = tdf.audit("clinical_tripod_ai", data, "stage", probs=probs, pos_label="sick", **options)
+    assert time.process_time() - start < 60
+    event = data.with_columns(pl.col("stage") == "sick")
+    alone = tdf.audit("clinical_tripod_ai", event, "stage", probs="sick", **options)
+    for name in ("performance", *(["net_benefit"] if "threshold" in options else [])):
+        both = (filed.tables[name].drop(".level", strict=False) for filed in (several, alone))
+        assert_frame_equal(*both)
+    values = several.tables["performance"].filter(pl.col(".by").is_null())
+    expected = pytest.importorskip("sklearn.metrics").roc_auc_score(event["stage"], data["sick"])
+    assert dict(values.select(".metric", ".estimate").rows())["roc_auc"] == pytest.approx(expected)
+    assert values[".estimate"].null_count() == 0
+
+
+def test_every_undefined_value_of_a_group_has_its_reason_in_the_note() -> None:
+    random = np.random.default_rng(0)
+    data = pl.DataFrame({
+        "y": [*random.integers(0, 2, 60), *[0] * 30, *[None] * 3],
+        "p": random.random(93),
+        "g": ["a"] * 60 + ["none"] * 30 + ["blank"] * 3,
+    })  # fmt: skip
+    filed = tdf.audit("clinical_tripod_ai", data, "y", probs="p", by="g", threshold=0.3)
+    for table in (filed.tables["performance"], filed.tables["net_benefit"]):
+        undefined = table.filter(pl.col(".estimate").is_null())
+        assert len(undefined)
+        assert undefined[".note"].str.starts_with("undefined (").all()
+        assert set(table.filter(pl.col(".estimate").is_not_null())[".note"]) == {""}
+    notes = dict(filed.published("performance").select("Group", "Note").rows())
+    assert notes["a"] == ""
+    assert notes["none"] == "AUC, Calibration in the large, Calibration slope: undefined (one class)"
+    assert notes["blank"] == "undefined (zero denominator)"
+    assert dict(filed.published("net_benefit").select("Group", "Note").rows())["none"] == (
+        "Standardized net benefit: undefined (zero denominator)"
+    )
+    # groups that do not count say so once
+    few = tdf.audit("clinical_tripod_ai", data, "y", probs="p", by="g", min_n=40).published("performance")
+    assert dict(few.select("Group", "Note").rows())["none"].endswith("few rows: not shown")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import polars as pl
 
 from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import compare_groups
-from tidyfair.errors import ArgumentError, ColumnError, Status, listed
+from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
+from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
 from tidyfair.notebook_html import display
@@ -327,9 +329,16 @@ class ValuesTable(AuditTable):
         members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
         metrics_of_groups = metric_set(*members)
         tally = call.tally(members, without=without)
+        if audit.one_event:
+            _check_event(audit, tally, Options(**call.reading))
         metrics_of_groups.run.check_occurs(tally, Options(**call.reading))
         frame = metrics_of_groups.compute_by_group(tally, **call.reading, interval="auto", on_undefined="ignore")
-        return frame.with_columns(note("not shown"))
+        statuses = frame[".status"].unique().to_list()
+        reasons = {status: f"undefined ({Status.text_of(status)})" for status in statuses}
+        undefined = pl.col(".status").replace_strict(reasons, default="", return_dtype=pl.String)
+        excluded = note("not shown")
+        is_undefined = pl.col(".estimate").is_null() & (excluded == "")
+        return frame.with_columns(pl.when(is_undefined).then(undefined).otherwise(excluded).alias(NOTE))
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published: a row for each group, and its metrics side by side."""
@@ -338,10 +347,16 @@ class ValuesTable(AuditTable):
         names = [*(name for name, _ in shown), *features]
         # features may have the name of a metric, or of any other column
         keys = [pl.col(name).alias(f"key {index}") for index, name in enumerate(names)]
+        headings_of_metrics = {column.column: column.heading for column in self.columns}
         cells: list[pl.Expr] = []
         for index, column in enumerate(self.columns):
-            if column.column in (".n", NOTE):
-                cell = pl.col(column.column).max()
+            if column.column == ".n":
+                cell = pl.col(".n").max()
+            elif column.column == NOTE:
+                # a group that does not count has the same note for all metrics
+                cell = (
+                    pl.struct(".metric", NOTE).implode().map_elements(partial(_notes, headings_of_metrics), pl.String)
+                )
             else:
                 texts = pl.struct(".estimate", ".lower", ".upper").map_elements(column.interval, pl.String)
                 cell = texts.filter(pl.col(".metric") == column.column).first()
@@ -381,6 +396,7 @@ class NamedAudit:
         complete_rows: Leave rows that are unknown in any feature out of every table.
         min_n: The least rows of a group that is compared.
         min_share: The least share of the rows of a group that is compared.
+        one_event: Whether its values are about one event, which the call names if there are several labels.
 
     >>> from dataclasses import replace
     >>> from tidyfair import NAMED_AUDITS
@@ -402,6 +418,7 @@ class NamedAudit:
     complete_rows: bool = False
     min_n: int = 0
     min_share: float = 0.0
+    one_event: bool = False
 
     noun: ClassVar[str] = "audit"
 
@@ -410,6 +427,8 @@ class NamedAudit:
         lines = [f"{self.name}: {self.title}", f"version: {self.version}", f"source: {self.source}"]
         lines += [f"It is: {self.purpose}", *(f"It is not: {text}" for text in self.is_not)]
         lines += [f"Read as: {text}" for text in self.readings]
+        if self.one_event:
+            lines.append("Labels: one is the event, and all others are its absence")
         lines.append(f"Groups: {self.policy}")
         for table in self.tables:
             needs = listed(table.needs)
@@ -484,6 +503,31 @@ def keys_of(frame: pl.DataFrame) -> list[tuple[str, str]]:
         is_used = name in frame.columns and (name in {".by", ".group"} or frame[name].null_count() < len(frame))
         keys += [(name, heading)] if is_used else []
     return keys
+
+
+def _check_event(audit: NamedAudit, tally: Tally, options: Options) -> None:
+    """Refuse several labels of which none is the event."""
+    if options.pos_label is not None or tally.truth is None:
+        return
+    labels = labels_with_scores(tally, labels=options.labels, pos_label=None, estimator=options.estimator)
+    if labels.event is None:
+        msg = (
+            f"audit(): {audit.name} is about one event, and the labels of {tally.truth.name!r} are "
+            f"{listed(labels.values)}: name the event, as in `pos_label={labels.values[-1]!r}`; all others count as "
+            "its absence."
+        )
+        raise LabelError(msg)
+
+
+def _notes(headings: Mapping[str, str], notes: Iterable[Mapping[str, str]]) -> str:
+    """The notes on the values of a group as one text, in which each reason names its metrics."""
+    metrics_of_note: dict[str, list[str]] = {}
+    for row in notes:
+        metrics_of_note.setdefault(row[NOTE], []).append(headings.get(row[".metric"], row[".metric"]))
+    if len(metrics_of_note) == 1:
+        # a group that does not count has the same note for all metrics
+        return next(iter(metrics_of_note))
+    return "; ".join(f"{', '.join(metrics)}: {text}" for text, metrics in metrics_of_note.items() if text)
 
 
 def note(consequence: str = "not compared") -> pl.Expr:

@@ -57,6 +57,7 @@ clinical_tripod_ai = NamedAudit(
     title="Performance of a clinical prediction model in subgroups, TRIPOD+AI",
     version="TRIPOD+AI statement of 2024-04-16, checklist of 2024-01-11",
     source="BMJ 2024;385:e078378, items 12e, 20b, 21 and 23a",
+    one_event=True,
     purpose="discrimination, calibration, overall error and net benefit of risks, by subgroup, with intervals",
     is_not=(
         "a test of fairness: the statement guides reporting, and prescribes no measure, threshold or table",
