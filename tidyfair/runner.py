@@ -225,12 +225,18 @@ class Run:
     # Evaluating
 
     def evaluate(
-        self, tally: Tally, options: Options, specs: Sequence[MetricSpec] | None = None, *, allow_unseen: bool = False
-    ) -> list[Evaluated]:
-        """The values of all groups, of some metrics or all, after the checks that need the whole of the data."""
+        self, tally: Tally, options: Options, specs: Sequence[MetricSpec] | None = None, *, allow_unseen: bool = False,
+        are_features: bool = True,
+    ) -> list[Evaluated]:  # fmt: skip
+        """The values of all groups, of some metrics or all, after the checks that need the whole of the data.
+
+        `are_features` is whether the groups are those of features that a user compares, which are refused if they are
+        single rows; combinations of strata, or of what a search reads, may be.
+        """
         specs = self.specs if specs is None else specs
         self._required.check_tally(tally, options)
-        check_sizes(tally, dict.fromkeys(spec.by for spec in specs if spec.by is not None))
+        if are_features:
+            check_sizes(tally, dict.fromkeys(spec.by for spec in specs if spec.by is not None))
         if not allow_unseen:
             self.check_occurs(tally, options)
         return evaluate_specs(tally.on_sides(), specs, options)

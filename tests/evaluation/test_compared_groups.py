@@ -520,6 +520,13 @@ def test_many_groups_of_several_rows_and_few_of_one_are_compared(people: pl.Data
         tf.demographic_parity("g")(halves.filter(pl.col("pair") >= 100), **CALL)
 
 
+def test_strata_and_what_searches_read_may_be_single_rows(people: pl.DataFrame) -> None:
+    matched = tf.inference.stratified(tf.demographic_parity("sex"), within="pair")(people, **CALL)
+    assert matched[".p_value"].item() is not None
+    split = tf.inference.linear_subgroup(tf.selection_rate, ["score", "income"])(people, **CALL)
+    assert split.height == 2
+
+
 def test_min_n_leaves_out_single_rows_if_groups_are_left(people: pl.DataFrame) -> None:
     number = pl.int_range(6_000)
     tail = people.with_columns(employer=pl.when(number < 3_000).then(number % 3).otherwise(number))

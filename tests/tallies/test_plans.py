@@ -70,7 +70,9 @@ def test_features_with_many_values_are_counted_separately(tallies: list[Tally]) 
 
 
 def test_feature_of_an_intersection_is_counted_with_it(tallies: list[Tally]) -> None:
-    tf.metric_set(parity("user", "item"), parity("user"), parity("item"))(VISITS, **CALL)
+    # groups of single rows are refused
+    twice = pl.concat([VISITS, VISITS])
+    tf.metric_set(parity("user", "item"), parity("user"), parity("item"))(twice, **CALL)
     assert len(tallies) == 1
 
 

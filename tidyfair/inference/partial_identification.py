@@ -155,7 +155,7 @@ class ProbabilisticGroups(CalledOnData):
             msg = f"{self.subject} does not accept a list of values for {tally.cut.option}; give one value."
             raise ArgumentError(msg)
         self._check_probabilities(tally)
-        (evaluated,) = self._compared.run.evaluate(tally, options)
+        (evaluated,) = self._compared.run.evaluate(tally, options, are_features=False)
         of_outer = self._outcomes(evaluated)
         self._warn(of_outer)
         outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)

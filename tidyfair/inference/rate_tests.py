@@ -120,7 +120,9 @@ class Case:
     @cached_property
     def crossed(self) -> Evaluated | None:
         """The values of the groups in each stratum."""
-        return self.by_strata.run.evaluate(self.tally, self.options)[0] if self.by_strata else None
+        if self.by_strata is None:
+            return None
+        return self.by_strata.run.evaluate(self.tally, self.options, are_features=False)[0]
 
     @property
     def outer_keys(self) -> pl.DataFrame:

@@ -152,7 +152,7 @@ class SubgroupAudit(CalledOnData):
             msg = f"A search does not accept a list of values for {tally.cut.option}; give one value."
             raise ArgumentError(msg)
         compared = self._compared
-        (evaluated,) = compared.run.evaluate(tally, options)
+        (evaluated,) = compared.run.evaluate(tally, options, are_features=False)
         outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
         combinations = self._combinations(evaluated, compared.by)
         if not outer_keys.width:
