@@ -315,7 +315,7 @@ def test_every_undefined_value_of_a_group_has_its_reason_in_the_note() -> None:
         assert set(table.filter(pl.col(".estimate").is_not_null())[".note"]) == {""}
     notes = dict(filed.published("performance").select("Group", "Note").rows())
     assert notes["a"] == ""
-    assert notes["none"] == "AUC, Calibration in the large, Calibration slope: undefined (one class)"
+    assert notes["none"] == "AUC, Calibration intercept, slope 1, Calibration slope: undefined (one class)"
     assert notes["blank"] == "undefined (zero denominator)"
     assert dict(filed.published("net_benefit").select("Group", "Note").rows())["none"] == (
         "Standardized net benefit: undefined (zero denominator)"

@@ -335,12 +335,13 @@ class _PairedRows:
             for name in ("pos_label", "labels", "estimator", "na_rm", "conf_level", "times", "seed")
         }
         if options.cluster is not None:
-            keywords["cluster"] = _CLUSTER
+            keywords["cluster"] = Column(_CLUSTER)
         # messages name the columns of the user
-        truth = pl.col(_TRUTH).alias(self.names[_TRUTH]) if _TRUTH in self.names else None
-        one, other = (pl.col(name).alias(self.names[_ESTIMATE]) for name in (_ONE, _OTHER))
+        truth: Any = Column(pl.col(_TRUTH).alias(self.names[_TRUTH])) if _TRUTH in self.names else None
+        one, other = (Column(pl.col(name).alias(self.names[_ESTIMATE])) for name in (_ONE, _OTHER))
+        keywords |= {"one": one, "other": other, "group_by": [*self.outer, Column(_COMPARISON)]}
         compare = compare_models(metrics, mid_p=self.comparison.mid_p)
-        return compare(wide, truth, one=one, other=other, group_by=[*self.outer, _COMPARISON], **keywords)
+        return compare(wide, truth, **keywords)
 
     def _with_tests_of_means(self, table: pl.DataFrame, wide: pl.DataFrame) -> pl.DataFrame:
         """The table with intervals and p-values of differences of means, of pairs that are independent."""
@@ -424,7 +425,7 @@ class _PairedRows:
         """The label that counts as the event."""
         run = metric_set(*self.comparison.metrics).run
         source = open_frame(self.rows, None)
-        columns = {name: pl.col(name).alias(shown) for name, shown in self.names.items()}
+        columns: dict[str, Any] = {name: Column(pl.col(name).alias(shown)) for name, shown in self.names.items()}
         options = replace(
             self.options, truth=columns.get(_TRUTH), estimate=columns[_ESTIMATE], probs=None, group_by=None
         )
