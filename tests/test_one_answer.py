@@ -261,3 +261,97 @@ def test_groups_keep_their_names_where_others_are_left_out() -> None:
         "pairs": [*pairs[".group"], *pairs[".other"]],
     }
     assert {name: set(texts) for name, texts in groups.items()} == dict.fromkeys(groups, expected)
+
+
+def measured() -> pl.DataFrame:
+    """Measurements by two models in three groups, and weights."""
+    random = np.random.default_rng(6)
+    group = random.choice(["a", "b", "c"], 300, p=[0.5, 0.3, 0.2])
+    truth = random.integers(1, 9, 300) + 0.5
+    one, other = (truth + random.normal(0, spread, 300) + (group == "b") for spread in (2.0, 2.2))
+    weight = random.integers(1, 5, 300) / 2
+    yes, no = random.random((2, 300)) < 0.5
+    unit = random.integers(0, 40, 300)
+    return pl.DataFrame(
+        {
+            "group": group,
+            "truth": truth,
+            "one": one,
+            "other": other,
+            "weight": weight,
+            "yes": yes,
+            "no": no,
+            "unit": unit,
+        }
+    )
+
+
+MEASURED = measured()
+GAPS: dict[str, Any] = {"truth": "truth", "estimate": "one"}
+OF_NUMBERS: dict[str, tuple[int, Any]] = {
+    # the power of the unit that results have, and the results
+    "values": (1, lambda rows: tf.mae(rows, **GAPS, interval="auto", group_by="group")),
+    "differences": (1, lambda rows: tf.mae.difference("group")(rows, **GAPS, interval="auto")),
+    "differences of squares": (2, lambda rows: tf.mse.difference("group")(rows, **GAPS, interval="auto")),
+    "differences to all": (2, lambda rows: tf.mse.difference("group", to="overall")(rows, **GAPS, interval="auto")),
+    "groups beside all": (1, lambda rows: tf.compare_groups(tf.mae, by="group", to="overall")(rows, **GAPS)),
+    "ratios to all": (0, lambda rows: ratios_to_all(rows, tf.mae)),
+    "models": (1, lambda rows: models_of_numbers(rows, tf.mae)),
+    "models of squares": (2, lambda rows: models_of_numbers(rows, tf.mse)),
+    "pairs": (2, lambda rows: tf.pairwise(tf.mse.difference("group"))(rows, **GAPS)),
+    "test": (2, lambda rows: inference.disparity_test(tf.mse.difference("group"), times=99)(rows, **GAPS)),
+}
+OF_WEIGHTS: dict[str, Any] = {
+    "values": lambda rows, **call: tf.mae(rows, **GAPS, interval="auto", **call),
+    "differences": lambda rows, **call: tf.mae.difference("group")(rows, **GAPS, interval="auto", **call),
+    "rates": lambda rows, **call: tf.sens.difference("group")(rows, "yes", "no", interval="auto", **call),
+    "clusters": lambda rows, **call: tf.kap.difference("group")(
+        rows, "yes", "no", interval="auto", cluster="unit", **call
+    ),
+    "groups beside all": lambda rows, **call: tf.compare_groups(tf.sens, by="group", to="overall", scale="ratio")(
+        rows, "yes", "no", **call
+    ),
+    "models": lambda rows, **call: tf.compare_models(tf.mae, tf.mae.difference("group"))(
+        rows, "truth", one="one", other="other", **call
+    ),
+    "test": lambda rows, **call: inference.disparity_test(tf.sens.difference("group"), times=99)(
+        rows, "yes", "no", **call
+    ),
+}
+
+
+def ratios_to_all(rows: pl.DataFrame, metric: tf.Metric) -> pl.DataFrame:
+    table = tf.compare_groups(metric, by="group", to="overall", scale="ratio")(rows, **GAPS)
+    return table.select(".disparity", ".lower", ".upper", ".p_value", ".p_adjusted")
+
+
+def models_of_numbers(rows: pl.DataFrame, metric: tf.Metric) -> pl.DataFrame:
+    return tf.compare_models(metric, metric.difference("group"))(rows, "truth", one="one", other="other")
+
+
+def assert_same_but_for_the_unit(result: pl.DataFrame, other: pl.DataFrame, unit: float) -> None:
+    for name in result.columns:
+        if result[name].dtype.is_float():
+            factor = 1 if name.startswith((".p_", ".n", ".effective", ".share")) else unit
+            assert (result[name].is_null() == other[name].is_null()).all(), name
+            in_unit = (other[name] / factor).drop_nulls().to_list()
+            assert in_unit == pytest.approx(result[name].drop_nulls().to_list(), rel=1e-6, nan_ok=True), name
+        else:
+            assert result[name].equals(other[name]), name
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-30, 1e12])
+@pytest.mark.parametrize("verb", OF_NUMBERS)
+def test_numbers_in_any_unit_have_the_same_results(verb: str, unit: float) -> None:
+    power, call = OF_NUMBERS[verb]
+    scaled = MEASURED.with_columns(pl.col("truth", "one", "other") * unit)
+    assert_same_but_for_the_unit(call(MEASURED), call(scaled), unit**power)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+@pytest.mark.parametrize("verb", OF_WEIGHTS)
+def test_weights_in_any_unit_have_the_same_results(verb: str, unit: float) -> None:
+    call = OF_WEIGHTS[verb]
+    scaled = MEASURED.with_columns(pl.col("weight") * unit)
+    result, other = (call(rows, case_weights="weight") for rows in (MEASURED, scaled))
+    assert_same_but_for_the_unit(result, other, 1)

@@ -233,7 +233,8 @@ def limits_to_overall(
         to_rest, to_overall = value - rest, value - overall
         return to_overall - others * (to_rest - lower), to_overall + others * (upper - to_rest)
     with np.errstate(divide="ignore", invalid="ignore"):
-        is_mixture = abs(share * value + others * rest - overall) <= _NEAR * np.maximum(abs(overall), 1)
+        parts = share * value, others * rest
+        is_mixture = abs(parts[0] + parts[1] - overall) <= _NEAR * (abs(parts[0]) + abs(parts[1]))
         if scale == "ratio" and is_mixture.all():
             return tuple(np.where(np.isinf(end), 1 / share, end / (share * end + others)) for end in limits)  # pyright: ignore[reportReturnType] - two of them
         to_rest, to_overall = np.log(value / rest), np.log(value / overall)

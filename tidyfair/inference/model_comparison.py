@@ -255,11 +255,14 @@ class ModelComparison:
         compared = metric_set(*metrics)
         reads_truth = all("truth" in formula.reads for formula in formulas_of(*compared.specs))
         left_out, replicates = pairs.left_out(by, options, reads_truth=reads_truth)
-        changes = pl.concat(_changes(compared.run, sides, options, pairs.outer) for sides in replicates)
-        limits = left_out.limits(changes, options.conf_level, few_change=isinstance(pairs, _Rows))
-        warn_of_few_clusters(pairs.sides[0])
         widths = {metric.name: float(metric.range[1]) - float(metric.range[0]) for metric in metrics}
         width = pl.col(".metric").replace_strict(widths, return_dtype=pl.Float64)
+        # shares have the rounding errors of 1, and others those of their values
+        size = pl.when(width.is_finite()).then(pl.max_horizontal("size", 1.0)).otherwise("size")
+        changes = pl.concat(_changes(compared.run, sides, options, pairs.outer) for sides in replicates)
+        changes = changes.with_columns(size.alias("size"))
+        limits = left_out.limits(changes, options.conf_level, few_change=isinstance(pairs, _Rows))
+        warn_of_few_clusters(pairs.sides[0])
         bounded = limits.with_columns(
             pl.col(".lower").clip(lower_bound=-width), pl.col(".upper").clip(upper_bound=width)
         )
@@ -354,10 +357,11 @@ class PairedModels:
 
 
 def _changes(run: Run, sides: Sequence[Tally], options: Options, outer: Sequence[str]) -> pl.DataFrame:
-    """The changes of all metrics in each of some replicates."""
+    """The changes of all metrics in each of some replicates, and the size of the larger of both values."""
     one, other = (tidy_results(run.evaluate(side, options)[0], undefined_is_null=False) for side in sides)
-    change = (other[".estimate"] - one[".estimate"]).alias("value")
-    return one.select(*outer, DRAW, ".metric", ".by").with_columns(change)
+    before, after = one[".estimate"], other[".estimate"]
+    size = pl.max_horizontal(before.abs(), after.abs())
+    return one.select(*outer, DRAW, ".metric", ".by").with_columns(value=after - before, size=size)
 
 
 def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:

@@ -262,7 +262,9 @@ def _p_values(severity: Array, *, mid_p: bool) -> Array:
     import numpy as np
 
     rising = np.sort(severity)
-    slack = SAME * np.maximum(1, np.abs(np.where(np.isfinite(severity), severity, 0)))
+    size = np.abs(np.where(np.isfinite(severity), severity, 0))
+    # differences of small numbers are small, too
+    slack = SAME * np.maximum(min(1, size.max(initial=0)), size)
     below, up_to = np.searchsorted(rising, severity - slack), np.searchsorted(rising, severity + slack, "right")
     worse, same = len(severity) - up_to, up_to - below
     return (worse + same / 2 if mid_p else worse + same) / len(severity)

@@ -57,18 +57,19 @@ class LeftOut:
     def limits(self, values: pl.DataFrame, level: float, *, few_change: bool) -> pl.DataFrame:
         """Limits of results and their standard errors, from the `value` of each replicate and its other keys.
 
+        The `size` of a value is that of the numbers whose rounding errors it has.
         Where it may be that few units change, as many more are counted as Bonett and Price add to changes of rates.
         """
-        names = [*self.outer, *(name for name in values.columns if name not in {*self.outer, DRAW, "value"})]
-        everything = values.filter(pl.col(DRAW) == 0).select(*names, pl.col("value").alias("centre"))
-        without = values.filter(pl.col(DRAW) > 0).join(everything, on=names, nulls_equal=True)
+        names = [*self.outer, *(name for name in values.columns if name not in {*self.outer, DRAW, "value", "size"})]
+        everything = values.filter(pl.col(DRAW) == 0).select(*names, "size", pl.col("value").alias("centre"))
+        without = values.filter(pl.col(DRAW) > 0).drop("size").join(everything, on=names, nulls_equal=True)
         errors = self._errors(without, names, few_change=few_change)
         limits = everything.join(errors, on=names, how="left", nulls_equal=True)
         freedom = limits["freedom"].fill_nan(None).fill_null(0.0).to_numpy()
         centre, error = pl.col("centre"), pl.col(".std_error")
         half = error * pl.Series(student_limits(z_value(level), freedom))
         # what has not been seen to vary says nothing about how far it varies
-        varies = (error > _ROUNDED * pl.max_horizontal(centre.abs(), 1.0)) & half.is_finite()
+        varies = (error > _ROUNDED * pl.col("size")) & half.is_finite()
         columns = {".lower": centre - half, ".upper": centre + half, ".std_error": error}
         return limits.select(*names, *(pl.when(varies).then(value).alias(name) for name, value in columns.items()))
 

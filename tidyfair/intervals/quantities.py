@@ -44,6 +44,14 @@ _STEP = 1e-6
 """The part by which a share is moved for a derivative."""
 
 
+def _in_reach(errors: Floats) -> Floats:
+    """Errors in a unit, a power of 2, in which the largest is about 1, so that squares are in reach of 32 bits."""
+    import numpy as np
+
+    _, exponent = np.frexp(np.max(errors, where=np.isfinite(errors), initial=0.0))
+    return np.ldexp(errors, -exponent)
+
+
 @dataclass(frozen=True)
 class Interval:
     """An interval and the name of its method."""
@@ -159,12 +167,13 @@ class Quantities(ABC):
         """Deviations of estimates from the truth by chance, `times` over, and their estimated variances.
 
         The truth is taken to be the estimate, shrunk a little to the middle. Groups are rows of single-precision
-        arrays, so that those that are compared stay in the cache.
+        arrays, so that those that are compared stay in the cache; deviations are in a unit that all groups share.
         """
         import numpy as np
 
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            error = (self.widest / self.value if logarithm else self.widest).astype(np.float32)[:, None]
+            error = self.widest / self.value if logarithm else _in_reach(self.widest)
+            error = error.astype(np.float32)[:, None]
             normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
             return normal * error, np.broadcast_to(error**2, normal.shape)
 
