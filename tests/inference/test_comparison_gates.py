@@ -198,7 +198,7 @@ def test_unknown_groups_hold_a_pass_back_unless_it_also_holds_with_them(name: st
     gate = tf.check(COMPARISONS[name], below=0.1)
     far, near = (people({**ALIKE, None: counts}) for counts in ((220, 220), (500, 1000)))
     assert outside(gate(far, estimate="e")) == UNSURE
-    assert outside(gate(near, estimate="e")) == PASS
+    assert outside(gate(near, estimate="e")) is None
     known = gate(far, estimate="e").filter(pl.col(".status") == "ok").drop_nulls(".verdict")
     assert set(known[".verdict"]) == {PASS}
 
@@ -207,7 +207,7 @@ def test_unknown_groups_hold_a_pass_back_unless_it_also_holds_with_them(name: st
 def test_few_rows_of_unknown_groups_pass_if_no_known_group_is_turned_by_them(name: str) -> None:
     # four rows move the rate of 1,000 by less than half a point; alone they show nothing
     gate = tf.check(COMPARISONS[name], below=0.1)
-    assert outside(gate(people({**ALIKE, None: (4, 4)}), estimate="e")) == PASS
+    assert outside(gate(people({**ALIKE, None: (4, 4)}), estimate="e")) is None
     # eighty move that of a group of 100 by some 20 points
     turned = people({"a": (500, 1000), "b": (500, 1000), "c": (2000, 4000), None: (80, 80)})
     assert outside(tf.check(COMPARISONS[name], below=0.06)(turned, estimate="e")) == UNSURE
@@ -336,7 +336,7 @@ def test_changes_that_only_known_groups_show_are_held_back_or_stated() -> None:
 
 def test_stored_results_are_judged_by_the_intervals_that_they_have() -> None:
     pairs = PAIRS(PEOPLE, estimate="e")
-    judged = tf.check(pairs, below=0.1)
+    judged = tf.check(pairs, below=0.1, outside="state")
     assert judged.drop(".limit", ".verdict").equals(pairs)
     expected = [
         FAIL if row[".lower"] > 0.1 or row[".upper"] < -0.1
@@ -374,11 +374,23 @@ def test_stored_results_hold_or_state_the_groups_outside_the_policy_that_they_li
     assert dict(stated.select(".group", ".verdict").drop_nulls().rows()) == {"b": PASS}
 
 
+def test_stored_results_that_name_no_groups_outside_pass_only_for_the_groups_in_them() -> None:
+    people = with_others("small, pairwise")
+    pairs = COMPARISONS["small, pairwise"](people, estimate="e")
+    parity = tf.demographic_parity("g", min_n=100)
+    changes = tf.compare_models(parity)(people, one="e", other=pl.col("e").alias("same"))
+    for stored in (pairs, changes):
+        with pytest.raises(tf.ArgumentError, match="does not say which groups it leaves out"):
+            tf.check(stored, below=0.2)
+        assert set(tf.check(stored, below=0.2, outside="state")[".verdict"]) == {PASS}
+
+
 @pytest.mark.parametrize("kind", [pl.DataFrame.lazy, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
 def test_stored_results_are_judged_in_every_kind_of_frame(kind: Callable[[pl.DataFrame], Any]) -> None:
     stored = PAIRS(PEOPLE, estimate="e").select(".metric", ".disparity", ".lower", ".upper")
-    judged = as_polars(tf.check(kind(stored), below=0.1))
-    assert judged[".verdict"].to_list() == tf.check(stored, below=0.1)[".verdict"].to_list()
+    stated: dict[str, Any] = {"below": 0.1, "outside": "state"}
+    judged = as_polars(tf.check(kind(stored), **stated))
+    assert judged[".verdict"].to_list() == tf.check(stored, **stated)[".verdict"].to_list()
     call: dict[str, Any] = {"one": "one", "other": "other", "labels": [0, 1], "pos_label": 1}
     changes = tf.compare_models(tf.accuracy)(changed(150, 50), "y", **call)
     assert as_polars(tf.check(kind(changes), above=-0.1))[".verdict"].to_list() == [PASS]
@@ -403,7 +415,7 @@ def test_failed_assertions_of_pairs_name_both_groups() -> None:
         assert tuple(cells[2:4]) in failed
     assert text == failure(tf.check(PAIRS, below=0.1), PEOPLE, estimate="e")
     stored = tf.pairwise(SELECTED.difference("g"), adjust="none", conf_level=0.9)(PEOPLE, estimate="e")
-    assert "limits are not met" in failure(stored, below=0.1)
+    assert "limits are not met" in failure(stored, below=0.1, outside="state")
 
 
 def test_assertions_of_groups_beside_a_reference_have_no_verdict_on_the_reference() -> None:

@@ -56,6 +56,10 @@ _REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), 
 # Results
 
 
+_TESTS = (".p_value", ".p_adjusted", ".adjustment")
+"""The columns of tests of no difference."""
+
+
 def judged_table(
     table: pl.DataFrame, limit: float, side: Side, outside: Outside, *, at_limit: bool = False
 ) -> pl.DataFrame:
@@ -63,6 +67,14 @@ def judged_table(
     missing = [name for name in (".lower", ".upper") if name not in table.columns]
     if missing:
         msg = f"check(): the result has no {listed(missing)}."
+        raise ArgumentError(msg)
+    is_about_all_rows = ".by" in table.columns and table[".by"].is_null().all()
+    if outside == "hold" and not is_about_all_rows and ".reference" not in table.columns:
+        msg = (
+            "check(): the result does not say which groups it leaves out, and these hold a pass back. Judge the "
+            'comparison itself, such as `check(pairwise(…), below=0.1)(data, …)`; or give `outside="state"` for '
+            "verdicts about the groups in the result alone."
+        )
         raise ArgumentError(msg)
     table = with_ends(table.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), pl.lit(not at_limit))
     table = table.with_columns(verdict(fails(), passes(at_limit=at_limit)))
@@ -285,7 +297,8 @@ class ComparisonGate(CalledOnData):
 
         Returns:
             The rows of the comparison, with one-sided limits `.lower` and `.upper`, the `.limit` and the `.verdict`,
-            which is null for the reference itself and, with `outside="state"`, for groups outside the policy.
+            which is null for the reference itself, for unknown groups that turn no pass and, with `outside="state"`,
+            for all groups outside the policy.
         """
         return self._on_data(data, truth, estimate, options)
 
@@ -314,7 +327,7 @@ class ComparisonGate(CalledOnData):
         holds = self._holding(tally, options)
         keys = verdicts.select(*key_columns(verdicts), ".metric", ".by").rows()
         passes_too = is_unknown & pl.Series([key not in holds for key in keys], dtype=pl.Boolean)
-        return verdicts.with_columns(pl.when(passes_too).then(pl.lit(PASS)).otherwise(".verdict").alias(".verdict"))
+        return verdicts.with_columns(pl.when(~passes_too).then(".verdict").alias(".verdict"))
 
     def _holding(self, tally: Tally, options: Options) -> set[tuple[Any, ...]]:
         """The comparisons, by outer group, metric and feature, that do not pass with people of unknown groups too.
@@ -342,7 +355,8 @@ class ComparisonGate(CalledOnData):
             results, judged, lambda error: self._compared(tally, options, error), (1 - self.confidence) / pairs
         )
         results = results.with_columns(verdict(pl.lit(failed), passes() & pl.lit(judged)))
-        return _without_references(results, self.outside).drop(LOW, HIGH)
+        # its p-values would be of no difference, and not adjusted, while verdicts are about the limit
+        return _without_references(results, self.outside).drop(LOW, HIGH, *_TESTS, strict=False)
 
     def _compared(self, tally: Tally, options: Options, error: float) -> pl.DataFrame:
         """The comparisons with one-sided limits of an error rate, and the groups that are in none of them."""

@@ -313,7 +313,7 @@ class Policy:
     @property
     def in_words(self) -> str:
         """The groups that are compared, such as `groups of 30 rows or more; unknown groups are counted apart`."""
-        sizes = [f"{self.min_n} rows"] if self.min_n else []
+        sizes = [f"{self.min_n} rows"] if self.min_n > 1 else []
         sizes += [f"{100 * self.min_share:g} % of all rows"] if self.min_share else []
         groups = f"groups of {' and '.join(sizes)} or more" if sizes else "groups of any size"
         unknown = {"apart": "are counted apart", "drop": "are left out", "group": "are compared too"}
