@@ -344,18 +344,26 @@ class Run:
         if messages and on_undefined == "raise":
             raise UndefinedError("; ".join(messages) + ".")
         _warn_of_selections(counted[0][0])
-        if on_undefined == "warn" and has_unknown:
-            self.warn_of_unknown_groups([tally for tally, _ in counted])
-        if on_undefined == "warn" and options.na_rm:
-            self.warn_of_missing_predictions([tally for tally, _ in counted])
         if on_undefined == "warn":
+            self._warn_of_rows([tally for tally, _ in counted], has_unknown=has_unknown, na_rm=options.na_rm)
             _warn_of_values(messages, constant)
-        results = parts[0]
-        if len(parts) > 1:
-            together = pl.concat(parts, how="vertical_relaxed")
-            results = _in_order(together, [(spec.name, spec.by) for spec in self.specs])
+        results = self._together(parts)
         columns = [name for name in results.columns if options.explain or name not in EXPLANATION]
         return results[columns]
+
+    def _warn_of_rows(self, tallies: Sequence[Tally], *, has_unknown: bool, na_rm: bool) -> None:
+        """Warn of rows of unknown groups, and of rows without a prediction."""
+        if has_unknown:
+            self.warn_of_unknown_groups(tallies)
+        if na_rm:
+            self.warn_of_missing_predictions(tallies)
+
+    def _together(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The results of several passes as one frame, in the order in which metrics were asked for."""
+        if len(parts) == 1:
+            return parts[0]
+        together = pl.concat(parts, how="vertical_relaxed")
+        return _in_order(together, [(spec.name, spec.by) for spec in self.specs])
 
 
 def _unknown_rows(tally: Tally, by: By) -> list[str]:
