@@ -28,7 +28,6 @@ from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
-from tidyfair.intervals.dispatch import group_intervals, result_intervals
 from tidyfair.requirements import Requirements, check_features, check_parts, check_sizes
 from tidyfair.specs.columns import Column, names_of, telling
 from tidyfair.specs.options import CallOptions, CountOptions, DesignOptions, GroupCallOptions, GroupOptions, Options
@@ -429,8 +428,10 @@ def _with_intervals(tally: Tally, evaluated: Evaluated, table: pl.DataFrame, opt
     """A table with the requested intervals."""
     if options.interval is None:
         return table
+    from tidyfair.intervals.limits import group_intervals, result_intervals  # noqa: PLC0415 - where they are asked for
+
     add = group_intervals if ".group" in table.columns else result_intervals
-    return add(tally.on_sides(), evaluated, table, options)
+    return add(evaluated, table, options)
 
 
 def _without_bounds(counted: Sequence[_Counted], parts: list[pl.DataFrame]) -> list[pl.DataFrame]:

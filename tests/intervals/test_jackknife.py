@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import tidyfair as tf
-from tidyfair.intervals.jackknife import SharedClusters
+from tidyfair.intervals.influence import Influences
 from tidyfair.intervals.proportions import corrected_wilson, wilson
 from tidyfair.intervals.scales import Scale, SquaredCorrelation
 from tidyfair.intervals.shares import at_share, rising_share_of, sum_of_shares_of

@@ -24,7 +24,7 @@ from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.comparison_gates import GroupsCompared
 from tidyfair.inference.contingency import fisher
-from tidyfair.intervals.dispatch import families
+from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     SCALES,
     Scale,
@@ -37,7 +37,7 @@ from tidyfair.intervals.pairs import (
     scale_of,
 )
 from tidyfair.intervals.proportions import adjusted, z_value
-from tidyfair.intervals.quantities import Estimated
+from tidyfair.intervals.estimates import Resampled
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.specs.aggregates import CONTEXTS
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tidyfair.audits.effect_sizes import Spread
     from tidyfair.audits.usual_metrics import Feature
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.pairs import Family
+    from tidyfair.intervals.pairs import ComparedGroups
     from tidyfair.runner import Run
     from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import By, Treatment
@@ -234,13 +234,13 @@ class _Table:
 
     def frame(self) -> pl.DataFrame:
         """The tidy frame."""
-        compared = families(self.evaluated.evaluator.tally, self.evaluated, self.options)
+        compared = families(self.evaluated, self.options)
         of_contexts = [family for family in compared if self._to(family.spec) in CONTEXTS]
         for family in of_contexts:
             if len(family.rows) > 1:
                 check_positive(family, self._scale_of_values(family.spec))
         scales: dict[int, Scale] = {family.spec: self._scale_of_values(family.spec) for family in of_contexts}
-        drawn = {family.spec for family in of_contexts if isinstance(family.quantities, Estimated)}
+        drawn = {family.spec for family in of_contexts if isinstance(family.estimates, Resampled)}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
             has_context = family.spec in scales
@@ -266,12 +266,12 @@ class _Table:
         scale = self._scale(spec)
         return "difference" if scale == "standardized" else scale
 
-    def _references(self, family: Family) -> _Sides | None:
+    def _references(self, family: ComparedGroups) -> _Sides | None:
         """The group that all others of a family are compared with."""
         import numpy as np
 
         reference = reference_index(family, self.evaluated, self._to(family.spec))
-        rows, quantities = family.rows, family.quantities
+        rows, quantities = family.rows, family.estimates
         if reference is None:
             for row in rows["row"].to_list():
                 self.status[row] = Status.NO_REFERENCE.value
@@ -317,7 +317,7 @@ class _Table:
             reason = Status.INFINITE_LESS_INFINITE if math.isinf(value) else Status.ZERO_DENOMINATOR
             self.status[row] = reason.value
 
-    def _contexts(self, family: Family, beside: pl.DataFrame) -> _Sides | None:
+    def _contexts(self, family: ComparedGroups, beside: pl.DataFrame) -> _Sides | None:
         """All rows, or all other groups, that each group of a family is compared with."""
         to, rows, spec = str(self._to(family.spec)), family.rows, family.spec
         own = beside.filter(pl.col("spec") == spec, pl.col(LEVEL) == family.level)
@@ -336,17 +336,17 @@ class _Table:
         if to == "overall":
             own_hits, own_rows = _counts(rows)
             counts = hits + own_hits[group], denominator + own_rows[group]
-            value = family.quantities.value[group]
+            value = family.estimates.value[group]
             share = share_of_group(value, rest, other, share)
             limits = limits_to_overall(limits, value, rest, other, share, self._scale_of_values(spec))
         return _Sides(group, to, other, counts, others, limits, p_value)
 
-    def _compare(self, family: Family, sides: _Sides) -> None:
+    def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
         import numpy as np
 
         scale, rows = self._scale_of_values(family.spec), family.rows
-        value, (lower, upper) = family.quantities.value[sides.group], sides.limits
+        value, (lower, upper) = family.estimates.value[sides.group], sides.limits
         index = rows["row"].to_numpy()[sides.group]
         columns: dict[str, Array] = {
             ".estimate_reference": sides.other, ".disparity": compare_values(value, sides.other, scale),
@@ -367,13 +367,13 @@ class _Table:
             self.numbers[name][index] = values
         for row, *numbers in zip(index.tolist(), columns[".disparity"].tolist(), value.tolist(), strict=True):
             self._explain(row, *numbers)
-        method = method_of(family.quantities, scale)
+        method = method_of(family.estimates, scale)
         for row, no_limit in zip(index.tolist(), np.isnan(lower).tolist(), strict=True):
             self.texts[".reference"][row] = sides.reference
             self.texts[".method"][row] = None if no_limit else method
             self.texts[".test"][row] = test
 
-    def _standardize(self, family: Family, groups: Sequence[int], reference: int) -> None:
+    def _standardize(self, family: ComparedGroups, groups: Sequence[int], reference: int) -> None:
         """Fill the rows of the groups of a family with standardized differences."""
         spec, z = family.spec, z_value(self.settings.conf_level)
         if spec not in self.variations:
@@ -397,7 +397,7 @@ class _Table:
             self.numbers[".p_value"][row] = math.erfc(abs(value) / error / math.sqrt(2))
             self.texts[".method"][row] = "hedges_olkin"
 
-    def _is_rate(self, family: Family) -> bool:
+    def _is_rate(self, family: ComparedGroups) -> bool:
         """Check whether values are shares of rows that count alike, and are independent."""
         formula = dict(self.evaluated.specs[family.spec].formulas)[family.rows["name"][0]]
         return self.plain and share_of(formula) is not None and family.rows["estimator"][0] in ONE_LABEL

@@ -11,7 +11,7 @@ from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import evaluate_specs
 from tidyfair.evaluation.group_cells import group_cell_of_kept_rows, group_cell_of_rows, slice_of
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.intervals.dispatch import of_all_outer_groups
+from tidyfair.intervals.limits import of_all_outer_groups
 from tidyfair.intervals.pairs import p_values, pair_limits
 from tidyfair.intervals.proportions import z_value
 from tidyfair.specs.aggregates import CONTEXTS
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.pairs import Family, Scale
+    from tidyfair.intervals.pairs import ComparedGroups, Scale
     from tidyfair.intervals.proportions import Limits
-    from tidyfair.intervals.quantities import Quantities
+    from tidyfair.intervals.estimates import Estimates
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.specs.options import Options
     from tidyfair.specs.segments import Integers
@@ -59,9 +59,9 @@ _BESIDE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def reference_index(family: Family, evaluated: Evaluated, to: object) -> int | None:
+def reference_index(family: ComparedGroups, evaluated: Evaluated, to: object) -> int | None:
     """The index of the group that others are compared with among those of a family; None if it has no value."""
-    rows, values = family.rows, family.quantities.value
+    rows, values = family.rows, family.estimates.value
     if not len(values):
         return None
     spec: Any = evaluated.specs[family.spec]
@@ -120,14 +120,14 @@ def against_rest(
             members.append(replace(spec, by=_GROUP_OR_REST, aggregate=difference()))
         for tally in _beside_rests(evaluated, by, one_by_one=one_by_one):
             for beside in evaluate_specs(tally, members, options):
-                for member, rows, quantities in of_all_outer_groups(tally, beside, options):
+                for member, rows, quantities in of_all_outer_groups(beside, options):
                     number = numbers[member]
                     compared = _compared(beside, rows, quantities, scales[number], z)
                     tables.append(compared.with_columns(spec=number))
     return pl.concat(tables, how="diagonal_relaxed")
 
 
-def _compared(beside: Evaluated, rows: pl.DataFrame, quantities: Quantities, scale: Scale, z: float) -> pl.DataFrame:
+def _compared(beside: Evaluated, rows: pl.DataFrame, quantities: Estimates, scale: Scale, z: float) -> pl.DataFrame:
     """The comparisons of the groups of a spec with all others, where both have a value."""
     first, _ = beside.group_cells.spans[_GROUP_OR_REST]
     is_rest = beside.group_cells.keys[_GROUP_OR_REST].to_series()[rows[GROUP_CELL] - first]

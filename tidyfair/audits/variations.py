@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.pairs import Family
+    from tidyfair.intervals.pairs import ComparedGroups
     from tidyfair.metric_sets import GroupwiseMetric, Metric
     from tidyfair.specs.formulas import Expr, Number
     from tidyfair.specs.groups import By
@@ -114,7 +114,7 @@ class Variations:
                 deviation[outer, level] = math.sqrt(max(squares, 0.0) / (size - 1))
         return cls({key: max(squares, 0.0) for key, (squares, _) in of_groups.items()}, deviation)
 
-    def samples(self, family: Family, evaluated: Evaluated, by: By) -> list[Sample]:
+    def samples(self, family: ComparedGroups, evaluated: Evaluated, by: By) -> list[Sample]:
         """The numbers of the groups of a family."""
         name, estimator = family.rows.select("name", "estimator").row(0)
         if family.level != NO_LEVEL or estimator not in {*ONE_LABEL, "standard"}:

@@ -48,8 +48,6 @@ class Evaluated:
     estimator: str | None
     evaluator: Evaluator
     """The evaluator, with which intervals evaluate the same formulas on other sums."""
-    influences: Mapping[tuple[Formula, str, By | None], Any] = field(default_factory=dict[Any, Any])
-    """For intervals of groups that share clusters: the influences of these on values."""
     cut: str | None = None
     """The name of the column of a list of thresholds, of another kind of cut, or of the points of predictions."""
     point: float | None = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
-    from tidyfair.evaluation.ranked_rows import Scope
+    from tidyfair.evaluation.ranked_rows import Rows, Scope
     from tidyfair.evaluation.statistics import Cells, LabelReading, Statistics, Table
     from tidyfair.evaluation.values import Values
     from tidyfair.specs.aggregates import Context
@@ -146,16 +146,20 @@ class Evaluator:
             return OfRows({}, {})
         labels = self.labels
         if table.kind == "class":
-            cells = cells_of(self.tally, labels, self.group_cells, by)
+            cells = cells_of(self.cells, self.group_cells, by)
             all_labels = labels.values if labels.event is None else None
             return class_values(cells, formulas, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
-        rows = rows_of(self.tally, labels, self.group_cells, by, table.reads)
+        rows = self.rows_read(by, table.reads)
         if self.tally.scores is not None and self.tally.binned:
             rows = replace(rows, sizes=self._rows_of_groups(by, table.reads), bins=self.tally.scores.bins)
         levels = [Level(0, "")]
         if table.kind == "prob":
             levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]
         return row_values(rows, formulas, levels, scope, pairs=table.pairs)
+
+    def rows_read(self, by: By | None, reads: frozenset[str]) -> Rows:
+        """The rows with values in all columns that are read, and their group cells within a `by`."""
+        return rows_of(self.tally, self.labels, self.group_cells, by, reads)
 
     def _rows_of_groups(self, by: By | None, reads: frozenset[str]) -> Array:
         """The number of rows of each group of a `by` that have a value in all columns that are read."""

@@ -22,7 +22,7 @@ from tidyfair.specs.result_columns import RESERVED
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.tally import BLOCK, LABELS, TRUTH
+from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, TRUTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,6 +112,29 @@ class GroupCells:
         sizes = [size for _, size in self.spans.values()]
         number_of_by = np.repeat(np.arange(len(self.spans)), sizes)
         return Segments.of(number_of_by, self.outer)
+
+    def repeated(self, times: int) -> GroupCells:
+        """The group cells of so many replicates, those of a `by` together, whose outer groups are numbered anew."""
+        import numpy as np
+
+        outers = len(self.outer_keys)
+        outer: list[Integers] = []
+        masks: tuple[list[Booleans], list[Booleans], list[Booleans]] = ([], [], [])
+        spans: dict[By | None, tuple[int, int]] = {}
+        indices: dict[By | None, GroupIndex] = {}
+        for by, (first, size) in self.spans.items():
+            own, replicate = slice(first, first + size), np.arange(times)[:, None]
+            outer.append((self.outer[own] + replicate * outers).ravel())
+            for mask, values in zip(masks, (self.excluded, self.unknown, self.unlisted), strict=True):
+                mask.append(np.tile(values[own], times))
+            spans[by], index = (first * times, size * times), self.indices[by]
+            of_cell, example = (
+                (values + replicate * count).ravel()
+                for values, count in ((index.of_cell, size), (index.example, len(index.of_cell)))
+            )
+            indices[by] = GroupIndex(of_cell, example, pl.DataFrame())
+        excluded, unknown, unlisted = map(np.concatenate, masks)
+        return GroupCells(np.concatenate(outer), excluded, unknown, unlisted, spans, indices, self.outer_keys)
 
     def find(self, by: By, reference: object, name: str, others: str = REFERENCES_IN_WORDS) -> list[int]:
         """The group cells of the group that a user named by its value, its values or its text.
@@ -309,17 +332,28 @@ def _group_cell_of_data(
     return _index_among(keys_of_rows, keys_of_group_cells)
 
 
-def cells_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
+def complete_rows(tally: Tally, reads: frozenset[str]) -> Booleans:
+    """Mask of the rows of a tally that have values in all columns that are read."""
+    if tally.rows is None:
+        msg = "The tally has not kept its rows."
+        raise ArgumentError(msg)
+    complete = tally.rows.select(pl.all_horizontal(pl.col(_needed(tally, reads)).is_not_null()))
+    return complete.to_series().to_numpy()
+
+
+def cells_of(cells: Cells, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
     """The cells of a tally by group cell: `group_cell`, `truth` and `estimate` as label indices, `n` and `w`."""
-    cells = labels.encode(tally)
-    sums = [name for name in ("n", "w") if name in cells.columns]
-    indexed = cells.select(TRUTH, "estimate", *sums).with_columns(group_cell_of_rows(tally, group_cells, by))
-    group_cell = indexed[GROUP_CELL].to_numpy()
-    span = slice_of(group_cells, by)
-    outer = pl.Series("outer", group_cells.outer[span][group_cell])
-    excluded = pl.Series("excluded", group_cells.excluded[span][group_cell])
-    keys = (GROUP_CELL, "outer", "excluded", *LABELS)
-    return indexed.with_columns(outer, excluded).group_by(keys).agg(pl.col(sums).sum())
+    import numpy as np
+
+    group_cell, span = group_cells.indices[by].of_cell, slice_of(group_cells, by)
+    keys = {
+        GROUP_CELL: group_cell, "outer": group_cells.outer[span][group_cell],
+        "excluded": group_cells.excluded[span][group_cell], TRUTH: cells.truth, ESTIMATE: cells.estimate,
+    }  # fmt: skip
+    sums = [cells.frame[name] for name in ("n", "w") if name in cells.frame.columns]
+    indexed = pl.DataFrame([*(pl.Series(name, values) for name, values in keys.items()), *sums])
+    labels = [pl.when(pl.col(name) >= 0).then(name).alias(name) for name in LABELS]
+    return indexed.with_columns(labels).group_by(*keys, maintain_order=True).agg(pl.col(own.name for own in sums).sum())
 
 
 def group_cell_of_rows(tally: Tally, group_cells: GroupCells, by: By | None) -> pl.Series:

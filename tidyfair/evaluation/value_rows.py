@@ -30,6 +30,7 @@ STATE = "state"
 """The column of the status of each row as the code of its `Status`, or `UNDEFINED`."""
 _INTEGERS = {
     "spec": pl.Int32,
+    "requested": pl.Int32,
     PART: pl.Int8,
     GROUP_CELL: pl.Int32,
     LEVEL: pl.Int32,
@@ -121,6 +122,7 @@ def value_rows(
     )  # fmt: skip
     arrays = {
         "spec": spec,
+        "requested": runs.number,
         PART: runs.to_rows(part_of_metric),
         GROUP_CELL: runs.group_cell,
         LEVEL: _levels(requested, values, labels, runs),
@@ -128,6 +130,7 @@ def value_rows(
         "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
         "estimate": states.compared,
+        "denominator": columns["denominator"],
         "weight": columns["weight"],
         "size": _without(columns["size"], states.excluded),
         "is_reference": _references(specs, group_cells, spec, runs.group_cell),

@@ -29,7 +29,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     numbered,
 )
-from tidyfair.intervals.dispatch import families
+from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     EQUALITY,
     SCALES,
@@ -50,7 +50,7 @@ from tidyfair.intervals.proportions import (
     mantel_haenszel_ratio,
     z_value,
 )
-from tidyfair.intervals.quantities import Shares
+from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import metric_set
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.pooling import Pooling
     from tidyfair.inference.rate_tests import Family as Adjusted
-    from tidyfair.intervals.pairs import Family, Scale
+    from tidyfair.intervals.pairs import ComparedGroups, Scale
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
@@ -118,7 +118,7 @@ class _Comparison:
 
     metric: GroupwiseMetric
     evaluated: Evaluated
-    family: Family
+    family: ComparedGroups
     scale: Scale
 
     @property
@@ -132,7 +132,7 @@ class _Comparison:
     @property
     def counts_rows(self) -> bool:
         """True if values are shares of rows that count alike, and are independent."""
-        quantities = self.family.quantities
+        quantities = self.family.estimates
         return isinstance(quantities, Shares) and quantities.weighted is None
 
     def rows_of_values(self) -> Array:
@@ -148,9 +148,9 @@ class _Comparison:
 
         one, other = self.pairs
         if test == "interval":
-            return p_values(self.family.quantities, one, other, self.scale)
+            return p_values(self.family.estimates, one, other, self.scale)
         rows = self.rows_of_values()
-        hits = np.round(self.family.quantities.value * rows).astype(np.int64)
+        hits = np.round(self.family.estimates.value * rows).astype(np.int64)
         of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
         return of_counts(hits[one], rows[one], hits[other], rows[other])
 
@@ -158,12 +158,12 @@ class _Comparison:
         """The covariances of the values of groups by chance, if all are equal; those of rates but for a factor."""
         import numpy as np
 
-        quantities = self.family.quantities
+        quantities = self.family.estimates
         if self.counts_rows:
             return np.diag(1 / self.rows_of_values())
         error = np.nan_to_num(quantities.errors_of_limits(z_value(_USUAL_LEVEL), logarithm=self.scale == "ratio"))
         covariance = np.diag(error**2)
-        if not quantities.is_independent:
+        if quantities.influences is not None:
             one, other = self.pairs
             shared = quantities.correlation_of(one, other) * error[one] * error[other]
             covariance[one, other] = covariance[other, one] = np.nan_to_num(shared)
@@ -171,13 +171,13 @@ class _Comparison:
 
     def limits(self, one: Array, other: Array, z: float) -> tuple[Array, Array]:
         """The limits of some pairs, so many standard errors from their comparison."""
-        return pair_limits(self.family.quantities, one, other, z, self.scale)
+        return pair_limits(self.family.estimates, one, other, z, self.scale)
 
     def table(self, number: int, test: str, *, mid_p: bool) -> pl.DataFrame:
         """The pairs, with their p-values; limits depend on how these are adjusted."""
         import numpy as np
 
-        rows, value, (one, other) = self.family.rows, self.family.quantities.value, self.pairs
+        rows, value, (one, other) = self.family.rows, self.family.estimates.value, self.pairs
         if not self.counts_rows:
             test = "interval"
         disparity = compare_values(value[one], value[other], self.scale)
@@ -186,7 +186,7 @@ class _Comparison:
             ".level": self.evaluated.level_text(rows)[one], ".n": self.rows_of_values()[one],
             ".n_other": self.rows_of_values()[other], ".estimate": value[one], ".estimate_other": value[other],
             ".scale": self.scale, ".disparity": disparity, ".lower": None, ".upper": None,
-            ".method": method_of(self.family.quantities, self.scale),
+            ".method": method_of(self.family.estimates, self.scale),
             ".p_value": self.p_values(test, mid_p=mid_p), ".p_adjusted": None, ".test": "mid_p" if mid_p else test,
             ".status": np.where(np.isnan(disparity), str(Status.ZERO_DENOMINATOR), str(Status.OK)),
             _COMPARISON: number, _ONE: one, _OTHER: other, _DEVIATIONS: None,
@@ -269,7 +269,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             of_specs = [numbers[spec.name] for spec in part.specs]
             for number in of_specs:
                 _check_reference(part, self.metrics[number])
-            for family in families(tally, part, options):
+            for family in families(part, options):
                 number = of_specs[family.spec]
                 if len(family.rows) > 1:
                     check_positive(family, self.scales[number])

@@ -15,7 +15,7 @@ from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts, rates_generator
-from tidyfair.intervals.bootstrap import is_of_labels, replicates_of, results_of
+from tidyfair.intervals.draws import designs_of, is_of_labels, replicates_of
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
@@ -103,24 +103,24 @@ class ProbabilityOf(MetricSetOnData):
             return pl.concat([self._pooled(case, self.pooling) for case in cases], how="vertical_relaxed")
         tables: list[pl.DataFrame] = []
         for evaluated in self.metrics.run.evaluate(tally, options):
-            tables.append(self._probabilities(tally, evaluated, replace(options, interval="bayes")))
+            tables.append(self._probabilities(evaluated, replace(options, interval="bayes")))
         return pl.concat(tables, how="vertical_relaxed")
 
-    def _probabilities(self, tally: Tally, evaluated: Evaluated, options: Options) -> pl.DataFrame:
+    def _probabilities(self, evaluated: Evaluated, options: Options) -> pl.DataFrame:
         """The results with the share of posterior draws on the good side of the limit."""
+        import numpy as np
+
         results = tidy_results(evaluated, undefined_is_null=False)
-        value = pl.col(".estimate")
-        within = self._within(value)
-        draws = replicates_of(tally.on_sides(), evaluated.specs, options, results_of)
-        parts: list[pl.DataFrame] = []
-        for _, _, replicates, keys in draws:
-            parts.append(replicates.group_by(keys).agg(within.mean().alias(".probability")))
-        shares = pl.concat(parts, how="diagonal_relaxed")
-        keys = shares.drop(".probability").columns
-        columns = dict.fromkeys([*key_columns(results), ".metric", ".by", ".estimator", *keys, ".estimate"])
-        results = results.select(*columns, pl.lit(self.limit).alias(".limit"))
-        results = results.join(shares, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        return _where_compared(evaluated, results)
+        within, drawn = np.zeros((2, len(results)), dtype=np.int64)
+        for design in designs_of(evaluated.specs, range(len(evaluated.specs))):
+            for replicates in replicates_of(evaluated, design, options):
+                values = replicates.results
+                within += (values < self.limit if self.side == "below" else values > self.limit).sum(axis=0)
+                drawn += (~np.isnan(values)).sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            share = pl.Series(".probability", within / drawn, nan_to_null=True)
+        columns = dict.fromkeys([*key_columns(results), ".metric", ".by", ".estimator", ".estimate"])
+        return _where_compared(evaluated, results.select(*columns, pl.lit(self.limit).alias(".limit"), share))
 
     def _pooled(self, case: Case, pooling: Pooling) -> pl.DataFrame:
         """The results of a metric with the share of draws of pooled rates on the good side of the limit."""

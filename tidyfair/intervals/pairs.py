@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidyfair.errors import ArgumentError
+from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.proportions import difference_limits
 from tidyfair.intervals.shares import share_of
 from tidyfair.specs.contrasts import Contrast
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tidyfair.intervals.proportions import Limits
-    from tidyfair.intervals.quantities import Quantities
+    from tidyfair.intervals.estimates import Estimates
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.formulas import Formula
 
@@ -39,14 +40,14 @@ _PRECISION = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class ComparedGroups:
     """The values of a metric in the groups of an outer group, for one label, and how far they vary by chance."""
 
     spec: int
     outer: int
     level: int
     rows: pl.DataFrame
-    quantities: Quantities
+    estimates: Estimates
 
 
 def scale_of(aggregate: Aggregate | None) -> Scale:
@@ -65,9 +66,9 @@ def check_scale(name: str, formula: Formula, ends: tuple[float, float], scale: S
         raise ArgumentError(msg)
 
 
-def check_positive(family: Family, scale: Scale) -> None:
+def check_positive(family: ComparedGroups, scale: Scale) -> None:
     """Refuse ratios of values below 0."""
-    values = family.quantities.value
+    values = family.estimates.value
     if scale == "difference" or not (values < 0).any():
         return
     index = int((values < 0).argmax())
@@ -91,13 +92,13 @@ def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
         return value / other
 
 
-def pair_limits(family: Quantities, one: Any, other: Any, z: float, scale: Scale) -> Limits:
+def pair_limits(family: Estimates, one: Any, other: Any, z: float, scale: Scale) -> Limits:
     """Limits of the comparisons of pairs of groups, which are given by their indices."""
     return _limits(family, one, other, family.correlation_of(one, other), z, scale)
 
 
 def _limits(
-    family: Quantities, one: Any, other: Any, correlation: Floats | Literal[0], z: float | Floats, scale: Scale
+    family: Estimates, one: Any, other: Any, correlation: Floats | Literal[0], z: float | Floats, scale: Scale
 ) -> Limits:
     """Limits of pairs with some correlations, at so many standard errors, for all groups or for each of its own."""
     import numpy as np
@@ -112,7 +113,7 @@ def _limits(
         return ends if scale == "difference" else (np.exp(ends[0]), np.exp(ends[1]))
 
 
-def _on_scale(family: Quantities, z: float | Floats, scale: Scale) -> tuple[Floats, Limits]:
+def _on_scale(family: Estimates, z: float | Floats, scale: Scale) -> tuple[Floats, Limits]:
     """The values on the scale on which differences are taken, and their limits."""
     import numpy as np
 
@@ -126,7 +127,7 @@ def _on_scale(family: Quantities, z: float | Floats, scale: Scale) -> tuple[Floa
     return value, (np.where(is_unbounded, -np.inf, low), high)
 
 
-def p_values(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:
+def p_values(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
     """The probabilities at which intervals of pairs just hold equality: the p-values that agree with their limits."""
     import numpy as np
 
@@ -136,7 +137,7 @@ def p_values(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:
     return np.array([math.erfc(number / math.sqrt(2)) for number in statistic.tolist()])
 
 
-def _standard_errors(family: Quantities, one: Any, other: Any, scale: Scale) -> Floats:
+def _standard_errors(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
     """The standard errors at which the limits of pairs just hold equality."""
     import numpy as np
 
@@ -185,8 +186,6 @@ def _roots(distance: Callable[[Floats], Floats], count: int) -> Floats:
     return root
 
 
-def method_of(family: Quantities, scale: Scale) -> str:
+def method_of(family: Estimates, scale: Scale) -> str:
     """The name of the method of the limits of pairs."""
-    if scale == "odds_ratio":
-        return family.odds_ratio_method
-    return family.difference_method if scale == "difference" else family.ratio_method
+    return required(Case.of(family, scale), "auto", "values").name

@@ -21,6 +21,7 @@ __all__: list[str] = []
 
 _HALVINGS = 60
 _WHOLE = 1e-6
+_FEW_HITS = 3
 _ROUNDED = 1e-9
 _WIDEST_STUDENT = 1e100
 """The largest number of standard errors, whose square is still a number."""
@@ -28,12 +29,20 @@ _WIDEST = 50.0
 """The largest logarithm of a ratio that is searched for."""
 
 
-def z_value(level: float) -> float:
-    """The standard deviations to both sides of the mean that hold a share of a normal distribution."""
-    from statistics import NormalDist  # noqa: PLC0415 - only where there are intervals
+def _tail(z: float | Floats) -> Any:
+    """The probability of a normal variable beyond `z`."""
+    from scipy.special import ndtr
+
+    return ndtr(-z)
+
+
+def z_value(level: Any) -> Any:
+    """The standard deviations to both sides of the mean that hold a share, or shares, of a normal distribution."""
+    import numpy as np
+    from scipy.special import ndtri
 
     # the largest number below 1, where rounding would reach it
-    return NormalDist().inv_cdf(min((1 + level) / 2, 1 - 2**-53))
+    return ndtri(np.minimum((1 + level) / 2, 1 - 2**-53))
 
 
 def wilson(share: Floats, rows: Floats, z: float | Floats) -> Limits:
@@ -48,23 +57,71 @@ def wilson(share: Floats, rows: Floats, z: float | Floats) -> Limits:
     return np.where(share <= 0, 0.0, (centre - half).clip(0, 1)), np.where(share >= 1, 1.0, (centre + half).clip(0, 1))
 
 
-def corrected_wilson(share: Floats, rows: Floats, z: float) -> Limits:
-    """The same, with ends of Poisson's distribution at one or two hits or misses, where these are too narrow.
+def wilson_with_few(share: Floats, rows: Floats, z: float | Floats) -> Limits:
+    """The same, with ends of Poisson's distribution at three hits or misses or less, where these are too narrow.
 
     Brown, Cai and DasGupta (2001), Interval estimation for a binomial proportion.
     """
     import numpy as np
-    from scipy.special import gammaincinv
+    from scipy.special import erfc, gammaincinv
 
     lower, upper = wilson(share, rows, z)
-    hits, tail = share * rows, math.erfc(z / math.sqrt(2))
-    for count in (1, 2):
-        few = (count < rows / 2) | (count == 1)
-        # the mean for which so many or more have that probability
-        end = gammaincinv(count, tail) / np.maximum(rows, 1)
-        lower = np.where(few & (np.abs(hits - count) < _WHOLE), np.minimum(lower, end), lower)
-        upper = np.where(few & (np.abs(rows - hits - count) < _WHOLE), np.maximum(upper, 1 - end), upper)
+    tail, most = erfc(z / math.sqrt(2)), np.maximum(np.minimum(_FEW_HITS, rows / 2), 1) + _WHOLE
+
+    def end(count: Floats) -> Floats:
+        """The largest share for which so many hits, or more, have that probability."""
+        few = (count > 0) & (count <= most)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(few, gammaincinv(np.where(few, count, 1.0), tail) / rows, np.inf)
+
+    return np.minimum(lower, end(share * rows)), np.maximum(upper, 1 - end((1 - share) * rows))
+
+
+def jeffreys(share: Floats, rows: Floats, z: float | Floats) -> Limits:
+    """Quantiles of the posterior with Jeffreys' prior; 0 and 1 at the ends (Brown, Cai and DasGupta, 2001)."""
+    import numpy as np
+    from scipy.special import betainccinv, betaincinv
+
+    tail, hits = _tail(z), share * rows
+    lower = np.where(hits > 0, betaincinv(hits + 0.5, rows - hits + 0.5, tail), 0.0)
+    upper = np.where(hits < rows, betainccinv(hits + 0.5, rows - hits + 0.5, tail), 1.0)
     return lower, upper
+
+
+def agresti_coull(share: Floats, rows: Floats, z: float | Floats) -> Limits:
+    """Wald's limits with z² rows more, half of them hits (Agresti and Coull, 1998)."""
+    more = rows + z**2
+    low, high = wald((share * rows + z**2 / 2) / more, more, z)
+    return low.clip(0), high.clip(max=1)
+
+
+def wald(share: Floats, rows: Floats, z: float | Floats) -> Limits:
+    """So many standard errors to either side (Laplace, 1812)."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = z * np.sqrt(share * (1 - share) / rows)
+    return share - half, share + half
+
+
+def agresti_caffo(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
+    """Wald's limits of a difference with a hit and a miss more in each group (Agresti and Caffo, 2000)."""
+    more = [((share * size + 1) / (size + 2), size + 2) for share, size in ((one, rows), (other, other_rows))]
+    low, high = wald_difference(*more[0], *more[1], z)
+    return low.clip(-1), high.clip(max=1)
+
+
+def wald_difference(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
+    """So many standard errors of a difference to either side (Laplace, 1812)."""
+    import numpy as np
+
+    half = z * np.sqrt(one * (1 - one) / rows + other * (1 - other) / other_rows)
+    return one - other - half, one - other + half
+
+
+def exact(share: Floats, rows: Floats, z: float | Floats) -> Limits:
+    """The shares that exact tests do not reject."""
+    return clopper_pearson(share, rows, _tail(z))
 
 
 def clopper_pearson(share: Floats, rows: Floats, tail: float | Floats) -> Limits:
@@ -100,6 +157,11 @@ def difference_limits(
         below = together(one - of_one[0], of_other[1] - other)
         above = together(of_one[1] - one, other - of_other[0])
         return one - other - below, one - other + above
+
+
+def newcombe(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
+    """Limits of a difference from Wilson's of both (Newcombe, 1998, method 10)."""
+    return difference_limits(one, wilson(one, rows, z), other, wilson(other, other_rows, z))
 
 
 def katz(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:

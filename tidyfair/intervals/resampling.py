@@ -7,7 +7,7 @@ costs cells, not rows. A replicate is one more outer key.
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -15,7 +15,6 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column
-from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
 from tidyfair.tallies.tally import BLOCK, LABELS, Key, Tally
 
@@ -57,100 +56,129 @@ def check_shuffled(rows: int) -> None:
         raise ArgumentError(msg)
 
 
-def redrawn(
+@dataclass(frozen=True, eq=False)
+class DrawnCells:
+    """A tally of the cells of some groups, and replicates of their sums, in parts that fit into memory."""
+
+    tally: Tally
+    """Its only keys are those of outer groups and of the features."""
+    parts: Iterator[dict[str, Array]]
+    """Arrays of replicates by cells, by the column of cells."""
+
+
+def drawn_labels(
     tally: Tally,
     by: Sequence[Column],
     *,
     strata: Sequence[Column],
     times: int,
-    random: np.random.Generator,
+    seed: int,
     method: Literal["bootstrap", "bayes"],
     possible: pl.DataFrame | None = None,
-) -> Iterator[Tally]:
-    """Replicates of a tally of labels, in parts that fit into memory.
+) -> DrawnCells:
+    """Replicates of the counts of labels.
 
-    `by` is kept of the keys beside outer groups; outer groups, and the groups of `strata`, keep their size. With
-    "bayes" cells are not drawn: their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts
-    of a group give to each of the `possible` pairs of truth and estimate.
+    Outer groups, and the groups of `strata`, keep their size. Each outer group has random numbers of its own, so that
+    its replicates do not depend on the others. With "bayes" cells are not drawn: their shares are, from the Dirichlet
+    distribution that Jeffreys' prior and the counts of a group give to each of the `possible` pairs of truth and
+    estimate.
     """
-    import numpy as np
+    reduced = with_pairs(tally, by, possible) if method == "bayes" else with_pairs(tally, by, None)
+    outer_names = reduced.names([key.column for key in reduced.outer])
+    outer = placed(reduced.cells, outer_names)[0]
+    stratum = placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0]
+    randoms = [generator(seed, f"replicates {bool(strata)}") for _ in range(int(outer.max(initial=-1)) + 1)]
 
-    outer = tally.names([key.column for key in tally.outer])
-    kept = [*outer, *(name for name in tally.names(by) if name not in outer)]
+    def parts() -> Iterator[dict[str, Array]]:
+        for count in _steps(times, len(outer)):
+            yield _drawn(reduced.cells, _runs_of(stratum), outer, randoms, count, method)
+
+    return DrawnCells(reduced, parts())
+
+
+def with_pairs(tally: Tally, by: Sequence[Column], possible: pl.DataFrame | None) -> Tally:
+    """The counts of labels in outer groups and groups of `by`, in order, with all `possible` pairs of labels."""
+    keys, renamed = kept_keys(tally, by)
     sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
-    # sorted, so that results follow from the seed, whatever the order of the rows
-    cells = tally.cells.group_by(*kept, *LABELS).agg(pl.col(sums).sum())
-    if method == "bayes":
-        pairs = cells.select(LABELS).unique() if possible is None else possible
-        groups_of_prior = cells.select(*kept, pl.lit(0).alias(DRAW)).unique().drop(DRAW)
-        cells = (groups_of_prior.join(pairs, how="cross") if kept else pairs).join(
-            cells, on=[*kept, *LABELS], how="left", nulls_equal=True
-        )
+    cells = tally.cells.group_by(*renamed, *LABELS).agg(pl.col(sums).sum())
+    if possible is not None:
+        groups = cells.select(*renamed).unique() if renamed else None
+        every = possible if groups is None else groups.join(possible, how="cross")
+        occurring = [*renamed, *LABELS]
+        cells = every.join(cells, on=occurring, how="full", coalesce=True, nulls_equal=True)
         cells = cells.with_columns(pl.col(sums).fill_null(0))
-    cells = cells.sort(*kept, *LABELS, nulls_last=True)
-    fixed = [*outer, *tally.names(strata)]
-    stratum = placed(cells, fixed)[0]
-    groups = [np.flatnonzero(stratum == index) for index in np.unique(stratum)]
-    keys, names = kept_keys(tally, by)
-    draw = f"k{len(keys)}"
-    step = max(1, _MOST_DRAWN // max(1, len(cells)))
-    for start in in_progress(range(0, times, step), "resampling"):
-        count = min(step, times - start)
-        drawn = _drawn(cells, groups, count, random, method)
-        rows = np.tile(np.arange(len(cells)), count)
-        long = {names.get(name, name): cells[name].gather(rows) for name in (*kept, *LABELS)}
-        frame = pl.DataFrame({**long, draw: np.repeat(np.arange(start, start + count), len(cells)), **drawn})
-        frame = frame.filter(pl.col("n") > 0)
-        order = [*(f"k{index}" for index in range(len(keys))), draw, *LABELS]
-        weights = Column("weight") if "w" in drawn else None
-        yield replace(
-            tally, cells=frame.select(*order, pl.exclude(order)), keys=(*keys, Key(Column(DRAW), "outer")),
-            weights=weights, rows=None,
-        )  # fmt: skip
+    # in order, so that results follow from the seed, whatever the order of the rows
+    cells = cells.select(*renamed, *LABELS, *sums).sort(*renamed, *LABELS, nulls_last=True).rename(renamed)
+    return replace(tally, cells=cells, keys=keys, rows=None)
 
 
-def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: np.random.Generator) -> Iterator[Tally]:
-    """Replicates of a tally in which all rows of a cluster are drawn together.
+def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int) -> DrawnCells:
+    """Replicates of a tally in which all rows of a cluster of an outer group are drawn together.
 
     Sums are summed again; extremes stay the same.
     """
     import numpy as np
 
     labels = [*LABELS, SCORE] if SCORE in tally.cells.columns else [*LABELS]
-    kept = tally.names([*(key.column for key in tally.outer), *by])
-    cell = list(dict.fromkeys([*kept, *labels]))
+    keys, renamed = kept_keys(tally, by)
+    cell = [*renamed, *labels]
     clusters = tally.names([key.column for key in tally.clusters])
     merges = merged(name for name in tally.cells.columns if name not in {*tally.counted_by, *labels})
     columns = {name: merge(pl.col(name)) for name, merge in merges.items()}
     sums = [name for name in columns if is_sum(name)]
-    cells = centred(tally.cells).group_by(*cell, *clusters).agg(columns.values())
-    cells = cells.sort(*cell, *clusters, nulls_last=True)
-    cluster = placed(cells, clusters)[0]
+    keyed = list(dict.fromkeys([*cell, *clusters]))
+    cells = centred(tally.cells).group_by(keyed).agg(columns.values()).sort(keyed, nulls_last=True)
     index, distinct = placed(cells, cell)
-    count, size = int(cluster.max(initial=-1)) + 1, len(distinct)
-    if count * size * len(sums) > _MOST_NUMBERS:
-        msg = f"There are {count} clusters in {size} cells, which is too many to draw from; take coarser clusters."
+    fixed = cells.group_by(cell).agg(expression for name, expression in columns.items())
+    fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left").rename(renamed)
+    reduced = replace(tally, cells=fixed, keys=keys, rows=None)
+    outer_names = tally.names([key.column for key in tally.outer])
+    outer, values = placed(cells, outer_names)[0], cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
+    blocks = [_sums_of_clusters(cells[rows], clusters, index[rows], values[rows]) for rows in _runs_of(outer)]
+    randoms = [generator(seed, "replicates of clusters") for _ in blocks]
+
+    def parts() -> Iterator[dict[str, Array]]:
+        most = max((len(block) for _, block in blocks), default=0)
+        for count in _steps(times, max(len(fixed) * len(sums), most)):
+            drawn = np.zeros((count, len(fixed), len(sums)))
+            for (own, block), random in zip(blocks, randoms, strict=True):
+                times_drawn = _drawn_evenly(len(block), count, random).astype(float)
+                drawn[:, own] = np.tensordot(times_drawn, block, axes=1)
+            replicates = {name: drawn[:, :, number] for number, name in enumerate(sums)}
+            yield replicates | {"n": np.round(replicates["n"]).astype(np.int64)}
+
+    return DrawnCells(reduced, parts())
+
+
+def _sums_of_clusters(
+    cells: pl.DataFrame, clusters: Sequence[str], index: Array, values: Array
+) -> tuple[Array, Array]:
+    """The cells of an outer group, by their indices, and their sums: clusters by cells by sums."""
+    import numpy as np
+
+    cluster, (own, position) = placed(cells, clusters)[0], np.unique(index, return_inverse=True)
+    count = int(cluster.max(initial=-1)) + 1
+    if count * len(own) * values.shape[1] > _MOST_NUMBERS:
+        msg = f"There are {count} clusters in {len(own)} cells, which is too many to draw from; take coarser clusters."
         raise ArgumentError(msg)
-    sums_of_clusters = np.zeros((count, size, len(sums)))
-    sums_of_clusters[cluster, index] = cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
-    extremes = [column for name, column in columns.items() if name not in sums]
-    fixed = cells.group_by(cell).agg(extremes)
-    fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left")
-    keys, renamed = kept_keys(tally, by)
-    draw = f"k{len(keys)}"
-    order = [*renamed.values(), draw, *labels, *columns]
-    step = max(1, min(MOST_CELLS // max(1, size), MOST_CELLS // max(1, count)))
+    block = np.zeros((count, len(own), values.shape[1]))
+    block[cluster, position] = values
+    return own, block
+
+
+def _steps(times: int, size: int) -> Iterator[int]:
+    """The numbers of replicates of so many numbers that are drawn at once."""
+    step = max(1, _MOST_DRAWN // max(1, size))
     for start in in_progress(range(0, times, step), "resampling"):
-        draws = min(step, times - start)
-        times_drawn = _drawn_evenly(count, draws, random).astype(float)
-        drawn = (times_drawn @ sums_of_clusters.reshape(count, size * len(sums))).reshape(draws * size, len(sums))
-        frame = fixed[np.tile(np.arange(size), draws)].rename(renamed)
-        frame = frame.hstack(pl.DataFrame(drawn, schema=sums))
-        frame = frame.with_columns(
-            pl.Series(draw, np.repeat(np.arange(start, start + draws), size)), pl.col("n").round().cast(pl.Int64)
-        )
-        frame = frame.filter(pl.col("n") > 0).select(order)
-        yield replace(tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), rows=None)
+        yield min(step, times - start)
+
+
+def _runs_of(codes: Array) -> list[Array]:
+    """The indices of each code, in the order of the codes."""
+    import numpy as np
+
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
 
 
 def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
@@ -162,16 +190,78 @@ def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     return random.multinomial(count, np.full(count, 1 / count), times)
 
 
-def redrawn_rows(
-    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, random: np.random.Generator
+def redrawn(
+    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
 ) -> Iterator[Tally]:
-    """Replicates of a tally that has kept its rows, for metrics that read them in order.
+    """Replicates of a tally of labels, each of which is one more outer group."""
+    import numpy as np
 
-    Outer groups, and the groups of `strata`, keep their size; rows of a cluster are drawn together.
+    drawn = drawn_labels(tally, by, strata=strata, times=times, seed=seed, method="bootstrap")
+    cells, keys, start = drawn.tally.cells, drawn.tally.keys, 0
+    draw = f"k{len(keys)}"
+    weights = Column("weight") if "w" in cells.columns else None
+    for sums in drawn.parts:
+        count = len(sums["n"])
+        frame = cells[np.tile(np.arange(len(cells)), count)].with_columns(
+            pl.Series(draw, np.repeat(np.arange(start, start + count), len(cells))),
+            *(pl.Series(name, values.ravel()) for name, values in sums.items()),
+        )
+        start += count
+        order = [*(f"k{index}" for index in range(len(keys))), draw, *LABELS]
+        frame = frame.filter(pl.col("n") > 0).select(*order, pl.exclude(order))
+        yield replace(drawn.tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), weights=weights)
+
+
+def drawn_indices(
+    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
+) -> tuple[Tally, Iterator[tuple[Array, Array, int]]]:
+    """The tally with its rows in order, and the rows of replicates by their indices, with the number of each.
+
+    Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
     """
-    if tally.rows is not None:
-        for rows, keys in drawn_rows(tally, tally.rows, by, strata=strata, times=times, random=random):
-            yield recounted(tally, rows, keys)
+    import numpy as np
+
+    own = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    outer_names = tally.names([key.column for key in tally.outer])
+    rows = tally.rows if tally.rows is not None else pl.DataFrame()
+    rows = in_order(tally, rows, [*outer_names, *tally.names(by), *own])
+    fixed = [*outer_names, *(own or tally.names(strata))]
+    outer, unit = placed(rows, outer_names)[0], placed(rows, fixed)[0]
+    check_times(len(rows), times)
+    randoms = [generator(seed, f"replicates {bool(strata)}") for _ in range(int(outer.max(initial=-1)) + 1)]
+    outer_of_unit = np.zeros(int(unit.max(initial=-1)) + 1, dtype=np.int64)
+    outer_of_unit[unit] = outer
+    units, of_outers = _runs_of(unit), _runs_of(outer_of_unit)
+
+    def drawn() -> Iterator[tuple[Array, Array, int]]:
+        for count in _steps(times, len(rows)):
+            chosen: list[Array] = []
+            number: list[Array] = []
+            for of_outer, random in zip(of_outers, randoms, strict=True):
+                if own:
+                    for replicate, counts in enumerate(_drawn_evenly(len(of_outer), count, random)):
+                        repeated = [units[one] for one in np.repeat(of_outer, counts)]
+                        chosen += repeated
+                        number.append(np.full(sum(map(len, repeated)), replicate))
+                    continue
+                for one in of_outer:
+                    own_rows = units[one]
+                    index = (random.random((count, len(own_rows))) * len(own_rows)).astype(np.int64)
+                    chosen.append(own_rows[index.ravel()])
+                    number.append(np.repeat(np.arange(count), len(own_rows)))
+            yield np.concatenate(chosen), np.concatenate(number), count
+
+    return replace(tally, rows=rows), drawn()
+
+
+def check_times(rows: int, times: int) -> None:
+    """Refuse replicates of rows that take too long."""
+    if rows * times > MOST_ROWS:
+        msg = (
+            f"{times} draws of {rows} rows take too long; a few hundred tell a standard error to a few percent, "
+            "`times=400`."
+        )
+        raise ArgumentError(msg)
 
 
 def drawn_rows(
@@ -187,12 +277,7 @@ def drawn_rows(
     fixed = [*tally.names([key.column for key in tally.outer]), *tally.names(strata)]
     stratum, cluster = placed(rows, fixed)[0], placed(rows, own)[0]
     kept, draw = rows.drop(own).rename(names), f"k{len(keys)}"
-    if len(rows) * times > MOST_ROWS:
-        msg = (
-            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
-            "`times=400`."
-        )
-        raise ArgumentError(msg)
+    check_times(len(rows), times)
     order = np.argsort(stratum, kind="stable")
     sizes = np.bincount(stratum) if len(rows) else np.zeros(1, dtype=np.int64)
     size, start = sizes[stratum[order]], (np.cumsum(sizes) - sizes)[stratum[order]]
@@ -241,27 +326,31 @@ def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFr
 
 
 def _drawn(
-    cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, method: str
-) -> dict[str, Any]:
-    """The sums of the cells of a number of replicates, one after the other."""
+    cells: pl.DataFrame, strata: Sequence[Array], outer: Array, randoms: Sequence[np.random.Generator], count: int,
+    method: str,
+) -> dict[str, Array]:  # fmt: skip
+    """The sums of the cells of a number of replicates: arrays of replicates by cells."""
     import numpy as np
 
-    rows = cells["n"].to_numpy()
+    rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
     drawn = np.zeros((count, len(cells)), dtype=float if method == "bayes" else np.int64)
-    for group in groups:
-        counts, total = rows[group], rows[group].sum()
+    noise = np.zeros((count, len(cells) if weighted else 0))
+    for stratum in strata:
+        counts, random = rows[stratum], randoms[outer[stratum[0]]]
+        total = counts.sum()
         if method == "bayes":
-            drawn[:, group] = random.dirichlet(counts + _PRIOR, count) * total
+            drawn[:, stratum] = random.dirichlet(counts + _PRIOR, count) * total
         elif total:
-            drawn[:, group] = random.multinomial(total, counts / total, count)
+            drawn[:, stratum] = random.multinomial(total, counts / total, count)
+        if weighted:
+            noise[:, stratum] = random.standard_normal((count, len(stratum)))
     if method == "bayes":
-        return {"n": np.tile(np.maximum(rows, 1), count), "w": drawn.ravel(), "w2": drawn.ravel()}
-    sums: dict[str, Any] = {"n": drawn.ravel()}
-    if "w" in cells.columns:
+        return {"n": np.broadcast_to(np.maximum(rows, 1), drawn.shape), "w": drawn, "w2": drawn}
+    sums: dict[str, Array] = {"n": drawn}
+    if weighted:
         # the weights of a cell by their mean and their variance
         size = np.maximum(rows, 1)
         mean, square = cells["w"].to_numpy() / size, cells["w2"].to_numpy() / size
-        noise = random.standard_normal(drawn.shape) * np.sqrt(drawn * np.maximum(square - mean**2, 0))
-        sums["w"] = np.maximum(drawn * mean + noise, 0).ravel()
-        sums["w2"] = (drawn * square).ravel()
+        sums["w"] = np.maximum(drawn * mean + noise * np.sqrt(drawn * np.maximum(square - mean**2, 0)), 0)
+        sums["w2"] = drawn * square
     return sums

@@ -79,19 +79,20 @@ class Contrast(Aggregate):
         """Compare the two ends of a range."""
         return self.contrast(highest, lowest)
 
-    def limits_of_range(self, lower: float, upper: float) -> tuple[float, float]:
+    def limits_of_range(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Limits of the range from those of the largest distance, which is one of logarithms if `is_relative`."""
         return lower, upper
 
-    def limits_of_quotient(self, lower: float, upper: float) -> tuple[float, float]:
+    def limits_of_quotient(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Limits of a relative contrast from those of the quotient of two groups."""
         return lower, upper
 
-    def unsigned_limits(self, lower: float, upper: float) -> tuple[float, float]:
+    def unsigned_limits(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Limits without a sign from those with one."""
-        nearer, farther = sorted((abs(lower), abs(upper)))
-        holds_equality = lower <= 0 <= upper
-        return 0.0 if holds_equality else nearer, farther
+        import numpy as np
+
+        nearer, farther = np.minimum(abs(lower), abs(upper)), np.maximum(abs(lower), abs(upper))
+        return np.where((lower <= 0) & (upper >= 0), 0.0, nearer), farther
 
     @property
     def direction(self) -> Direction:
@@ -279,15 +280,16 @@ class Ratio(Contrast):
     def contrast_of_range(self, lowest: Floats, highest: Floats) -> Floats:
         return self.contrast(lowest, highest)
 
-    def limits_of_range(self, lower: float, upper: float) -> tuple[float, float]:
-        return math.exp(-upper), math.exp(-lower)
+    def limits_of_range(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        import numpy as np
 
-    def unsigned_limits(self, lower: float, upper: float) -> tuple[float, float]:
-        inverse_lower = 1 / lower if lower else math.inf
-        inverse_upper = 1 / upper if upper else 0.0
-        farther, nearer = sorted((min(lower, inverse_lower), min(upper, inverse_upper)))
-        holds_equality = lower <= 1 <= upper
-        return farther, 1.0 if holds_equality else nearer
+        return np.exp(-upper), np.exp(-lower)
+
+    def unsigned_limits(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        import numpy as np
+
+        one, other = self.unsigned(lower), self.unsigned(upper)
+        return np.minimum(one, other), np.where((lower <= 1) & (upper >= 1), 1.0, np.maximum(one, other))
 
 
 class LogRatio(Contrast):
@@ -312,12 +314,11 @@ class LogRatio(Contrast):
         # two values of 0 are equal
         return np.where(value == other, 0.0, logarithm)
 
-    def limits_of_quotient(self, lower: float, upper: float) -> tuple[float, float]:
-        return _logarithm(lower), _logarithm(upper)
+    def limits_of_quotient(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        import numpy as np
 
-
-def _logarithm(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(lower, 0)), np.log(np.maximum(upper, 0))
 
 
 def _largest_group(groups: GroupValues) -> Integers:

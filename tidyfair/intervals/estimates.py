@@ -1,119 +1,84 @@
-"""The same quantity of several groups, with limits of each."""
+"""Estimates: values of several groups, how far they vary by chance, and their limits.
+
+Arrays have an entry for each value, of any number of outer groups. Limits are at `z` standard errors of a normal
+distribution, the same for all values or one for each; so p-values are found by searching for `z`.
+"""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from tidyfair.intervals.jackknife import Correlations
 from tidyfair.intervals.proportions import (
-    area,
-    clopper_pearson,
-    corrected_wilson,
-    on_logits,
+    jeffreys,
     score_of_equality,
     score_ratio,
     student_limits,
-    wilson,
-    z_value,
+    wilson_with_few,
 )
 from tidyfair.intervals.shares import at_share
-from tidyfair.specs.survey_designs import ReplicateWeights, SurveyDesign
+from tidyfair.intervals.small_samples import area_limits
+from tidyfair.specs.segments import Segments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Self
 
-    import numpy as np
-
+    from tidyfair.intervals.influence import Influences
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.scales import Scale
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.segments import Array, Floats
+    from tidyfair.specs.segments import Array, Floats, Integers
 
 __all__: list[str] = []
 
-FEW = 15
-"""With fewer rows of a class the normal approximation of an area is not used."""
-_NORMAL = 10_000
-"""Counts with a larger variance are normal to three digits."""
 _STEP = 1e-6
 """The part by which a share is moved for a derivative."""
 
 
-def _in_reach(errors: Floats) -> Floats:
-    """Errors in a unit, a power of 2, in which the largest is about 1, so that squares are in reach of 32 bits."""
-    import numpy as np
+class Estimates(ABC):
+    """Values of the same metric in several groups."""
 
-    _, exponent = np.frexp(np.max(errors, where=np.isfinite(errors), initial=0.0))
-    return np.ldexp(errors, -exponent)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An interval and the name of its method."""
-
-    lower: float
-    upper: float
-    error: float
-    method: str
-    one_sided: bool = False
-    """True if only one end is known, and the other is nan."""
-
-
-class Quantities(ABC):
-    """The same quantity of several groups."""
-
-    difference_method: ClassVar[str]
-    """The name of the method for the difference of two groups."""
-    ratio_method: ClassVar[str]
-    odds_ratio_method: ClassVar[str] = "mover"
-    method_of_ranges: ClassVar[str] = "pairwise"
-    """The name of the method for the largest distance of several groups."""
+    kind: ClassVar[str]
+    """The kind of values in the table of methods."""
+    sampling: ClassVar[str] = "rows"
     value: Floats
     error: Floats
     """The standard error."""
+    influences: Influences | None = None
+    """The influences of units that groups share; None where values are independent."""
 
     def __len__(self) -> int:
         return len(self.value)
 
-    def at(self, groups: Array) -> Self:
-        """The quantities of some groups, by their indices."""
+    def at(self, index: Array) -> Self:
+        """Some of the values, by their indices or a mask."""
         chosen: dict[str, Any] = {}
         for own in fields(cast("Any", self)):
-            chosen[own.name] = _of_groups(getattr(self, own.name), groups)
+            chosen[own.name] = _part_of(getattr(self, own.name), index)
         return replace(cast("Any", self), **chosen)
-
-    @property
-    def order(self) -> Array:
-        """The indices of groups by their values and errors, so that draws do not depend on how groups are called."""
-        import numpy as np
-
-        return np.lexsort((self.widest, self.value))
-
-    @property
-    @abstractmethod
-    def methods(self) -> list[str]:
-        """The names of the methods of `limits`."""
 
     @abstractmethod
     def limits(self, z: float | Floats) -> Limits:
-        """Limits of all quantities, at so many standard errors of a normal distribution, or at as many as each has."""
+        """Limits that are compared with those of other groups."""
 
-    def alone(self, z: float) -> Limits:
-        """Limits of all quantities, each by itself and not to be compared."""
+    def alone(self, z: float | Floats) -> Limits:
+        """Limits of each value by itself."""
         return self.limits(z)
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def far(self) -> Estimates:
+        """The same with limits that hold far out, where those of shares by their score alone are too narrow."""
+        return self
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
         """The ends between which limits lie."""
         return 0.0, 1.0
 
     @property
-    def finite(self) -> Quantities:
+    def finite(self) -> Estimates:
         """The same with a finite value in place of an infinite one, where there is one to be compared by."""
         return self
 
@@ -128,15 +93,6 @@ class Quantities(ABC):
         import numpy as np
 
         return np.where(self.widest > 0, self.widest, np.nan)
-
-    def intervals(self, level: float, *, exact: bool = False) -> list[Interval]:
-        """The intervals of all quantities."""
-        (lower, upper), methods = self._limits_at(level, exact=exact)
-        ends = zip(lower.tolist(), upper.tolist(), self.shown_error.tolist(), methods, strict=True)
-        return [Interval(*columns) for columns in ends]
-
-    def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:  # noqa: ARG002 - shares have them
-        return self.alone(z_value(level)), self.methods
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; a value of 0 counts as half of its upper limit."""
@@ -157,33 +113,14 @@ class Quantities(ABC):
             value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
         return value, (np.minimum(lower, value), np.maximum(upper, value))
 
-    def error_of_ratio(self, one: Any, other: Any) -> Floats:  # noqa: ARG002 - those of surveys have one
-        """The standard errors of the ratios of groups; nan where limits of ratios do not rest on one."""
+    def error_of_ratio(self, one: Integers, other: Integers) -> Floats:  # noqa: ARG002 - those of surveys have one
+        """The standard errors of ratios of pairs; nan where limits of ratios do not rest on one."""
         import numpy as np
 
         return np.full(len(one), np.nan)
 
-    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Array, Array]:
-        """Deviations of estimates from the truth by chance, `times` over, and their estimated variances.
-
-        The truth is taken to be the estimate, shrunk a little to the middle. Groups are rows of single-precision
-        arrays, so that those that are compared stay in the cache; deviations are in a unit that all groups share.
-        """
-        import numpy as np
-
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            error = self.widest / self.value if logarithm else _in_reach(self.widest)
-            error = error.astype(np.float32)[:, None]
-            normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
-            return normal * error, np.broadcast_to(error**2, normal.shape)
-
-    @property
-    def studentized_logarithms(self) -> tuple[Floats, Floats] | None:
-        """The logarithms and their standard errors as `deviates` has them; None if limits are nearly the same."""
-        return None
-
-    def errors_of_limits(self, z: float, *, logarithm: bool) -> Floats:
-        """The standard errors that limits are of, or those of the logarithms."""
+    def errors_of_limits(self, z: float, *, logarithm: bool, outer: Integers | None = None) -> Floats:  # noqa: ARG002 - that of shares
+        """The standard errors that limits are of, or those of the logarithms, in some outer groups or in one."""
         import numpy as np
 
         value, (low, high) = self.logarithms(z) if logarithm else (self.value, self.limits(z))
@@ -193,36 +130,28 @@ class Quantities(ABC):
         # the smaller ones say that chance takes groups less far apart, which is on the safe side
         return np.where(own > 0, np.fmin(own, of_limits), of_limits)
 
-    @property
-    def is_independent(self) -> bool:
-        """True if chance moves groups independently of each other."""
-        return True
+    def correlation_of(self, one: Integers, other: Integers) -> Floats | Literal[0]:
+        """The correlations of pairs of values by chance; 0 where all are independent."""
+        return 0 if self.influences is None else self.influences.between(one, other)
 
-    def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:  # noqa: ARG002 - those that share clusters have one
-        """The correlation of the values of groups by chance; 0 where they are independent."""
-        return 0
-
-    def ratio_limits(self, one: Any, other: Any, z: float | Floats) -> Limits | None:  # noqa: ARG002 - shares have them
-        """Limits of the ratio of two groups; None if they follow from those of the logarithms."""
+    def ratio_limits(self, one: Integers, other: Integers, z: float | Floats) -> Limits | None:  # noqa: ARG002 - those of shares
+        """Limits of the ratios of pairs; None if they follow from those of the logarithms."""
         return None
 
-    def ratio_statistic(self, one: Any, other: Any) -> Floats | None:  # noqa: ARG002 - as above
-        """The standard errors at which limits of the ratio just hold equality; None if these have to be searched."""
+    def ratio_statistic(self, one: Integers, other: Integers) -> Floats | None:  # noqa: ARG002 - as above
+        """The standard errors at which limits of ratios just hold equality; None if these have to be searched."""
         return None
 
 
-def _of_groups(value: object, groups: Array) -> Any:
-    """The part of a field of quantities that is about some groups."""
+def _part_of(value: object, index: Array) -> Any:
+    """The part of a field that is about some values."""
     import numpy as np
 
-    if isinstance(value, Quantities | Weighted | Correlations):
-        return value.at(groups)
+    if isinstance(value, np.ndarray):
+        return cast("Array", value)[index]
     if isinstance(value, tuple):
-        return tuple(_of_groups(part, groups) for part in cast("tuple[object, ...]", value))
-    if not isinstance(value, np.ndarray):
-        return value
-    numbers = cast("Array", value)
-    return numbers[groups] if numbers.ndim == 1 else numbers[np.ix_(groups, groups)]
+        return tuple(_part_of(part, index) for part in cast("tuple[object, ...]", value))
+    return cast("Any", value).at(index) if hasattr(value, "at") else value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,9 +161,9 @@ class Weighted:
     rows: Floats
     even: Floats
 
-    def at(self, groups: Array) -> Weighted:
-        """The rows of some groups, by their indices."""
-        return Weighted(self.rows[groups], self.even[groups])
+    def at(self, index: Array) -> Weighted:
+        """The rows of some shares."""
+        return Weighted(self.rows[index], self.even[index])
 
     def left_of(self, effective: Floats, z: float | Floats) -> Floats:
         """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
@@ -249,16 +178,17 @@ class Weighted:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shares(Quantities):
+class Shares(Estimates):
     """Shares of rows, with limits by Wilson."""
 
-    difference_method = "newcombe"
-    ratio_method = "miettinen_nurminen"
+    kind = "rate"
     value: Floats
     rows: Floats
     """The effective number of rows that a share is of."""
     weighted: Weighted | None = None
     """The rows by their weights, which say how unsure that number is."""
+    are_far: bool = False
+    """True if limits are the farther of those by the score and of Jeffreys'."""
 
     @classmethod
     def of_counts(cls, hits: Floats, rows: Floats) -> Shares:
@@ -273,95 +203,60 @@ class Shares(Quantities):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sqrt(self.value * (1 - self.value) / self.rows)
 
-    @property
-    def methods(self) -> list[str]:
-        """The names of the methods of `limits`."""
-        return ["wilson"] * len(self)
-
     def limits(self, z: float | Floats) -> Limits:
-        """Limits of all shares."""
-        return wilson(self.value, self._rows_at(z), z)
+        """Limits by their score."""
+        import numpy as np
 
-    def alone(self, z: float) -> Limits:
-        """Limits of all shares, each by itself."""
-        return corrected_wilson(self.value, self._rows_at(z), z)
+        rows = self.rows_at(z)
+        lower, upper = wilson_with_few(self.value, rows, z)
+        if not self.are_far:
+            return lower, upper
+        low, high = jeffreys(self.value, rows, z)
+        return np.minimum(lower, low), np.maximum(upper, high)
 
-    def _rows_at(self, z: float | Floats) -> Floats:
+    @property
+    def far(self) -> Shares:
+        """The same with limits that hold far out."""
+        return replace(self, are_far=True)
+
+    def rows_at(self, z: float | Floats) -> Floats:
         """The effective rows for limits at so many standard errors."""
         return self.rows if self.weighted is None else self.weighted.left_of(self.rows, z)
-
-    def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:
-        if exact:
-            return clopper_pearson(self.value, self.rows, (1 - level) / 2), ["clopper_pearson"] * len(self)
-        return super()._limits_at(level, exact=exact)
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; zero counts get a continuity correction of half a row."""
         import numpy as np
 
-        lower, upper = self.limits(z)
-        rows = self._rows_at(z)
+        (lower, upper), rows = self.limits(z), self.rows_at(z)
         value = (self.value * rows + 0.5) / (rows + 1)
         with np.errstate(divide="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
-    @property
-    def studentized_logarithms(self) -> tuple[Floats, Floats]:
-        """The logarithms and their standard errors, with half a row more: of few rows, limits by score are narrower."""
-        import numpy as np
-
-        share = (self.value * self.rows + 0.5) / (self.rows + 1)
-        return np.log(share), np.sqrt((1 - share) / (share * self.rows))
-
-    def errors_of_limits(self, z: float, *, logarithm: bool) -> Floats:
-        """The standard errors of the shares, or those of the logarithms, at the share of all groups if that has less.
+    def errors_of_limits(self, z: float, *, logarithm: bool, outer: Integers | None = None) -> Floats:
+        """The standard errors of shares, or of their logarithms, at the share of their outer group if that has less.
 
         The error of a share of few rows goes with the share, so that large shares by chance seem to vary more.
         """
         import numpy as np
 
-        of_all = (float(self.value @ self.rows) + 0.5) / (float(self.rows.sum()) + 1)
+        segments = Segments.of(np.zeros(len(self), dtype=np.int64) if outer is None else outer)
+        hits, rows = (segments.to_rows(segments.sum(own)) for own in (self.value * self.rows, self.rows))
+        of_all = (hits + 0.5) / (rows + 1)
         if logarithm:
-            return np.minimum(self.studentized_logarithms[1], np.sqrt((1 - of_all) / (of_all * self.rows)))
+            share = (self.value * self.rows + 0.5) / (self.rows + 1)
+            return np.sqrt(np.minimum((1 - share) / share, (1 - of_all) / of_all) / self.rows)
         own = super().errors_of_limits(z, logarithm=False)
         return np.minimum(own, np.sqrt(of_all * (1 - of_all) / self.rows))
 
-    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Array, Array]:
-        """Deviations of estimated shares from the true ones by chance, and their estimated variances."""
+    def ratio_limits(self, one: Integers, other: Integers, z: float | Floats) -> Limits:
+        """Limits of the ratios of pairs by their score (Miettinen and Nurminen, 1985)."""
         import numpy as np
 
-        rows = np.maximum(np.round(self.rows), 1)
-        middle = (self.value * rows + 0.5) / (rows + 1)
-        spread = rows * middle * (1 - middle)
-        if spread.min() > _NORMAL:
-            drawn = random.standard_normal((len(self), times), dtype=np.float32)
-            drawn *= (np.sqrt(spread) / rows).astype(np.float32)[:, None]
-            drawn += middle.astype(np.float32)[:, None]
-        else:
-            hits = random.binomial(rows.astype(np.int64), middle, (times, len(self)))
-            drawn = np.ascontiguousarray(hits.T, dtype=np.float32)
-            drawn += 0.5
-            drawn /= (rows + 1).astype(np.float32)[:, None]
-        middle, rows = (numbers.astype(np.float32)[:, None] for numbers in (middle, rows))
-        variance = 1 - drawn
-        if logarithm:
-            variance /= drawn
-            away = np.log(drawn) - np.log(middle)
-        else:
-            variance *= drawn
-            away = drawn - middle
-        variance /= rows
-        return away, variance
-
-    def ratio_limits(self, one: Any, other: Any, z: float | Floats) -> Limits:
-        """Limits of the ratio of two shares by their score (Miettinen and Nurminen, 1985)."""
-        import numpy as np
-
-        rows = self._rows_at(z)
+        rows = self.rows_at(z)
         of_pairs = np.broadcast_to(z, rows.shape)[one]
         return score_ratio(self.value[one], rows[one], self.value[other], rows[other], of_pairs)
 
-    def ratio_statistic(self, one: Any, other: Any) -> Floats | None:
+    def ratio_statistic(self, one: Integers, other: Integers) -> Floats | None:
         """The statistic of the score test of equal shares, which the limits of their ratio invert."""
         if self.weighted is not None:
             # the rows that limits are of depend on the level
@@ -370,92 +265,54 @@ class Shares(Quantities):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Areas(Quantities):
-    """Areas under a curve, with DeLong's error where there are enough rows of both classes."""
+class Areas(Estimates):
+    """Areas under a curve, with DeLong's error."""
 
-    difference_method = ratio_method = "mover"
+    kind = "area"
     value: Floats
     error: Floats
     events: Floats
     others: Floats
     freedom: Floats | None = None
     """The degrees of freedom of the error; None for so many that limits are normal."""
-    correlations: Correlations | None = None
-    """The correlations of groups that share clusters."""
-
-    @property
-    def is_independent(self) -> bool:
-        """True if chance moves groups independently of each other."""
-        return self.correlations is None
-
-    def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
-        """The correlation of the values of groups by chance."""
-        return 0 if self.correlations is None else self.correlations.between(one, other)
-
-    @property
-    def methods(self) -> list[str]:
-        """The names of the methods of `limits`."""
-        return ["delong" if normal else "newcombe" for normal in self._normal()]
+    influences: Influences | None = None
 
     def limits(self, z: float | Floats) -> Limits:
-        """Limits of all areas."""
-        import numpy as np
-
+        """Limits on the scale of logits; the one towards 1/2 has half an unseen row of each class more."""
         factor = z if self.freedom is None else student_limits(z, self.freedom)
-        exact, normal = area(self.value, self.events, self.others, factor), on_logits(self.value, self.error, factor)
-        lower, upper = (np.where(self._normal(), one, other) for one, other in zip(normal, exact, strict=True))
-        return lower, upper
-
-    def _normal(self) -> Any:
-        import numpy as np
-
-        enough = np.minimum(self.events, self.others) >= FEW
-        return enough & (self.value > 0) & (self.value < 1) & (self.error > 0)
+        return area_limits(self.value, self.error, self.events, self.others, factor)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Smooth(Quantities):
-    """Values of a function of sums, with errors by leaving out rows, and limits by Student's t on its scale."""
+class Smooth(Estimates):
+    """Values of a function of sums, with limits by Student's t on the scale of their range."""
 
-    difference_method = ratio_method = "mover"
+    kind = "smooth"
     value: Floats
     centre: Floats
-    """The value with a quarter of a row more in each cell, about which limits lie."""
+    """The value about which limits lie: with parts of rows added where few rows hide how far others may lie."""
     error: Floats
     spread: Floats
     """The standard error on the scale."""
     freedom: Floats
     scale: Scale
-    correlations: Correlations | None = None
-    """The correlations of groups that share clusters."""
-    method: str = "jackknife"
+    influences: Influences | None = None
 
     @property
-    def is_independent(self) -> bool:
-        """True if chance moves groups independently of each other."""
-        return self.correlations is None
+    def bounds(self) -> tuple[Any, Any]:
+        """The ends between which limits lie: none on a side on which the value lies beyond."""
+        import numpy as np
 
-    def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
-        """The correlation of the values of groups by chance."""
-        return 0 if self.correlations is None else self.correlations.between(one, other)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The ends between which limits lie: none on a side on which some value lies beyond."""
         low, high = self.scale.low, self.scale.high
-        return -math.inf if (self.value < low).any() else low, math.inf if (self.value > high).any() else high
+        return np.where(self.value < low, -np.inf, low), np.where(self.value > high, np.inf, high)
 
     @property
     def finite(self) -> Smooth:
-        """The same with the value of a quarter of a row more in each cell in place of an infinite one."""
+        """The same with the centre in place of an infinite value."""
         import numpy as np
 
-        return replace(self, value=np.where(np.isinf(self.value), self.centre, self.value))
-
-    @property
-    def methods(self) -> list[str]:
-        """The names of the methods of `limits`."""
-        return [self.method] * len(self)
+        infinite = np.isinf(self.value)
+        return replace(self, value=np.where(infinite, self.centre, self.value)) if infinite.any() else self
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values, which include these."""
@@ -486,6 +343,12 @@ class Smooth(Quantities):
         return lower, np.where(infinite, np.where(known, self.centre, self.scale.high), upper)
 
 
+class Fitted(Smooth):
+    """Values of a fit, which says itself how far they vary."""
+
+    kind = "fit"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Surveyed(Smooth):
     """Values from a survey: each has limits on its scale, and comparisons have those of their standard errors."""
@@ -495,7 +358,7 @@ class Surveyed(Smooth):
         half = student_limits(z, self.freedom) * self.error
         return self.value - half, self.value + half
 
-    def alone(self, z: float) -> Limits:
+    def alone(self, z: float | Floats) -> Limits:
         """Limits of all values, each by itself."""
         return super().limits(z)
 
@@ -517,8 +380,8 @@ class Surveyed(Smooth):
             half = student_limits(z, self.freedom) * self.error / (self.value * (1 - self.value))
         return value, (value - half, value + half)
 
-    def error_of_ratio(self, one: Any, other: Any) -> Floats:
-        """The standard error of the ratio of two groups."""
+    def error_of_ratio(self, one: Integers, other: Integers) -> Floats:
+        """The standard errors of ratios of pairs."""
         import numpy as np
 
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -528,30 +391,29 @@ class Surveyed(Smooth):
 
 
 class Linearized(Surveyed):
-    """The same with linearised errors."""
+    """The same with linearized errors."""
 
-    difference_method = ratio_method = odds_ratio_method = SurveyDesign.interval_method
-    method_of_ranges = f"{SurveyDesign.interval_method}, pairwise"
+    sampling = "strata"
 
 
 class Replicated(Surveyed):
     """The same with errors from replicate weights."""
 
-    difference_method = ratio_method = odds_ratio_method = ReplicateWeights.interval_method
-    method_of_ranges = f"{ReplicateWeights.interval_method}, pairwise"
+    sampling = "replicate_weights"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MadeOfShares(Smooth):
     """Sums of shares of different rows, with limits from those of the shares (MOVER: Donner and Zou, 2012)."""
 
+    kind = "sum_of_rates"
     factors: tuple[float, ...]
     shares: tuple[Shares, ...]
 
     @property
-    def methods(self) -> list[str]:
-        """The names of the methods of `limits`."""
-        return ["mover"] * len(self)
+    def far(self) -> MadeOfShares:
+        """The same with limits that hold far out."""
+        return replace(self, shares=tuple(share.far for share in self.shares))
 
     @property
     def shown_error(self) -> Floats:
@@ -563,17 +425,11 @@ class MadeOfShares(Smooth):
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all sums."""
-        return self._from_shares([share.limits(z) for share in self.shares])
-
-    def alone(self, z: float) -> Limits:
-        """Limits of all sums, each by itself."""
-        return self._from_shares([share.alone(z) for share in self.shares])
-
-    def _from_shares(self, limits: Sequence[Limits]) -> Limits:
         import numpy as np
 
         below, above = np.zeros_like(self.value), np.zeros_like(self.value)
-        for factor, share, (low, high) in zip(self.factors, self.shares, limits, strict=True):
+        for factor, share in zip(self.factors, self.shares, strict=True):
+            low, high = share.limits(z)
             down, up = factor * (share.value - low), factor * (high - share.value)
             below += (down if factor > 0 else up) ** 2
             above += (up if factor > 0 else down) ** 2
@@ -584,14 +440,15 @@ class MadeOfShares(Smooth):
 class OfShare(Smooth):
     """Values that rise with a share, with the values at its limits."""
 
+    kind = "function_of_rate"
     formula: Formula
     share: Share
     shares: Shares
 
     @property
-    def methods(self) -> list[str]:
-        """The names of the methods of `limits`."""
-        return ["wilson"] * len(self)
+    def far(self) -> OfShare:
+        """The same with limits that hold far out."""
+        return replace(self, shares=self.shares.far)
 
     @property
     def shown_error(self) -> Floats:
@@ -605,34 +462,27 @@ class OfShare(Smooth):
         """Limits of all values."""
         return self._at(self.shares.limits(z))
 
-    def alone(self, z: float) -> Limits:
-        """Limits of all values, each by itself."""
-        return self._at(self.shares.alone(z))
-
     def _at(self, limits: Limits) -> Limits:
         lower, upper = limits
         return at_share(self.formula, self.share, lower), at_share(self.formula, self.share, upper)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimated(Quantities):
+class Resampled(Estimates):
     """Values with errors from replicates, and what empty cells add to these on either side."""
 
-    difference_method = ratio_method = "bootstrap"
+    kind = "resampled"
     value: Floats
     error: Floats
     below: Floats
     above: Floats
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def bounds(self) -> tuple[Any, Any]:
         """None: limits of replicates may lie anywhere."""
-        return -math.inf, math.inf
+        import numpy as np
 
-    @property
-    def methods(self) -> list[str]:
-        """The names of the methods of `limits`."""
-        return ["bootstrap"] * len(self)
+        return -np.inf, np.inf
 
     @property
     def widest(self) -> Floats:

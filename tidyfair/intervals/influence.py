@@ -9,18 +9,16 @@ tally counts, and rows of a cluster together. Formulas that read rows say themse
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
-
-import polars as pl
 
 from tidyfair.evaluation.array_metrics import influences_of
 from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
-from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
+from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.survey import has_survey_error, survey_errors
 from tidyfair.intervals.unseen_rows import (
@@ -39,7 +37,6 @@ from tidyfair.tallies.tally import BLOCK, HIDDEN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.evaluation.evaluator import Evaluator
     from tidyfair.evaluation.group_index import GroupIndex
     from tidyfair.intervals.survey import SurveyErrors
@@ -51,9 +48,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 CELLS = ("tp", "fn", "fp", "tn")
-COLUMNS = ("centre", "jackknife_error", "spread", "freedom", *CELLS)
-"""The value with a quarter of a row more in each cell, its standard error, that on its scale, and its degrees of
-freedom; and the counts of labels."""
 _ADDED_ROWS = 1.0
 """A quarter of a row in each of the four cells of two labels."""
 _MOST_LABELS_WITH_ADDED_ROWS = 10
@@ -66,78 +60,61 @@ _STEP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class SharedClusters:
-    """The influences, in standard errors, of the clusters of each group, which other groups may have too."""
+class Influences:
+    """The influences of sampling units that groups share on values, in standard errors of these.
 
-    influence: Floats
-    """Clusters of groups, those of a group one after the other, by labels."""
-    group: Integers
-    cluster: Integers
-    sign: Floats | None = None
+    Entries are sorted by value and unit. A covariance is the sum of the products of the influences of all units.
+    """
+
+    value: Integers
+    unit: Integers
+    amount: Floats
+    sign: Floats | None
     """-1 where products are subtracted, as those of the means of strata are; None where none are."""
+    of: Integers
+    """The value that each estimate is."""
 
-    def of(self, groups: Integers, labels: Integers) -> Correlations:
-        """The correlations of the values of some groups, and labels of these."""
+    @classmethod
+    def sorted(cls, value: Integers, unit: Integers, amount: Floats, sign: Floats | None, count: int) -> Influences:
+        """The influences on so many values, from entries in any order."""
         import numpy as np
 
-        row, unit = _runs_of(self.group, groups)
-        label = labels[row] if self.influence.shape[1] > 1 else 0
-        _, cluster = np.unique(self.cluster[unit], return_inverse=True)
-        influence = np.nan_to_num(self.influence[unit, label])
-        return Correlations(influence, row, cluster, len(groups), None if self.sign is None else self.sign[unit])
+        order = np.lexsort((unit, value))
+        amount = np.nan_to_num(amount[order])
+        return cls(value[order], unit[order], amount, None if sign is None else sign[order], np.arange(count))
 
-
-def _runs_of(ordered: Integers, values: Integers) -> tuple[Integers, Integers]:
-    """The indices at which each of some values is in an array in order, after the index of the value."""
-    import numpy as np
-
-    first, last = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
-    sizes = last - first
-    row = np.repeat(np.arange(len(values)), sizes)
-    return row, np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
-
-
-@dataclass(frozen=True, eq=False)
-class Correlations:
-    """The correlations of values by the influences, in standard errors, of the clusters of each."""
-
-    influence: Floats
-    row: Integers
-    """The value that an influence is on."""
-    cluster: Integers
-    rows: int
-    sign: Floats | None = None
-    """-1 where products are subtracted; None where none are."""
-    _with: dict[int, Floats] = field(default_factory=dict[int, "Floats"], repr=False)
-
-    def at(self, values: Integers) -> Correlations:
-        """The correlations of some of the values, by their indices."""
-        row, unit = _runs_of(self.row, values)
-        sign = None if self.sign is None else self.sign[unit]
-        return Correlations(self.influence[unit], row, self.cluster[unit], len(values), sign)
+    def at(self, index: Array) -> Influences:
+        """The influences on some of the estimates."""
+        return replace(self, of=self.of[index])
 
     def between(self, one: Integers, other: Integers) -> Floats:
-        """The correlations of pairs of values."""
+        """The correlations of pairs of estimates."""
         import numpy as np
 
-        correlations = np.empty(len(one))
-        for value in np.unique(other).tolist():
-            pairs = other == value
-            correlations[pairs] = self._with_all(value)[one[pairs]]
-        return correlations
+        step = max(1, _MOST_NUMBERS // max(1, int(np.bincount(self.value).max(initial=1))))
+        parts = [
+            self._between(self.of[one[start : start + step]], self.of[other[start : start + step]])
+            for start in range(0, len(one), step)
+        ]
+        return np.concatenate([*parts, np.zeros(0)]).clip(-1, 1)
 
-    def _with_all(self, value: int) -> Floats:
-        """The correlations of a value with all values."""
+    def _between(self, one: Integers, other: Integers) -> Floats:
+        """The sums of the products of the influences of the units that two values share."""
         import numpy as np
 
-        if value not in self._with:
-            start, end = np.searchsorted(self.row, [value, value + 1])
-            of_cluster = np.zeros(int(self.cluster.max(initial=-1)) + 1)
-            of_cluster[self.cluster[start:end]] = self.influence[start:end]
-            products = self.influence * of_cluster[self.cluster]
-            signed = products if self.sign is None else products * self.sign
-            self._with[value] = np.bincount(self.row, signed, self.rows).clip(-1, 1)
-        return self._with[value]
+        first, last = (np.searchsorted(self.value, one, side=side) for side in ("left", "right"))
+        sizes = last - first
+        pair = np.repeat(np.arange(len(one)), sizes)
+        entry = np.arange(len(pair)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        units = int(self.unit.max(initial=-1)) + 1
+        wanted = other[pair] * units + self.unit[entry]
+        found = np.searchsorted(self._keys, wanted).clip(max=max(len(self._keys) - 1, 0))
+        amount = self.amount[entry] * np.where(self._keys[found] == wanted, self.amount[found], 0.0)
+        return np.bincount(pair, amount if self.sign is None else amount * self.sign[entry], len(one))
+
+    @cached_property
+    def _keys(self) -> Integers:
+        return self.value * (int(self.unit.max(initial=-1)) + 1) + self.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +130,12 @@ class Deviations:
     """The counts of one label against the rest, where rows have no weights."""
     influence: Array | None = None
     """The influence of each cluster of a group in standard errors: clusters of groups by labels."""
-    shared: SharedClusters | None = None
+    influences: Influences | None = None
     """The same with the clusters, where groups may share them."""
 
-    @property
-    def columns(self) -> dict[str, Floats]:
-        """The arrays by the names of their columns."""
-        own = zip(COLUMNS, (self.centre, self.error, self.spread, self.freedom), strict=False)
-        return {**dict(own), **self.cells}
+    def influences_at(self, values: Integers) -> Influences | None:
+        """The influences on some of the values, by their position."""
+        return None if self.influences is None else self.influences.at(values)
 
 
 def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
@@ -178,39 +153,11 @@ def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
     return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
 
 
-def with_deviations(evaluated: Evaluated) -> Evaluated:
-    """The values with columns of their deviations, null where there are none."""
-    import numpy as np
-
-    rows, tally = evaluated.rows, evaluated.evaluator.tally
-    columns = {name: np.full(len(rows), np.nan) for name in COLUMNS}
-    computed: dict[tuple[Formula, str, By | None], Deviations] = {}
-    parts = rows.with_row_index("index").group_by("spec", "name", "estimator", maintain_order=True)
-    level_index = {level: index for index, level in enumerate(evaluated.labels.levels)}
-    for (number, name, estimator), part in parts:
-        spec = evaluated.specs[int(str(number))]
-        formula = dict(spec.formulas)[str(name)]
-        if not is_smooth(formula, str(estimator), tally):
-            continue
-        key = (formula, str(estimator), spec.by)
-        if key not in computed:
-            scale = Scale.of(formula, spec.range_of(str(name)))
-            computed[key] = _deviations(evaluated.evaluator, tally, formula, str(estimator), spec.by, scale)
-        first, _ = evaluated.group_cells.spans[spec.by]
-        group_cell = part[GROUP_CELL].to_numpy() - first
-        label = [0 if level == NO_LEVEL else level_index[level] for level in part[LEVEL]]
-        of_formula = computed[key]
-        for column, values in of_formula.columns.items():
-            columns[column][part["index"].to_numpy()] = values[group_cell, label if values.shape[1] > 1 else 0]
-    series = [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
-    influences = {key: own.shared for key, own in computed.items() if own.shared is not None}
-    return replace(evaluated.with_rows(rows.with_columns(series)), influences=influences)
-
-
-def _deviations(
-    evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
+def deviations_of(
+    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale
 ) -> Deviations:
     """The deviations of the values of a formula in the groups of a `by`."""
+    tally = evaluator.tally
     if tally.design is not None:
         return _of_survey(survey_errors(evaluator, tally, formula, estimator, by), scale)
     if formula.influence is not None:
@@ -229,8 +176,8 @@ def _deviations(
         cluster = codes.index(tally.names(clusters)).of_cell[units.example]
         if deviations.influence is None:
             return deviations
-        shared = SharedClusters(deviations.influence, index.of_cell[units.example], cluster)
-        return replace(deviations, shared=shared)
+        influences = _influences(deviations.influence, index.of_cell[units.example], cluster, None, len(index))
+        return replace(deviations, influences=influences)
     return _of_label_rows(evaluator, table, formula, estimator, index, scale)
 
 
@@ -238,10 +185,22 @@ def _of_survey(errors: SurveyErrors, scale: Scale) -> Deviations:
     """Deviations by the design of a survey."""
     import numpy as np
 
-    shared = SharedClusters(errors.influence, errors.group, errors.unit, errors.sign)
+    influences = _influences(errors.influence, errors.group, errors.unit, errors.sign, len(errors.value))
     with np.errstate(invalid="ignore"):
         spread = errors.error * scale.slope(errors.value)
-    return Deviations(errors.value, errors.error, spread, errors.freedom, {}, shared=shared)
+    return Deviations(errors.value, errors.error, spread, errors.freedom, {}, influences=influences)
+
+
+def _influences(
+    amount: Array, group: Integers, unit: Integers, sign: Floats | None, groups: int
+) -> Influences:
+    """Influences from those of the units of groups: an array of units of groups by labels."""
+    import numpy as np
+
+    labels = amount.shape[1]
+    value = (group[:, None] * labels + np.arange(labels)).ravel()
+    signs = None if sign is None else np.repeat(sign, labels)
+    return Influences.sorted(value, np.repeat(unit, labels), amount.ravel(), signs, groups * labels)
 
 
 def _of_read_rows(
@@ -266,10 +225,10 @@ def _of_read_rows(
                 of_units[:, number] = influence.of_unit / influence.error
     with np.errstate(invalid="ignore"):
         spread = error * scale.slope(value)
-    return Deviations(value, error, spread, freedom, {}, shared=_shared(of_clusters))
+    return Deviations(value, error, spread, freedom, {}, influences=_of_clusters(of_clusters, len(value)))
 
 
-def _shared(of_clusters: Mapping[int, tuple[Integers, Floats]]) -> SharedClusters | None:
+def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int) -> Influences | None:
     """The influences of the clusters of all groups, from the clusters of each and their influences."""
     import numpy as np
 
@@ -278,7 +237,7 @@ def _shared(of_clusters: Mapping[int, tuple[Integers, Floats]]) -> SharedCluster
     groups = sorted(of_clusters)
     clusters, influences = zip(*(of_clusters[group] for group in groups), strict=True)
     group = np.repeat(groups, list(map(len, clusters)))
-    return SharedClusters(np.concatenate(influences), group, np.concatenate(clusters))
+    return _influences(np.concatenate(influences), group, np.concatenate(clusters), None, groups)
 
 
 # Parts and clusters

@@ -1,0 +1,284 @@
+"""Replicates of an evaluation: other counts, sums or rows of the same groups, as one more axis of the same arrays.
+
+A replicate has the outer groups of the data once more, so that formulas and aggregates are evaluated as ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.errors import Status
+from tidyfair.evaluation.disparities import compare
+from tidyfair.evaluation.evaluator import Evaluator
+from tidyfair.evaluation.group_cells import complete_rows, number_group_cells, rows_of
+from tidyfair.evaluation.results import frames_of
+from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
+from tidyfair.evaluation.value_rows import STATE, ValueRows
+from tidyfair.specs.aggregates import CONTEXTS
+from tidyfair.tallies.tally import LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.evaluation.ranked_rows import Rows
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+_NUMBERS = ("estimate", "weight", "size", "n")
+"""The columns of values that aggregates read."""
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedCells(Cells):
+    """The cells of a tally many times over, one replicate after the other, each with sums of its own."""
+
+    own: Cells
+    """The cells of the tally."""
+    sums: Mapping[str, Array]
+    """Arrays of replicates by cells, by the column that they replace."""
+
+    @property
+    def times(self) -> int:
+        """The number of replicates."""
+        return len(next(iter(self.sums.values())))
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The cells with all that is summed."""
+        import numpy as np
+
+        columns = {name: values.ravel() for name, values in self.sums.items()}
+        for name in self.own.frame.columns:
+            is_key = name in LABELS or name.startswith("k")
+            if name not in columns and not is_key:
+                columns[name] = np.tile(self.own.frame[name].to_numpy(), self.times)
+        return pl.DataFrame(columns)
+
+    @cached_property
+    def truth(self) -> Integers:
+        """The index of the true label."""
+        import numpy as np
+
+        return np.tile(self.own.truth, self.times)
+
+    @cached_property
+    def estimate(self) -> Integers:
+        """The index of the predicted label."""
+        import numpy as np
+
+        return np.tile(self.own.estimate, self.times)
+
+    def complete_in(self, reads: frozenset[str]) -> Booleans:
+        """The cells whose rows have a value in all roles that are read, as a mask."""
+        import numpy as np
+
+        return np.tile(self.own.complete_in(reads), self.times)
+
+
+@dataclass(eq=False, repr=False)
+class _RowsDrawn(Evaluator):
+    """An evaluator of replicates of rows."""
+
+    row: Integers
+    """The rows of all replicates, by their index among those of the tally."""
+    replicate: Integers
+    """The replicate of each of them."""
+    own: Evaluator
+
+    def rows_read(self, by: By | None, reads: frozenset[str]) -> Rows:
+        """The rows that count, and their group cells."""
+        import numpy as np
+
+        rows = rows_of(self.tally, self.labels, self.own.group_cells, by, reads)
+        complete = complete_rows(self.tally, reads)
+        position = np.where(complete, np.cumsum(complete) - 1, -1)[self.row]
+        counted = position >= 0
+        groups = self.own.group_cells.spans[by][1]
+        chosen, replicate = position[counted], self.replicate[counted]
+        span = slice(self.group_cells.spans[by][0], sum(self.group_cells.spans[by]))
+        return replace(
+            rows,
+            frame=rows.frame[chosen],
+            group_cell=rows.group_cell[chosen].astype(np.int64) + replicate * groups,
+            outer_of_group_cell=self.group_cells.outer[span],
+            excluded=self.group_cells.excluded[span],
+            clusters=None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """Values of some groups many times over: as they are drawn, or as they might be."""
+
+    evaluated: Evaluated
+    """The evaluation of the data."""
+    rows: Integers
+    """The values of the evaluation that are replicated, by their indices."""
+    columns: Mapping[str, Floats]
+    """What aggregates read of them: arrays of replicates by values."""
+
+    @classmethod
+    def of_sums(
+        cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, sums: Mapping[str, Array]
+    ) -> Replicates:
+        """Values of some specs from arrays of replicates by cells of a tally, by the column of its cells."""
+        group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
+        repeated = RepeatedCells(tally, evaluated.labels, cells, sums)
+        evaluator = _with_formulas(evaluated, specs, tally)
+        evaluator = replace(evaluator, group_cells=group_cells.repeated(repeated.times), cells=repeated)
+        return cls.by_evaluator(evaluated, specs, evaluator, repeated.times)
+
+    @classmethod
+    def of_rows(
+        cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, row: Integers,
+        replicate: Integers, times: int,
+    ) -> Replicates:  # fmt: skip
+        """Values of some specs from rows that a tally has kept, by their indices."""
+        import numpy as np
+
+        group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
+        own = replace(_with_formulas(evaluated, specs, tally), group_cells=group_cells, cells=cells)
+        sums = [name for name in ("n", "w", "w2") if name in cells.frame.columns]
+        once = {name: np.tile(cells.frame[name].to_numpy(), (times, 1)) for name in sums}
+        repeated = RepeatedCells(tally, evaluated.labels, cells, once)
+        evaluator = _RowsDrawn(
+            tally, own.labels, group_cells.repeated(times), repeated, own.reading, own.specs, own.tables,
+            with_variances=False, row=row, replicate=replicate, own=own,
+        )  # fmt: skip
+        return cls.by_evaluator(evaluated, specs, evaluator, times)
+
+    @classmethod
+    def by_evaluator(
+        cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int
+    ) -> Replicates:
+        """Values of some specs by the evaluator of all replicates."""
+        import numpy as np
+
+        base = evaluated.values
+        rows = np.flatnonzero(np.isin(base.array("spec"), list(specs)))
+        names = [*_NUMBERS, *(name for name in CONTEXTS if name in base)]
+        columns = {name: np.full((times, len(rows)), np.nan) for name in names}
+        requested, cells = base.array("requested")[rows], base.array(GROUP_CELL)[rows].astype(np.int64)
+        of_all = list(evaluated.evaluator.tables)
+        for number in np.unique(requested):
+            formula, own = of_all[number], requested == number
+            values = evaluator.values(formula)
+            first, size = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]
+            group = cells[own] - first + np.arange(times)[:, None] * size
+            label = _labels(evaluated, base.array(LEVEL)[rows[own]], values.estimate.shape[1], formula.formula.given)
+            for name in names:
+                numbers = values.extra.get(name) if name in CONTEXTS else getattr(values, name)
+                if numbers is not None:
+                    columns[name][:, own] = numbers[group, label]
+        # groups that are not compared in the data are not compared in replicates
+        columns["estimate"][:, np.isnan(base.array("estimate")[rows])] = np.nan
+        return cls(evaluated, rows, columns)
+
+    @classmethod
+    def of_values(cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]) -> Replicates:
+        """Other values of some groups, and other contexts of these: arrays of replicates by values."""
+        import numpy as np
+
+        base, times = evaluated.values, len(values)
+        names = [*_NUMBERS[1:], *(name for name in CONTEXTS if name in base)]
+        columns = {name: np.tile(base.array(name)[rows], (times, 1)) for name in names}
+        return cls(evaluated, rows, {"estimate": values, **columns, **contexts})
+
+    @property
+    def values(self) -> Floats:
+        """The values of groups: an array of replicates by `rows`."""
+        return self.columns["estimate"]
+
+    @property
+    def times(self) -> int:
+        """The number of replicates."""
+        return len(self.values)
+
+    @property
+    def _outers(self) -> int:
+        return len(self.evaluated.group_cells.outer_keys)
+
+    @cached_property
+    def _result(self) -> Integers:
+        """The result that each value belongs to."""
+        import numpy as np
+
+        base = self.evaluated.values
+        return base.array("spec")[self.rows].astype(np.int64) * self._outers + base.array("outer")[self.rows]
+
+    @cached_property
+    def known(self) -> Integers:
+        """The number of groups that have a value: an array of replicates by results."""
+        import numpy as np
+
+        results = len(self.evaluated.specs) * self._outers
+        code = self._result + np.arange(self.times)[:, None] * results
+        known = np.bincount(code[~np.isnan(self.values)], minlength=self.times * results)
+        return known.reshape(self.times, results)
+
+    @cached_property
+    def results(self) -> Floats:
+        """The results: an array of replicates by all specs and outer groups of the evaluation."""
+        import numpy as np
+
+        outers, base = self._outers, self.evaluated.values
+        results = np.full((self.times, len(self.evaluated.specs) * outers), np.nan)
+        own = {int(number) for number in np.unique(base.array("spec")[self.rows])}
+        aggregates = {number: aggregate for number, aggregate in self.evaluated.aggregates.items() if number in own}
+        two_sided = [number for number in aggregates if (by := self.evaluated.specs[number].by) and by.sides]
+        for disparities in compare(
+            self._value_rows(), aggregates, undefined_is_null=False, tidy=frames_of(self.evaluated), two_sided=two_sided
+        ):
+            replicate, outer = np.divmod(disparities.outer.astype(np.int64), outers)
+            results[replicate, disparities.spec * outers + outer] = disparities.value
+        ordinary = ~np.isin(base.array("spec")[self.rows], list(aggregates))
+        results[:, self._result[ordinary]] = self.values[:, ordinary]
+        return results
+
+    def _value_rows(self) -> ValueRows:
+        """The values of all replicates, whose outer groups are numbered one replicate after the other."""
+        import numpy as np
+
+        base, rows, times = self.evaluated.values, self.rows, self.times
+        arrays: dict[str, Array] = {name: values.ravel() for name, values in self.columns.items()}
+        for name in ("spec", PART, GROUP_CELL, LEVEL, "metric", "is_reference"):
+            arrays[name] = np.tile(base.array(name)[rows], times)
+        replicate = np.repeat(np.arange(times), len(rows))
+        arrays["outer"] = np.tile(base.array("outer")[rows].astype(np.int64), times) + replicate * self._outers
+        was_defined = np.tile(~np.isnan(base.array("estimate")[rows]), times)
+        lost = np.isnan(arrays["estimate"]) & was_defined
+        state = np.where(was_defined, Status.OK.code, np.tile(base.array(STATE)[rows], times))
+        arrays[STATE] = np.where(lost, UNDEFINED, state)
+
+        def frame() -> pl.DataFrame:
+            tiled = base.frame[rows[np.tile(np.arange(len(rows)), times)]]
+            drawn = [pl.Series(name, arrays[name], nan_to_null=True) for name in self.columns if name in tiled.columns]
+            return tiled.with_columns(*drawn, pl.Series("outer", arrays["outer"]))
+
+        return ValueRows(arrays, frame)
+
+
+def _labels(evaluated: Evaluated, levels: Integers, labels: int, given: str | None) -> Integers:
+    """The index of the label of values among those of their formula."""
+    import numpy as np
+
+    if labels == 1 or (levels == NO_LEVEL).all():
+        return np.zeros(len(levels), dtype=np.int64)
+    own = list(range(len(evaluated.labels.values)) if given else evaluated.labels.levels)
+    return np.array([own.index(level) for level in levels.tolist()], dtype=np.int64)
+
+
+def _with_formulas(evaluated: Evaluated, specs: Collection[int], tally: Tally) -> Evaluator:
+    """The evaluator of an evaluation, for the formulas of some specs and another tally."""
+    evaluator = evaluated.evaluator
+    tables = {requested: table for requested, table in evaluator.tables.items() if requested.spec in specs}
+    return replace(evaluator, tally=tally, tables=tables, with_variances=False)

@@ -1,0 +1,521 @@
+"""Limits of comparisons between groups, in all outer groups at once.
+
+A family is a metric (for one label) in the groups of all outer groups; comparisons are functions of index arrays of its
+pairs. The largest distance of several pairs is never below zero and grows with their number, so that its lower limit
+holds for all pairs at once, and its upper limit where two groups are so far apart and all others lie between them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.intervals.critical_values import distance_at_once, errors_needed, z_of_groups
+from tidyfair.intervals.estimates import Estimates, Shares, Surveyed
+from tidyfair.intervals.proportions import difference_limits, z_value
+from tidyfair.specs.segments import NO_ROW, Segments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Self, TypeAlias
+
+    from tidyfair.intervals.proportions import Limits
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.contrasts import Contrast
+    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+    from tidyfair.specs.spreads import Extreme
+
+    Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
+    """Limits of the difference or ratio of two rates, from these, their rows, and the standard errors."""
+
+__all__: list[str] = []
+
+MANY_GROUPS = 200
+"""Of more groups, ranges have the limits of all groups at once, which are hardly wider then."""
+_MOST_PAIRS = 2**20
+"""The most pairs that are compared at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Limits of any number of results, with their standard errors and methods; nan and None where there are none."""
+
+    lower: Floats
+    upper: Floats
+    error: Floats
+    method: Array
+
+    @classmethod
+    def none(cls, count: int) -> Intervals:
+        """No limits of so many results."""
+        import numpy as np
+
+        lower, upper, error = np.full((3, count), np.nan)
+        return cls(lower, upper, error, np.full(count, None, dtype=object))
+
+    def put(self, index: Array, limits: Limits, error: Any = math.nan, words: str = "") -> None:
+        """Set the limits of some results; `words` are added to the name of the method."""
+        self.lower[index], self.upper[index] = limits
+        self.error[index], self.method[index] = error, words
+
+    def named(self, name: str, index: Array) -> None:
+        """Set the name of the method of those of some results that have limits."""
+        self.method[index] = [None if words is None else name + words for words in self.method[index]]
+
+    def named_further(self, words: str, index: Array) -> None:
+        """Add words to the name of the method of some results."""
+        for result in index.tolist():
+            self.method[result] = f"{self.method[result]}{words}"
+
+    def part(self, index: slice) -> Intervals:
+        """The limits of some results, of which setting sets them here."""
+        return Intervals(self.lower[index], self.upper[index], self.error[index], self.method[index])
+
+    @property
+    def columns(self) -> tuple[Floats, Floats, Floats, Array]:
+        """The limits, errors and methods."""
+        return self.lower, self.upper, self.error, self.method
+
+    def around(self, value: Floats) -> Intervals:
+        """The same, including the values, which those of values that stand for infinite ones may not."""
+        import numpy as np
+
+        lower, upper = np.minimum(self.lower, value), np.maximum(self.upper, value)
+        return replace(self, lower=lower, upper=upper)
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The values of one metric in the groups of some outer groups, and the pairs of groups that are compared."""
+
+    values: Estimates
+    outer: Integers
+    """The outer group of each value, in order."""
+    is_reference: Booleans
+    """Mask of the groups that others are compared with; without any, all pairs are compared."""
+
+    @classmethod
+    def of(cls, values: Estimates, outer: Integers, is_reference: Booleans) -> Family:
+        """The family of some values."""
+        return cls(values, outer, is_reference)
+
+    def among(self, outers: Booleans) -> Self:
+        """The same in some outer groups, given as a mask of all."""
+        kept = outers[self.outer]
+        if kept.all():
+            return self
+        return replace(self, values=self.values.at(kept), outer=self.outer[kept], is_reference=self.is_reference[kept])
+
+    @property
+    def finite(self) -> Self:
+        """The same with values that stand for infinite ones."""
+        return replace(self, values=self.values.finite)
+
+    def sizes(self, outers: int) -> Integers:
+        """The number of groups of each outer group."""
+        import numpy as np
+
+        return np.bincount(self.outer, minlength=outers)
+
+    def number_of_pairs(self, outers: int) -> Integers:
+        """The number of pairs of each outer group."""
+        import numpy as np
+
+        sizes = self.sizes(outers)
+        references = np.bincount(self.outer, self.is_reference, outers).astype(np.int64)
+        return np.where(references > 0, references * (sizes - references), sizes * (sizes - 1) // 2)
+
+    def has(self, condition: Booleans, outers: int) -> Booleans:
+        """Mask of the outer groups in which a condition holds for some group."""
+        import numpy as np
+
+        return np.bincount(self.outer[condition], minlength=outers) > 0
+
+    @property
+    def is_range(self) -> bool:
+        """True if all pairs of groups are compared."""
+        return not self.is_reference.any()
+
+    @cached_property
+    def pairs(self) -> tuple[Integers, Integers]:
+        """The two groups of each pair, in the order of outer groups; the second is the reference if there is one."""
+        import numpy as np
+
+        segments, cell = Segments.of(self.outer), np.arange(len(self.outer))
+        if not self.is_range:
+            reference = segments.to_rows(segments.first_where(self.is_reference))
+            one = np.flatnonzero((reference != NO_ROW) & ~self.is_reference)
+            return one, reference[one]
+        later = segments.to_rows(segments.starts + segments.sizes) - cell - 1
+        one = np.repeat(cell, later)
+        return one, one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
+
+    def limits(self, z: Floats, *, logarithm: bool, at_once: bool = False) -> Limits:
+        """Limits of the distances of pairs at so many standard errors for each outer group; `at_once` if for all."""
+        one, other = self.pairs
+        values = self.values.far if at_once else self.values
+        of_value = z[self._outer_of_values]
+        value, (low, high) = values.logarithms(of_value) if logarithm else (values.value, values.limits(of_value))
+        correlation = values.correlation_of(one, other)
+        return difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation)
+
+    @property
+    def _outer_of_values(self) -> Integers:
+        return self.outer
+
+    def farthest(self, limits: Limits, outers: int) -> Floats:
+        """The largest distance of the pairs of each outer group on whichever side; minus infinity without pairs."""
+        import numpy as np
+
+        lower, upper = limits
+        segments = Segments.of(self.outer[self.pairs[0]])
+        farthest = np.full(outers, -np.inf)
+        if segments.length:
+            largest = np.maximum.reduceat(np.maximum(upper, -lower), segments.starts)
+            farthest[self.outer[self.pairs[0]][segments.starts]] = largest
+        return farthest
+
+    def nearest_ends(self, limits: Limits, outers: int) -> Floats:
+        """The largest of the limits towards equality of the pairs of each outer group."""
+        lower, upper = limits
+        return self.farthest((upper, lower), outers)
+
+
+# Pairs
+
+
+def pair(
+    families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals, form: Form | None = None
+) -> None:
+    """Limits of two groups, of which the second is the reference, if there is one; from those of each, or by a `form`.
+
+    The form is one of rates, and takes both with their rows and a number of standard errors.
+    """
+    import numpy as np
+
+    for family in families:
+        one, other = family.pairs
+        values, z = family.values, z_value(level)
+        each = np.full(len(results.lower), z)
+        if form is not None and isinstance(values, Shares):
+            rows = values.rows_at(z)
+            low, high = form(values.value[one], rows[one], values.value[other], rows[other], z)
+        elif not aggregate.is_relative:
+            low, high = family.limits(each, logarithm=False)
+        elif (ends := values.ratio_limits(one, other, z)) is not None:
+            low, high = ends
+        else:
+            low, high = (np.exp(end) for end in family.limits(each, logarithm=True))
+        error = _error_of_quotient(family, aggregate) if aggregate.is_relative else _error_of_difference(family)
+        if aggregate.is_relative:
+            low, high = aggregate.limits_of_quotient(low, high)
+        if not aggregate.signed:
+            low, high = aggregate.unsigned_limits(low, high)
+        results.put(family.outer[one], (low, high), error)
+
+
+def _error_of_difference(family: Family) -> Floats:
+    """The standard errors of the differences of pairs."""
+    import numpy as np
+
+    (one, other), error = family.pairs, family.values.shown_error
+    with np.errstate(invalid="ignore"):
+        shared = family.values.correlation_of(one, other) * error[one] * error[other]
+        return np.sqrt(error[one] ** 2 + error[other] ** 2 - 2 * shared)
+
+
+def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
+    """The standard errors of the quotients of pairs as they are shown: without a sign they are below 1."""
+    import numpy as np
+
+    (one, other), value = family.pairs, family.values.value
+    if not aggregate.is_quotient:
+        return np.full(len(one), np.nan)
+    turned = (value[one] > value[other]) & (not aggregate.signed)
+    return family.values.error_of_ratio(np.where(turned, other, one), np.where(turned, one, other))
+
+
+# Ranges, and the farthest of several groups from a reference
+
+
+def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
+    """Limits of the largest distance of any pair of several families; the worst has the upper end of each by itself."""
+    import numpy as np
+
+    outers, logarithm = len(results.lower), aggregate.is_relative
+    z = z_value(level)
+    q = distance_at_once(families, level, outers)
+    lower, upper = np.zeros(outers), np.zeros(outers)
+    for family in families:
+
+        def upper_end(at: Floats, family: Family = family) -> Floats:
+            return family.farthest(family.limits(at, logarithm=logarithm), outers)
+
+        needed = np.full(outers, z)
+        if family.is_range and family.values.influences is None:
+            errors = family.values.errors_of_limits(z, logarithm=logarithm, outer=family.outer)
+            needed = errors_needed(errors, family.outer, upper_end, z, outers)
+        lower = np.maximum(lower, family.nearest_ends(family.limits(q, logarithm=logarithm, at_once=True), outers))
+        upper = np.maximum(upper, upper_end(needed))
+    _put_range(families, aggregate, (lower, upper), results)
+
+
+def bands(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
+    """The same of very many groups, from limits of all groups at once (Šidák, 1967)."""
+    import numpy as np
+
+    outers = len(results.lower)
+    q, z = z_of_groups(sum(family.sizes(outers) for family in families), level), np.full(outers, z_value(level))
+    lower, upper = np.zeros(outers), np.zeros(outers)
+    for family in families:
+        segments = Segments.of(family.outer)
+        outer = family.outer[segments.starts]
+        (low, high), (least, most) = (
+            family.values.logarithms(at[family.outer])[1] if aggregate.is_relative
+            else family.values.limits(at[family.outer]) for at in (q, z)
+        )  # fmt: skip
+        lower[outer] = np.maximum(lower[outer], segments.maximum(low) - segments.minimum(high))
+        upper[outer] = np.maximum(upper[outer], segments.maximum(most) - segments.minimum(least))
+    _put_range(families, aggregate, (lower, upper), results)
+
+
+def _put_range(families: Sequence[Family], aggregate: Contrast, limits: Limits, results: Intervals) -> None:
+    """Set limits of ranges from those of the largest distance, which is one of logarithms if values are divided."""
+    import numpy as np
+
+    outers = len(results.lower)
+    unknown = np.isnan(limits[0]) | np.isnan(limits[1])
+    lower, upper = aggregate.limits_of_range(*limits)
+    lowest, highest = np.full(outers, np.inf), np.full(outers, -np.inf)
+    for family in families:
+        low, high = family.values.bounds
+        np.minimum.at(lowest, family.outer, low)
+        np.maximum.at(highest, family.outer, high)
+    with np.errstate(invalid="ignore"):
+        _, largest = aggregate.range(lowest, highest)  # pyright: ignore[reportArgumentType] - arrays as well
+    # the difference of unbounded values is not a number
+    upper = np.where(unknown, np.nan, np.fmin(upper, largest))
+    has_some = sum(family.sizes(outers) for family in families) > 0
+    index = np.flatnonzero(has_some)
+    results.put(index, (np.where(unknown, np.nan, lower)[index], upper[index]))
+
+
+# Groups beside all others, or all rows
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyWithRests(Family):
+    """A metric that is a mean over rows in each group, and in all other groups of its outer group.
+
+    The others are independent of the group, so that both have the limits of a pair. All rows are the group and the
+    others, so that a group is as far from them as from the others, times the share that these have.
+    """
+
+    share: Floats
+    """The share of each group in the weight of its outer group."""
+    of_all_rows: bool
+
+    @classmethod
+    def beside(cls, family: Family, weight: Floats, outers: Booleans, *, of_all_rows: bool) -> FamilyWithRests:
+        """The family beside the means of all others in some outer groups, from the weights of groups."""
+        family, weight = family.among(outers), weight[outers[family.outer]]
+        segments = Segments.of(family.outer)
+        share = weight / segments.to_rows(segments.sum(weight))
+        values = _groups_and_rests(family.values, segments, share)
+        return cls(values, family.outer, family.is_reference, share, of_all_rows)
+
+    @cached_property
+    def pairs(self) -> tuple[Integers, Integers]:
+        import numpy as np
+
+        group = np.arange(len(self.outer))
+        return group, group + len(group)
+
+    @property
+    def _outer_of_values(self) -> Integers:
+        import numpy as np
+
+        return np.append(self.outer, self.outer)
+
+    def limits(self, z: Floats, *, logarithm: bool, at_once: bool = False) -> Limits:
+        import numpy as np
+
+        ratio = None
+        if logarithm and not at_once:
+            ratio = self.values.ratio_limits(*self.pairs, z[self._outer_of_values])
+        if ratio is None:
+            lower, upper = super().limits(z, logarithm=logarithm, at_once=at_once)
+        else:
+            with np.errstate(divide="ignore"):
+                lower, upper = np.log(ratio[0]), np.log(ratio[1])
+        if not self.of_all_rows:
+            return lower, upper
+        return self._to_all_rows(lower, logarithm=logarithm), self._to_all_rows(upper, logarithm=logarithm)
+
+    def _to_all_rows(self, distance: Floats, *, logarithm: bool) -> Floats:
+        """The distances to all rows from those to the others."""
+        import numpy as np
+
+        if not logarithm:
+            return (1 - self.share) * distance
+        with np.errstate(over="ignore", divide="ignore"):
+            return -np.log(self.share + (1 - self.share) * np.exp(-distance))
+
+
+def _mean_of_others(values: Floats, segments: Segments, share: Floats, power: int = 1) -> Floats:
+    """The mean of all other groups, for each group; with the power 2, its variance from those of groups."""
+    weighted = share**power * values
+    return (segments.to_rows(segments.sum(weighted)) - weighted) / (1 - share) ** power
+
+
+def _groups_and_rests(groups: Estimates, segments: Segments, share: Floats) -> Estimates:
+    """The values of groups, and then the means of all others of each."""
+    import numpy as np
+
+    if not isinstance(groups, Shares):
+        return _GroupsAndRests(groups, segments, share)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # what a row has of the weight of its group goes with 1 / rows
+        square = np.nan_to_num(share**2 / groups.rows)
+        rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
+    value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
+    return Shares(value, np.append(groups.rows, rows))
+
+
+class _GroupsAndRests(Estimates):
+    """Means of groups and of all others, which have limits from those of the groups (MOVER: Donner and Zou, 2012)."""
+
+    def __init__(self, groups: Estimates, segments: Segments, share: Floats) -> None:
+        import numpy as np
+
+        self._groups, self._segments, self._share = groups, segments, share
+        self.kind, self.sampling = groups.kind, groups.sampling
+        self.value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
+        self.error = np.append(groups.widest, np.sqrt(_mean_of_others(groups.widest**2, segments, share, power=2)))
+
+    @property
+    def methods(self) -> list[str]:
+        return self._groups.methods + ["mover"] * len(self._groups)
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        return self._groups.bounds
+
+    def limits(self, z: float | Floats) -> Limits:
+        import numpy as np
+
+        count, value = len(self._groups), self._groups.value
+        low, high = self._groups.limits(z[:count] if isinstance(z, np.ndarray) else z)
+        below, above = (
+            np.sqrt(_mean_of_others(side**2, self._segments, self._share, power=2))
+            for side in (value - low, high - value)
+        )
+        mean = self.value[count:]
+        return np.append(low, mean - below), np.append(high, mean + above)
+
+
+def beside_rests(
+    families: Sequence[FamilyWithRests], aggregate: Contrast, level: float, results: Intervals
+) -> None:
+    """Limits of the largest distance of any group to all others, or to all rows."""
+    import numpy as np
+
+    outers, logarithm = len(results.lower), aggregate.is_relative
+    z = np.full(outers, z_value(level))
+    # two groups are the others of each other
+    groups = sum(family.sizes(outers) for family in families)
+    several = groups > 2
+    q = np.where(several, z_of_groups(groups, level), z)
+    lower, upper = np.zeros(outers), np.zeros(outers)
+    for family in families:
+        alone = family.limits(z, logarithm=logarithm)
+        at_once = family.limits(q, logarithm=logarithm, at_once=True)
+        nearest = np.where(several, family.nearest_ends(at_once, outers), family.nearest_ends(alone, outers))
+        lower, upper = np.maximum(lower, nearest), np.maximum(upper, family.farthest(alone, outers))
+    _put_range(families, aggregate, (lower, upper), results)
+
+
+# Extremes
+
+
+def extreme(families: Sequence[Family], aggregate: Extreme, level: float, results: Intervals) -> None:
+    """Limits of the smallest or largest value, from those of all groups at once.
+
+    In a survey, a group whose error is unknown may have any true value. The smallest value then has no lower limit, and
+    is still below the upper limits of the other groups; the largest value has no upper limit.
+    """
+    import numpy as np
+
+    for family in families:
+        segments, values = Segments.of(family.outer), family.values
+        outer, q = family.outer[segments.starts], z_of_groups(family.sizes(len(results.lower)), level)
+        known = ~np.isnan(values.widest)
+        end = segments.maximum if aggregate.is_highest else segments.minimum
+        lower, upper = (
+            end(np.where(known, np.clip(side, *values.bounds), np.nan)) for side in values.limits(q[family.outer])
+        )
+        complete = segments.all(known)
+        half_known = segments.any(known) & ~complete & isinstance(values, Surveyed)
+        if aggregate.is_highest:
+            upper = np.where(half_known, np.nan, upper)
+        else:
+            lower = np.where(half_known, np.nan, lower)
+        results.put(outer[complete], (lower[complete], upper[complete]))
+        words = f", {'lower' if aggregate.is_highest else 'upper'} end"
+        results.put(outer[half_known], (lower[half_known], upper[half_known]), words=words)
+
+
+# The shape of comparisons
+
+
+def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> Array:
+    """What is compared in each outer group, in the words of the table of methods; None where nothing can be.
+
+    There is no interval where a value is infinite, or it is not known how far it varies, or a family has one group.
+    """
+    import numpy as np
+
+    shapes = np.full(outers, None, dtype=object)
+    some = _taking_part(families, outers)
+    if aggregate.is_extreme:
+        shapes[some == 1] = "extreme"
+        return shapes
+    usable, relative = usable_outers(families, outers), getattr(aggregate, "is_relative", False)
+    shapes[usable] = "range"
+    if all(family.is_range for family in families):
+        most = np.max([family.sizes(outers) for family in families], axis=0, initial=0)
+        shapes[usable & (most > MANY_GROUPS)] = "many"
+    pairs = sum(family.number_of_pairs(outers) for family in families)
+    shapes[usable & (some == 1) & (pairs == 1)] = "ratio" if relative else "difference"
+    return shapes
+
+
+def _taking_part(families: Sequence[Family], outers: int) -> Integers:
+    """The number of families with groups in each outer group."""
+    import numpy as np
+
+    return np.sum([family.sizes(outers) > 0 for family in families], axis=0, initial=0)
+
+
+def usable_outers(families: Sequence[Family], outers: int) -> Booleans:
+    """Mask of the outer groups in which all values are finite, vary, and are those of two groups or more."""
+    import numpy as np
+
+    usable = _taking_part(families, outers) > 0
+    for family in families:
+        unusable = np.isnan(family.values.widest) | ~np.isfinite(family.values.value)
+        usable &= ~family.has(unusable, outers) & (family.sizes(outers) != 1)
+    return usable
+
+
+def in_blocks(families: Sequence[Family], chosen: Booleans, outers: int) -> Iterator[list[Family]]:
+    """The families in some outer groups, as many of these at once as fit into memory."""
+    import numpy as np
+
+    pairs = sum(family.number_of_pairs(outers) for family in families)
+    block = np.cumsum(np.where(chosen, pairs, 0)) // _MOST_PAIRS
+    for number in np.unique(block[chosen]):
+        own = [family.among(chosen & (block == number)) for family in families]
+        yield [family for family in own if len(family.outer)]

@@ -1,0 +1,171 @@
+"""Critical values: the standard errors at which limits hold for all groups, pairs or comparisons together.
+
+All are integrals over one normal variable, so that they follow from the numbers of groups, or from their errors, and
+do not depend on draws, nor on the other outer groups of a call.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tidyfair.intervals.proportions import z_value
+from tidyfair.specs.segments import Segments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tidyfair.intervals.comparisons import Family
+    from tidyfair.specs.segments import Floats, Integers
+
+__all__: list[str] = []
+
+_FARTHEST = 8.0
+"""The standard errors beyond which nothing is summed."""
+_NODES = 81
+_STEPS = 60
+_PRECISION = 1e-10
+_LEAST = 1e-300
+"""A positive number in place of a probability of 0."""
+_FARTHEST_RANGE, _NODES_OF_RANGE, _HALVINGS = 6.5, 48, 7
+_SMALLEST = 0.25
+"""Groups whose error is a smaller part of the largest hardly move a range; it is on the safe side to leave them out."""
+
+
+def z_of_groups(groups: Integers, level: float) -> Floats:
+    """The standard errors at which limits of so many independent groups hold together (Šidák, 1967)."""
+    import numpy as np
+
+    return z_value(level ** (1 / np.maximum(groups, 1)))
+
+
+def distance_at_once(families: Sequence[Family], level: float, outers: int) -> Floats:
+    """The standard errors at which limits of all pairs of some families hold together, for each outer group.
+
+    Of ranges of independent values they are those of the largest distance of normal values (Tukey, 1953; Kramer, 1956),
+    of groups and a reference, and of values that share clusters, those of as many independent pairs (Šidák, 1967).
+    Limits towards equality err on one side only, and least where groups are far apart, where the other limit errs; so
+    both together err as often as the level says.
+    """
+    import numpy as np
+
+    if all(family.is_range and family.values.influences is None for family in families):
+        sizes = np.array([family.sizes(outers) for family in families])
+        distinct, index = np.unique(sizes, axis=1, return_inverse=True)
+        of_distinct = [_distance_of_pairs(tuple(sorted(counts)), level) for counts in distinct.T.tolist()]
+        return np.array(of_distinct)[index.ravel()]
+    return z_of_groups(sum(family.number_of_pairs(outers) for family in families), level)
+
+
+@lru_cache(maxsize=4096)
+def _distance_of_pairs(counts: tuple[int, ...], share: float) -> float:
+    """The standard errors of a pair within which all pairs of independent families of so many groups lie."""
+    from scipy.special import ndtri
+
+    counts = tuple(count for count in counts if count > 1)
+    if not counts:
+        return math.nan
+    pairs = sum(count * (count - 1) // 2 for count in counts)
+    low, high = float(ndtri((1 + share) / 2)), float(ndtri((1 + share ** (1 / pairs)) / 2))
+    q = high
+    for _ in range(_STEPS):
+        parts = [_all_pairs_within(q, count) for count in counts]
+        off = sum(math.log(max(probability, _LEAST)) for probability, _ in parts) - math.log(share)
+        low, high = (q, high) if off < 0 else (low, q)
+        step = off / sum(slope / max(probability, _LEAST) for probability, slope in parts)
+        # by Newton's method, and by halving where it leaves the bracket
+        nearer = q - step if low <= q - step <= high else (low + high) / 2
+        if abs(nearer - q) < _PRECISION:
+            return nearer
+        q = nearer
+    return q
+
+
+def _all_pairs_within(q: float, count: int) -> tuple[float, float]:
+    """The probability that all pairs of so many normal values are nearer than `q` of their errors, and its slope."""
+    import numpy as np
+    from scipy.special import ndtr
+
+    point, density = _normal_nodes()
+    width = q * math.sqrt(2)
+    within = ndtr(point) - ndtr(point - width)
+    others = within ** (count - 2)
+    slope = (density * others) @ np.exp(-((point - width) ** 2) / 2) / math.sqrt(math.pi)
+    return float(count * (density @ (others * within))), float(count * (count - 1) * slope)
+
+
+@lru_cache(maxsize=1)
+def _normal_nodes() -> tuple[Floats, Floats]:
+    """Points of a normal variable, and their weights in sums over it."""
+    import numpy as np
+
+    point = np.linspace(-_FARTHEST, _FARTHEST, _NODES)
+    return point, np.exp(-(point**2) / 2) * ((point[1] - point[0]) / math.sqrt(2 * math.pi))
+
+
+def errors_needed(
+    error: Floats, outer: Integers, upper_end: Callable[[Floats], Floats], z: float, outers: int
+) -> Floats:
+    """The standard errors at which the largest upper limit of all pairs is that of the range; `z` at most.
+
+    The upper limit of each pair holds by itself, so that the largest of them holds too often: chance takes other pairs
+    farther apart, and each of them counts. A range is surely below some number only if the limits of all pairs are.
+    That happens most often by chance where two groups are so far apart in truth and all others lie between them, where
+    they add as little as they can: the normal density is log-concave, and what is symmetric about the middle is most
+    likely there (Prékopa, 1973). Of groups of different size the two with the largest errors are those two.
+
+    `error` has the standard errors of groups in outer groups; `upper_end` gives the largest limit of any pair.
+    """
+    import numpy as np
+
+    segments = Segments.of(outer)
+    table = np.full((outers, int(segments.sizes.max(initial=2))), -1.0)
+    table[outer, np.arange(len(outer)) - segments.to_rows(segments.starts)] = error
+    known = np.ones(outers, dtype=bool)
+    known[outer[~(np.isfinite(error) & (error > 0))]] = False
+    descending = -np.sort(-table, axis=1)
+    near = descending > np.maximum(_SMALLEST * descending[:, :1], 0)
+    near[:, :2] = True
+    low, high = np.zeros(outers), np.full(outers, z)
+    searched = known & (near.sum(axis=1) > 2) & np.isfinite(upper_end(high))
+    if not searched.any():
+        return high
+    wrong = math.erfc(z / math.sqrt(2)) / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        below = np.zeros(outers)
+        limit = upper_end(np.where(searched, middle, z))[searched]
+        below[searched] = _all_below(descending[searched], near[searched], limit, middle[searched])
+        low, high = np.where(below > wrong, middle, low), np.where(below > wrong, high, middle)
+    return np.where(searched, high, z)
+
+
+def _all_below(error: Floats, near: Floats, limit: Floats, z: Floats) -> Floats:
+    """The probability that all pairs are `z` standard errors below a limit if the first two groups are so far apart.
+
+    The error of a pair is at least a weighted sum of those of its groups, and just that of the first two, so that each
+    group has two bounds of its own. The probability is summed over the groups that may be the lowest, and where: arrays
+    of outer groups by groups by points.
+    """
+    import numpy as np
+    from scipy.special import erfc, ndtr
+
+    error = np.where(near, error, 1.0)
+    first, second, limit, factor = error[:, :1], error[:, 1:2], limit[:, None], z[:, None]
+    of_pair = np.hypot(first, second)
+    above, below = factor * first / of_pair * error, factor * second / of_pair * error
+    # the middle of the first two where they are just so much nearer
+    mean = np.broadcast_to(-factor * (first**2 - second**2) / (2 * of_pair), error.shape).copy()
+    mean[:, 0], mean[:, 1] = limit[:, 0] / 2, -limit[:, 0] / 2
+    lowest = mean - below
+    start, end = (
+        np.where(near, lowest + side * _FARTHEST_RANGE * error, np.inf).min(axis=1) for side in (-1, 1)
+    )
+    point = np.linspace(start, end, _NODES_OF_RANGE, axis=1)[:, None, :]
+    low = (point - lowest[..., None]) / error[..., None]
+    high = (point + limit[..., None] - (mean + above)[..., None]) / error[..., None]
+    within = np.where(near[..., None], np.log(np.maximum(ndtr(high) - ndtr(low), _LEAST)), 0.0)
+    density = np.where(near[..., None], np.exp(-(low**2) / 2) / (math.sqrt(2 * math.pi) * error[..., None]), 0.0)
+    summed = (density * np.exp(within.sum(axis=1, keepdims=True) - within)).sum(axis=(1, 2))
+    return np.minimum(summed * (end - start) / (_NODES_OF_RANGE - 1), erfc(z / math.sqrt(2)) / 2)

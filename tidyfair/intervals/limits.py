@@ -1,0 +1,439 @@
+"""The intervals of a call: limits of all values and comparisons, by the methods that the table gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.evaluation.results import LOST, VALUE
+from tidyfair.evaluation.states import NO_LEVEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
+from tidyfair.intervals.comparisons import FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
+from tidyfair.intervals.critical_values import z_of_groups
+from tidyfair.intervals.draws import Draws
+from tidyfair.intervals.methods import Case, required
+from tidyfair.intervals.pairs import ComparedGroups
+from tidyfair.intervals.proportions import z_value
+from tidyfair.intervals.shares import is_mean, share_of
+from tidyfair.intervals.uncertainty import Uncertainty, is_clustered, sampling_of
+from tidyfair.specs.segments import Segments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.comparisons import Family
+    from tidyfair.intervals.estimates import Estimates
+    from tidyfair.intervals.methods import Method
+    from tidyfair.specs.contrasts import Contrast
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import Options
+    from tidyfair.specs.segments import Booleans, Floats, Integers
+    from tidyfair.tallies.tally import Tally
+
+    Estimator: TypeAlias = Callable[[Integers], Estimates]
+    """The estimates of some rows of a formula."""
+
+__all__: list[str] = []
+
+INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
+"""The columns of intervals."""
+_EQUAL = 1e-9
+"""The relative difference of means that are the same is smaller."""
+
+
+def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options) -> pl.DataFrame:
+    """The values of groups with their intervals."""
+    import numpy as np
+
+    uncertainty = Uncertainty(evaluated, options)
+    row_of_table = evaluated.rows.with_row_index("row").unique(VALUE, keep="first", maintain_order=True)["row"].to_numpy()
+    is_shown = np.zeros(len(evaluated.rows), dtype=bool)
+    is_shown[row_of_table] = True
+    intervals = Intervals.none(len(evaluated.rows))
+    drawn: list[int] = []
+    for number, requested in enumerate(uncertainty.requested):
+        rows = uncertainty.rows(number)
+        rows = rows[is_shown[rows]]
+        method = _method_of_values(uncertainty, number, evaluated.specs[requested.spec])
+        if not len(rows):
+            continue
+        if method is None:
+            drawn.append(number)
+            continue
+        z = z_of_groups(_together(uncertainty, rows), options.conf_level) if options.simultaneous else None
+        _put_values(uncertainty, number, rows, method, z, intervals, rows)
+    lost = Draws(uncertainty).put_groups(drawn, is_shown, intervals) if drawn else None
+    _without_lower(uncertainty, uncertainty.column("spec"), is_shown, intervals)
+    groups = _with_even_rows(groups, uncertainty, row_of_table)
+    table = _beside(groups, intervals, row_of_table, lost)
+    if not options.simultaneous:
+        return table
+    of_groups = pl.when(pl.col(".by").is_not_null()).then(pl.col(".method") + ", simultaneous")
+    return table.with_columns(of_groups.otherwise(".method").alias(".method"))
+
+
+def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
+    """Drop the end towards equality of values that are distances from other groups: chance only adds to these."""
+    import numpy as np
+
+    if uncertainty.interval in {"auto", "bayes"}:
+        specs = uncertainty.evaluated.specs
+        of_distances = np.array([own.of_distances and own.by is not None for own in specs])[spec]
+        index = np.flatnonzero(of_distances & shown & ~np.isnan(intervals.lower))
+        intervals.lower[index] = np.nan
+        intervals.named_further(", upper end", index)
+
+
+def _together(uncertainty: Uncertainty, rows: Integers) -> Integers:
+    """The number of values of the outer group of each row."""
+    import numpy as np
+
+    outer = uncertainty.column("outer")[rows]
+    return np.bincount(outer)[outer]
+
+
+def _with_even_rows(groups: pl.DataFrame, uncertainty: Uncertainty, rows: Integers) -> pl.DataFrame:
+    """Groups with the effective number of rows that is known of values that are no rates: how far weights differ."""
+    import numpy as np
+
+    if ".effective_n" not in groups.columns or "even" not in uncertainty.evaluated.values:
+        return groups
+    rates = [share_of(requested.formula) is not None for requested in uncertainty.requested]
+    is_rate = np.array(rates)[uncertainty.column("requested")[rows]] | np.isnan(uncertainty.column("estimate")[rows])
+    even = pl.Series(uncertainty.column("even")[rows], nan_to_null=True)
+    effective = pl.when(pl.Series(is_rate)).then(".effective_n").otherwise(even)
+    return groups.with_columns(effective.alias(".effective_n"))
+
+
+def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Options) -> pl.DataFrame:
+    """Results with their intervals, one row for each spec and outer group in this order."""
+    import numpy as np
+
+    uncertainty = Uncertainty(evaluated, options)
+    draws, intervals = Draws(uncertainty), Intervals.none(len(results))
+    kept, outers = _kept_rows(uncertainty, results), uncertainty.outers
+    comparisons = [_Comparison(uncertainty, number, kept) for number in range(len(evaluated.specs))]
+    resampled = draws.estimators({own.number: own.z_at_once for own in comparisons if own.is_resampled})
+    value = results[".estimate"].to_numpy()
+    left = ~np.isnan(value)
+    for comparison in comparisons:
+        index = slice(comparison.number * outers, (comparison.number + 1) * outers)
+        left[index] &= comparison.put(resampled, intervals.part(index))
+    intervals = intervals.around(value)
+    _check_left([evaluated.specs[number] for number in np.unique(np.flatnonzero(left) // outers)], uncertainty)
+    lost = draws.put_results(left, value, intervals) if left.any() else None
+    _without_lower(uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals)
+    return _beside(results, intervals, np.arange(len(results)), lost)
+
+
+def _check_left(specs: Sequence[MetricSpec], uncertainty: Uncertainty) -> None:
+    """Refuse results that only replicates have limits of, if none are asked for, or there are none."""
+    for spec in specs:
+        refuse_under_design(uncertainty.tally, spec)
+        if uncertainty.interval not in {"analytic", "exact"}:
+            required(Case("resampled", "other", "rows"), uncertainty.interval, spec.name)
+    if specs and uncertainty.interval in {"analytic", "exact"}:
+        raise no_closed_form([spec.name for spec in specs], uncertainty.interval)
+
+
+def _kept_rows(uncertainty: Uncertainty, results: pl.DataFrame) -> Booleans | None:
+    """Mask of the values that results count: those of metrics that are left out of a result do not."""
+    import numpy as np
+
+    left_out = results[".metrics_left_out"]
+    has_some = left_out.list.len() > 0
+    if not has_some.any():
+        return None
+    names = np.array([requested.name for requested in uncertainty.requested], dtype=object)
+    spec, outer = uncertainty.column("spec"), uncertainty.column("outer")
+    name, kept = names[uncertainty.column("requested")], np.ones(len(spec), dtype=bool)
+    for index in has_some.arg_true():
+        number, own = divmod(index, uncertainty.outers)
+        kept &= ~((spec == number) & (outer == own) & np.isin(name, left_out[index].to_list()))
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """A spec, whose results are set in closed form where they have one."""
+
+    uncertainty: Uncertainty
+    number: int
+    kept: Booleans | None
+    """Mask of the values that count; None for all."""
+
+    @property
+    def spec(self) -> MetricSpec:
+        """The spec."""
+        return self.uncertainty.evaluated.specs[self.number]
+
+    @cached_property
+    def rows(self) -> dict[int, Integers]:
+        """The rows of its formulas that have some."""
+        rows = {own: self.uncertainty.rows(own) for own in self.uncertainty.of_spec(self.number)}
+        return {own: of_formula for own, of_formula in rows.items() if len(of_formula)}
+
+    @cached_property
+    def levels(self) -> set[int]:
+        """The labels that its values are of."""
+        import numpy as np
+
+        return {int(level) for rows in self.rows.values() for level in np.unique(self.uncertainty.column(LEVEL)[rows])}
+
+    @cached_property
+    def has_kinds(self) -> bool:
+        """True if all of its values have errors in closed form."""
+        return all(self.uncertainty.kinds[own] is not None for own in self.rows)
+
+    @property
+    def is_resampled(self) -> bool:
+        """True if its limits follow from those of groups, whose errors are those of replicates."""
+        is_closed = self.spec.aggregate is not None and self._is_closed
+        return is_closed and not self.has_kinds and self.uncertainty.interval == "auto"
+
+    @property
+    def z_at_once(self) -> float:
+        """The standard errors at which limits of all groups of an outer group hold together."""
+        import numpy as np
+
+        cells = np.unique(self.uncertainty.column(GROUP_CELL)[np.concatenate(list(self.rows.values()))])
+        groups = np.bincount(self.uncertainty.evaluated.group_cells.outer[cells]).max(initial=1)
+        return z_value(self.uncertainty.options.conf_level ** (1 / groups))
+
+    @property
+    def _is_closed(self) -> bool:
+        """True if the limits of its results follow from those of values."""
+        aggregate = self.spec.aggregate
+        if aggregate is None:
+            return self.levels == {NO_LEVEL}
+        follows = aggregate.in_closed_form(len(self.spec.formulas)) and not self.spec.subtracted
+        return follows and (not aggregate.is_extreme or len(self.levels) <= 1)
+
+    def put(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
+        """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""
+        import numpy as np
+
+        everything = np.full(self.uncertainty.outers, fill_value=True)
+        aggregate = self.spec.aggregate
+        if self.uncertainty.interval in {"bootstrap", "bayes"} or not (self.has_kinds or self.is_resampled):
+            return everything
+        if aggregate is None:
+            return self._put_alone(intervals) if self._is_closed else everything
+        if aggregate.compares_with_context and not self.spec.subtracted:
+            return ~self._put_beside_rests(intervals)
+        return self._put_comparisons(resampled, intervals) if self._is_closed else everything
+
+    def _put_alone(self, intervals: Intervals) -> Booleans:
+        """Set the limits of values that are not compared."""
+        import numpy as np
+
+        ((number, rows),) = self.rows.items()
+        method = _method_of_values(self.uncertainty, number, self.spec)
+        if method is not None:
+            _put_values(self.uncertainty, number, rows, method, None, intervals, self.uncertainty.column("outer")[rows])
+        return np.full(self.uncertainty.outers, method is None)
+
+    def _put_comparisons(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
+        """Set the limits of comparisons of groups with each other, or with one of them."""
+        uncertainty, aggregate = self.uncertainty, self.spec.aggregate
+        outers = uncertainty.outers
+        families, _ = uncertainty.families(self.number, aggregate, resampled, self.kept)
+        families = [family.finite for family in families]
+        signed = self._is_signed_of_several()
+        shapes = shapes_of(families, aggregate, outers)
+        shapes[signed] = None
+        for shape in {shape for shape in shapes.tolist() if shape is not None}:
+            for block in in_blocks(families, shapes == shape, outers):
+                # two groups have the method of their own values
+                for own in [[family] for family in block] if shape in {"difference", "ratio"} else [block]:
+                    self._put(shape, own, intervals)
+        return signed
+
+    def _put(self, shape: str, families: Sequence[Family], intervals: Intervals) -> None:
+        """Set the limits of results by the method of their shape."""
+        import numpy as np
+
+        interval = "analytic" if self.uncertainty.interval == "exact" else self.uncertainty.interval
+        method = required(Case.of(families[0].values, shape), interval, self.spec.name)
+        if method.limits is not None:
+            method.limits(families, self.spec.aggregate, self.uncertainty.options.conf_level, intervals)
+        intervals.named(method.name, np.unique(np.concatenate([family.outer for family in families])))
+
+    def _is_signed_of_several(self) -> Booleans:
+        """Mask of the outer groups where a comparison with a sign has more values than two groups have for one label.
+
+        The sign of the farthest of several is that of whichever is the farthest.
+        """
+        import numpy as np
+
+        rows = np.concatenate([*self.rows.values(), np.zeros(0, dtype=np.int64)])
+        count = np.bincount(self.uncertainty.column("outer")[rows], minlength=self.uncertainty.outers)
+        return (count > 2) & (self.spec.aggregate is not None and self.spec.aggregate.is_signed)
+
+    def _put_beside_rests(self, intervals: Intervals) -> Booleans:
+        """Set the limits of distances to all others, or to all rows; a mask of the outer groups that have some."""
+        import numpy as np
+
+        aggregate: Any = self.spec.aggregate
+        uncertainty, outers = self.uncertainty, self.uncertainty.outers
+        several = len(self.spec.formulas) > 1 or self.levels != {NO_LEVEL}
+        formulas = [uncertainty.requested[own].formula for own in self.rows]
+        are_means = all(
+            uncertainty.kinds[own] == "rate" or is_mean(formula)
+            for own, formula in zip(self.rows, formulas, strict=True)
+        )
+        possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
+        if uncertainty.tally.design is not None or is_clustered(uncertainty.tally) or not possible:
+            return np.zeros(outers, dtype=bool)
+        adds_up = self._adds_up(aggregate)
+        families, weights = uncertainty.families(self.number, aggregate, {}, self.kept)
+        usable = usable_outers(families, outers) & adds_up
+        beside = [
+            FamilyWithRests.beside(family, weight, usable, of_all_rows=aggregate.to == "overall")
+            for family, weight in zip(families, weights, strict=True)
+            if usable[family.outer].any()
+        ]
+        if beside:
+            self._put("rest", beside, intervals)
+        return adds_up
+
+    def _adds_up(self, aggregate: Contrast) -> Booleans:
+        """Mask of the outer groups in which what groups are compared with is the mean of their values."""
+        import numpy as np
+
+        uncertainty = self.uncertainty
+        adds_up = np.zeros(uncertainty.outers, dtype=bool)
+        unequal = adds_up.copy()
+        for rows in self.rows.values():
+            outer, value = uncertainty.column("outer")[rows], uncertainty.column("estimate")[rows]
+            weight, context = uncertainty.weights(rows), uncertainty.column(str(aggregate.to))[rows]
+            segments = Segments.of(uncertainty.column(LEVEL)[rows], outer)
+            total, everything = (segments.to_rows(segments.sum(own)) for own in (value * weight, weight))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mean = total / everything
+                if aggregate.to == "rest":
+                    mean = (total - value * weight) / (everything - weight)
+                near = np.abs(mean - context) <= _EQUAL * segments.to_rows(segments.maximum(np.abs(value)))
+            equal = segments.all(near & (weight > 0)) & (segments.sizes > 1)
+            first = outer[segments.starts]
+            adds_up[first[equal]], unequal[first[~equal]] = True, True
+        return adds_up & ~unequal
+
+
+def _method_of_values(uncertainty: Uncertainty, number: int, spec: MetricSpec) -> Method | None:
+    """The method of the values of a formula; None if by replicates."""
+    interval, sampling, kind = uncertainty.interval, sampling_of(uncertainty.tally), uncertainty.kinds[number]
+    if kind is None:
+        refuse_under_design(uncertainty.tally, spec)
+    case = Case(kind or "resampled", "alone", sampling)
+    if kind is None and interval in {"analytic", "exact"}:
+        raise no_closed_form([spec.name], interval)
+    method = required(case, interval, uncertainty.requested[number].name)
+    return None if method.name in {"bootstrap", "dirichlet"} else method
+
+
+def no_closed_form(names: Iterable[str], interval: str) -> ArgumentError:
+    """The error for results that have no closed form."""
+    kind = "exact interval" if interval == "exact" else "interval in closed form"
+    msg = f'{listed(dict.fromkeys(names))}: there is no {kind}; take `interval="auto"` or "bootstrap".'
+    return ArgumentError(msg)
+
+
+def refuse_under_design(tally: Tally, spec: MetricSpec) -> None:
+    """Refuse the interval of a metric that needs replicates of rows, which no design of a survey gives."""
+    if tally.design is None:
+        return
+    way_out = "leave `interval=` out, or ask for the others alone"
+    if spec.aggregate is not None:
+        way_out += "; `compare_groups` compares each group with a reference"
+    msg = f"There is no interval of {spec.name} for a survey design: {way_out}."
+    raise ArgumentError(msg)
+
+
+def _put_values(
+    uncertainty: Uncertainty, number: int, rows: Integers, method: Method, z: Floats | None, intervals: Intervals,
+    index: Integers,
+) -> None:  # fmt: skip
+    """Set the limits of the values of some rows, which are not compared."""
+    z_of_values: Any = z_value(uncertainty.options.conf_level) if z is None else z
+    estimates = uncertainty.estimates(number, rows, method.name)
+    if method.limits is not None and estimates.kind == "rate":
+        shares: Any = estimates
+        limits = method.limits(shares.value, shares.rows_at(z_of_values), z_of_values)
+    else:
+        limits = estimates.alone(z_of_values)
+    intervals.put(index, limits, estimates.shown_error)
+    intervals.named(method.name, index)
+
+
+def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None) -> pl.DataFrame:
+    """A table with the intervals of its rows, null where a value is, or where an end is unknown."""
+    import numpy as np
+
+    lower, upper, error, method = (own[rows] for own in intervals.columns)
+    one_sided = np.array([name is not None and name.endswith(" end") for name in method.tolist()], dtype=bool)
+    known = table[".estimate"].is_not_null().to_numpy()
+    known &= one_sided | ~(np.isnan(lower) | np.isnan(upper))
+    columns = pl.DataFrame(
+        {
+            ".lower": np.where(known, lower, np.nan), ".upper": np.where(known, upper, np.nan),
+            ".std_error": np.where(known, error, np.nan),
+            ".method": pl.Series(np.where(known, method, None).tolist(), dtype=pl.String),
+            LOST: _lost(lost, rows),
+        },
+        nan_to_null=True,
+    )  # fmt: skip
+    after = ".error_bound" if ".error_bound" in table.columns else ".estimate"
+    end = table.columns.index(after) + 1
+    return table[:, :end].hstack(columns).hstack(table[:, end:])
+
+
+def _lost(lost: Integers | None, rows: Integers) -> pl.Series:
+    """The replicates that were lost; null where none were drawn."""
+    if lost is None:
+        return pl.Series([None] * len(rows), dtype=pl.Int64)
+    numbers = pl.Series(lost[rows])
+    return numbers.set(numbers < 0, None)
+
+
+# For comparisons of groups
+
+
+def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
+    """The values of groups with how far they vary by chance, by spec, label and outer group."""
+    import numpy as np
+
+    of_outer_groups: list[ComparedGroups] = []
+    for spec, rows, estimates in of_all_outer_groups(evaluated, options):
+        level, outer = (rows[name].to_numpy() for name in (LEVEL, "outer"))
+        segments = Segments.of(level, outer)
+        for start, size in zip(segments.starts.tolist(), segments.sizes.tolist(), strict=True):
+            own = estimates.at(np.arange(start, start + size))
+            part = rows[start : start + size]
+            of_outer_groups.append(ComparedGroups(spec, int(outer[start]), int(level[start]), part, own))
+    return of_outer_groups
+
+
+def of_all_outer_groups(evaluated: Evaluated, options: Options) -> list[tuple[int, pl.DataFrame, Estimates]]:
+    """The values of all labels and outer groups by spec, each of one formula: its number, its rows, and estimates."""
+    uncertainty = Uncertainty(evaluated, options)
+    formulas = [(number, rows) for number in range(len(uncertainty.requested)) if len(rows := uncertainty.rows(number))]
+    resampled: dict[int, float] = {}
+    for number, _ in formulas:
+        spec = uncertainty.requested[number].spec
+        if uncertainty.kinds[number] is None:
+            refuse_under_design(uncertainty.tally, evaluated.specs[spec])
+            resampled[spec] = z_value(options.conf_level)
+    estimators = Draws(uncertainty).estimators(resampled)
+    of_specs: list[tuple[int, pl.DataFrame, Estimates]] = []
+    for number, rows in formulas:
+        drawn = estimators.get(number)
+        estimates = uncertainty.estimates(number, rows) if drawn is None else drawn(rows)
+        of_specs.append((uncertainty.requested[number].spec, evaluated.rows[rows], estimates))
+    return of_specs

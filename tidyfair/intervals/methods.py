@@ -1,0 +1,123 @@
+"""The table of methods: which one gives the limits of which values and comparisons, and its source.
+
+It is read first, and only what its row names is computed. Adding a method is a row and a function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.intervals import proportions
+from tidyfair.intervals.comparisons import bands, beside_rests, extreme, pair, range_of_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidyfair.intervals.estimates import Estimates
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class Case:
+    """What decides the method, before anything is computed."""
+
+    value: str
+    """`rate`, `function_of_rate`, `sum_of_rates`, `area`, `fit`, `smooth`, or `resampled` by replicates."""
+    compared: str
+    """`alone`; the `difference`, `ratio` or `odds_ratio` of two; `range`, `many`, `rest`, `extreme`, or `other`."""
+    sampling: str
+    """`rows` (weighted or in clusters, too), `strata` or `replicate_weights`."""
+
+    @classmethod
+    def of(cls, values: Estimates, compared: str) -> Case:
+        """The case of some values."""
+        return cls(values.kind, compared, values.sampling)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table. Columns hold the words that are admitted; an empty one admits all."""
+
+    name: str
+    value: str
+    compared: str
+    sampling: str
+    interval: str
+    """The values of `interval=` that take it, besides its own name."""
+    source: str
+    limits: Callable[..., Any] | None = None
+    """The function of limits: of rates alone from these, of comparisons for the families of an aggregate."""
+
+    def applies(self, case: Case) -> bool:
+        """Check whether the columns admit a case."""
+        admitted = (self.value, self.compared, self.sampling)
+        words = (case.value, case.compared, case.sampling)
+        return all(not own or word in own.split() for own, word in zip(admitted, words, strict=True))
+
+    def answers(self, interval: str) -> bool:
+        """Check whether a call that asks for some interval takes it."""
+        return interval in {self.name, *self.interval.split()}
+
+
+_AUTO = "auto analytic"
+_OF_TWO = "difference ratio odds_ratio"
+_MADE_OF_COUNTS = "rate function_of_rate sum_of_rates smooth fit"
+METHODS = (
+    # name, kind of value, comparison, sampling, interval=, source, function
+    Method("wilson", "rate", "alone", "rows", "", "Wilson (1927)", proportions.wilson),
+    Method("wilson", "rate", "alone", "rows", _AUTO, "Wilson (1927); Brown, Cai and DasGupta (2001)"),
+    Method("clopper_pearson", "rate", "alone", "rows", "exact", "Clopper and Pearson (1934)", proportions.exact),
+    Method("jeffreys", "rate", "alone", "rows", "", "Brown, Cai and DasGupta (2001)", proportions.jeffreys),
+    Method("agresti_coull", "rate", "alone", "rows", "", "Agresti and Coull (1998)", proportions.agresti_coull),
+    Method("wald", "rate", "alone", "rows", "", "Laplace (1812)", proportions.wald),
+    Method("wilson", "function_of_rate", "alone", "rows", _AUTO, "its values at the limits of the rate"),
+    Method("mover", "sum_of_rates", "alone", "rows", _AUTO, "Donner and Zou (2012)"),
+    Method("delong", "area", "alone", "rows", _AUTO, "DeLong et al. (1988); Obuchowski (1997)"),
+    Method("information", "fit", "alone", "rows", _AUTO, "Fisher information of the fit"),
+    Method("jackknife", _MADE_OF_COUNTS, "alone", "rows", _AUTO, "Quenouille (1956); Tukey (1958)"),
+    Method("survey_linearized", "", f"alone {_OF_TWO}", "strata", _AUTO, "Woodruff (1971); Binder (1983)", pair),
+    Method("survey_replicates", "", f"alone {_OF_TWO}", "replicate_weights", _AUTO, "Wolter (2007)", pair),
+    Method("newcombe", "rate", "difference", "rows", "", "Newcombe (1998), method 10",
+           partial(pair, form=proportions.newcombe)),
+    Method("newcombe", "rate", "difference", "rows", _AUTO, "Newcombe (1998), method 10", pair),
+    Method("agresti_caffo", "rate", "difference", "rows", "", "Agresti and Caffo (2000)",
+           partial(pair, form=proportions.agresti_caffo)),
+    Method("miettinen_nurminen", "rate", "difference", "rows", "", "Miettinen and Nurminen (1985)",
+           partial(pair, form=proportions.score_difference)),
+    Method("wald", "rate", "difference", "rows", "", "Laplace (1812)", partial(pair, form=proportions.wald_difference)),
+    Method("miettinen_nurminen", "rate", "ratio", "rows", _AUTO, "Miettinen and Nurminen (1985)", pair),
+    Method("katz", "rate", "ratio", "rows", "", "Katz et al. (1978)", partial(pair, form=proportions.katz)),
+    Method("bootstrap", "resampled", _OF_TWO, "rows", "auto", "Efron (1979); Zou and Donner (2008)", pair),
+    Method("mover", "", _OF_TWO, "rows", _AUTO, "Zou and Donner (2008)", pair),
+    Method("survey_linearized, pairwise", "", "range", "strata", _AUTO, "Tukey (1953); Prékopa (1973)", range_of_pairs),
+    Method("survey_replicates, pairwise", "", "range", "replicate_weights", _AUTO, "Tukey (1953); Prékopa (1973)",
+           range_of_pairs),
+    Method("pairwise", "", "range", "rows", _AUTO, "Tukey (1953); Dunnett (1955); Prékopa (1973)", range_of_pairs),
+    Method("pairwise", "", "rest", "rows", _AUTO, "Newcombe (1998); Donner and Zou (2012)", beside_rests),
+    Method("simultaneous", "", "many", "", _AUTO, "Šidák (1967)", bands),
+    Method("simultaneous", "", "extreme", "", _AUTO, "Šidák (1967)", extreme),
+    Method("bootstrap", "", "", "rows", "auto bootstrap", "Efron (1979)"),
+    Method("dirichlet", "", "", "rows", "bayes", "Jeffreys (1946)"),
+)  # fmt: skip
+"""The first row that applies and answers is taken."""
+
+
+def choose(case: Case, interval: str) -> Method | None:
+    """The method of a case; None if there is none."""
+    return next((method for method in METHODS if method.applies(case) and method.answers(interval)), None)
+
+
+def required(case: Case, interval: str, who: str) -> Method:
+    """The method of a case; an error that names those that apply if there is none."""
+    method = choose(case, interval)
+    if method is not None:
+        return method
+    names = dict.fromkeys(method.name for method in METHODS if method.applies(case) and "," not in method.name)
+    what = {"alone": "a value", "many": "more than 200 groups", "other": "what it is made of"}
+    compared = what.get(case.compared, f"the {case.compared}").replace("_", " ")
+    msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(['auto', *names])}."
+    raise ArgumentError(msg)

@@ -1,0 +1,287 @@
+"""Evaluated values with how far they vary by chance: which kind of error they have, and the estimates of each kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.intervals.comparisons import Family
+from tidyfair.intervals.estimates import (
+    Areas,
+    Fitted,
+    Linearized,
+    MadeOfShares,
+    OfShare,
+    Replicated,
+    Shares,
+    Smooth,
+    Weighted,
+)
+from tidyfair.intervals.influence import CELLS, deviations_of, is_smooth
+from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
+from tidyfair.specs.segments import NO_ROW, Segments
+from tidyfair.specs.survey_designs import SurveyDesign
+from tidyfair.tallies.tally import BLOCK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.evaluation.evaluator import RequestedFormula
+    from tidyfair.intervals.estimates import Estimates
+    from tidyfair.intervals.influence import Deviations
+    from tidyfair.intervals.shares import Share
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.options import Options
+    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+Kind: TypeAlias = Literal["rate", "function_of_rate", "sum_of_rates", "area", "fit", "smooth"]
+"""The kinds of values whose errors have a closed form."""
+Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights"]
+
+
+def sampling_of(tally: Tally) -> Sampling:
+    """The way in which the rows of a tally came to be."""
+    if tally.design is None:
+        return "rows"
+    return "strata" if isinstance(tally.design, SurveyDesign) else "replicate_weights"
+
+
+def is_clustered(tally: Tally) -> bool:
+    """Check whether rows have clusters of the user's own."""
+    return any(key.column.name != BLOCK for key in tally.clusters)
+
+
+def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
+    """The kind of error that values of a formula have in closed form; None if by replicates only."""
+    is_of_one, clustered = estimator in ONE_LABEL, is_clustered(tally)
+    known = is_smooth(formula, estimator, tally)
+    if tally.design is not None:
+        return "smooth" if known else None
+    if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
+        return "rate"
+    if not clustered and tally.weights is None and is_share_of_flags(formula):
+        return "rate"
+    if formula.deviations and is_of_one and (known or not clustered):
+        return "area"
+    if not known:
+        return None
+    if clustered or tally.weights is not None:
+        return "smooth"
+    if formula.influence is not None and formula.of_labels:
+        # the fits of calibration lines say themselves how far they vary
+        return "fit"
+    if is_of_one and rising_share_of(formula) is not None:
+        return "function_of_rate"
+    return "sum_of_rates" if is_of_one and sum_of_shares_of(formula) is not None else "smooth"
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """The values of an evaluation with how far they vary; errors are worked out where they are asked for."""
+
+    evaluated: Evaluated
+    options: Options
+    _deviations: dict[tuple[Formula, str, By | None], Deviations] = field(
+        default_factory=dict[tuple["Formula", str, "By | None"], "Deviations"], repr=False
+    )
+
+    @property
+    def tally(self) -> Tally:
+        """The counts that values are evaluated from."""
+        return self.evaluated.evaluator.tally
+
+    @property
+    def outers(self) -> int:
+        """The number of outer groups."""
+        return len(self.evaluated.group_cells.outer_keys)
+
+    @cached_property
+    def requested(self) -> list[RequestedFormula]:
+        """The formulas of all specs, in the order of the values."""
+        return list(self.evaluated.evaluator.tables)
+
+    def of_spec(self, number: int) -> list[int]:
+        """The numbers of the formulas of a spec."""
+        return [index for index, requested in enumerate(self.requested) if requested.spec == number]
+
+    def column(self, name: str) -> Array:
+        """A column of all values."""
+        return self.evaluated.values.array(name)
+
+    def rows(self, requested: int) -> Integers:
+        """The rows of a formula that have a value, in the order of labels and outer groups."""
+        import numpy as np
+
+        return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
+
+    @property
+    def interval(self) -> str:
+        """The intervals that are asked for."""
+        return self.options.interval or "auto"
+
+    @cached_property
+    def kinds(self) -> list[Kind | None]:
+        """The kind of error of the values of each formula; None where it is that of replicates."""
+        if self.interval in {"bootstrap", "bayes"}:
+            return [None] * len(self.requested)
+        kinds = [kind_of(self.tally, requested.formula, requested.estimator) for requested in self.requested]
+        return [kind if kind == "rate" else None for kind in kinds] if self.interval == "exact" else kinds
+
+    def estimates(self, number: int, rows: Integers, method: str = "") -> Estimates:
+        """The estimates of some rows of a formula that has a kind of error, or by the jackknife if asked for."""
+        requested, kind = self.requested[number], self.kinds[number]
+        value = self.column("estimate")[rows]
+        if method == "jackknife":
+            return self._smooth(requested, "smooth", value, rows)
+        if kind == "rate":
+            return self._shares(value, rows)
+        if kind == "area":
+            return self._areas(requested, value, rows)
+        return self._smooth(requested, kind, value, rows)
+
+    def _shares(self, value: Floats, rows: Integers) -> Shares:
+        """Shares of rows, or of as many as weights leave of them."""
+        denominator = self.column("denominator")[rows].astype(float)
+        if "effective" not in self.evaluated.values:
+            return Shares(value, denominator)
+        effective, even = (self.column(name)[rows].astype(float) for name in ("effective", "even"))
+        return Shares(value, effective, Weighted(denominator, even))
+
+    def _areas(self, requested: RequestedFormula, value: Floats, rows: Integers) -> Areas:
+        """Areas, with as many rows of each class as clusters leave of them."""
+        import numpy as np
+
+        variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
+        if not is_clustered(self.tally):
+            return Areas(value, variance**0.5, events, others)
+        deviations = self.deviations(requested)
+        at = self._positions(requested, rows, deviations)
+        error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each cluster
+            share = np.where(variance > 0, variance / error**2, (freedom + 1) / np.minimum(events, others)).clip(0, 1)
+        return Areas(value, error, events * share, others * share, freedom, deviations.influences_at(at))
+
+    def _smooth(self, requested: RequestedFormula, kind: Kind | None, value: Floats, rows: Integers) -> Smooth:
+        """Values of a function of sums; those that are made of shares have the limits of these."""
+        formula, deviations = requested.formula, self.deviations(requested)
+        at = self._positions(requested, rows, deviations)
+        centre, error, spread, freedom = (
+            own.ravel()[at] for own in (deviations.centre, deviations.error, deviations.spread, deviations.freedom)
+        )
+        fields: dict[str, Any] = {
+            "value": value, "centre": centre, "error": error, "spread": spread, "freedom": freedom,
+            "scale": self.scale(requested), "influences": deviations.influences_at(at),
+        }  # fmt: skip
+        design = self.tally.design
+        if design is not None:
+            return Linearized(**fields) if isinstance(design, SurveyDesign) else Replicated(**fields)
+        counts = {name: own.ravel()[at] for name, own in deviations.cells.items()}
+        share, made_of = rising_share_of(formula), sum_of_shares_of(formula)
+        if kind == "function_of_rate" and share is not None:
+            return OfShare(**fields, formula=formula, share=share, shares=_shares_of_counts(share, counts))
+        if kind == "sum_of_rates" and made_of is not None:
+            factors = tuple(factor for factor, _ in made_of.shares)
+            shares = tuple(_shares_of_counts(share, counts) for _, share in made_of.shares)
+            return MadeOfShares(**fields, factors=factors, shares=shares)
+        return Fitted(**fields) if kind == "fit" else Smooth(**fields)
+
+    def scale(self, requested: RequestedFormula) -> Scale:
+        """The scale on which the values of a formula are nearly normal."""
+        return Scale.of(requested.formula, self.evaluated.specs[requested.spec].range_of(requested.name))
+
+    def deviations(self, requested: RequestedFormula) -> Deviations:
+        """The standard errors of a formula in all groups of its feature."""
+        by = self.evaluated.specs[requested.spec].by
+        key = (requested.formula, requested.estimator, by)
+        if key not in self._deviations:
+            evaluator, scale = self.evaluated.evaluator, self.scale(requested)
+            self._deviations[key] = deviations_of(evaluator, requested.formula, requested.estimator, by, scale)
+        return self._deviations[key]
+
+    def _positions(self, requested: RequestedFormula, rows: Integers, deviations: Deviations) -> Integers:
+        """The positions of some rows among deviations, which are arrays of groups by labels."""
+        import numpy as np
+
+        first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
+        group, labels = self.column(GROUP_CELL)[rows].astype(np.int64) - first, deviations.error.shape[1]
+        if labels == 1:
+            return group
+        position = np.zeros(max([*self.evaluated.labels.levels, 0]) + 2, dtype=np.int64)
+        position[list(self.evaluated.labels.levels)] = np.arange(len(self.evaluated.labels.levels))
+        return group * labels + position[self.column(LEVEL)[rows]]
+
+    # Comparisons
+
+    def families(
+        self, number: int, aggregate: Aggregate | None, estimates: Mapping[int, Any], kept: Booleans | None = None
+    ) -> tuple[list[Family], list[Floats]]:
+        """The families of a spec that are compared, one for each metric and label, and the weights of their groups.
+
+        `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of the rows that count.
+        """
+        import numpy as np
+
+        needed = aggregate.groups_needed if aggregate else 1
+        members: list[tuple[int, Integers]] = []
+        for requested in self.of_spec(number):
+            rows = self.rows(requested)
+            rows = rows if kept is None else rows[kept[rows]]
+            level = self.column(LEVEL)[rows]
+            members += [(requested, rows[level == one]) for one in np.unique(level)]
+        references = [self._references(rows, aggregate) for _, rows in members]
+        has_reference = np.zeros(self.outers, dtype=bool)
+        for (_, rows), is_reference in zip(members, references, strict=True):
+            has_reference[self.column("outer")[rows[is_reference]]] = True
+        families: list[Family] = []
+        weights: list[Floats] = []
+        for (requested, rows), is_reference in zip(members, references, strict=True):
+            outer = self.column("outer")[rows].astype(np.int64)
+            own = np.bincount(outer[is_reference], minlength=self.outers) > 0
+            # metrics and labels that cannot be compared are left out of the value, too
+            takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & (own | ~has_reference)
+            chosen = takes_part[outer]
+            if chosen.any():
+                of_rows = estimates.get(requested, partial(self.estimates, requested))
+                values = of_rows(rows[chosen])
+                families.append(Family.of(values, outer[chosen], is_reference[chosen]))
+                weights.append(self.weights(rows[chosen]))
+        return families, weights
+
+    def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
+        """Mask of the values that others are compared with: the first one of each outer group."""
+        import numpy as np
+
+        mask = np.zeros(len(rows), dtype=bool)
+        if aggregate is None or not len(rows):
+            return mask
+        segments = Segments.of(self.column("outer")[rows])
+        if aggregate.compares_with_majority:
+            size = self.column("size")[rows]
+            first = segments.first_where(size == segments.to_rows(segments.maximum(size)))
+        else:
+            first = segments.first_where(self.column("is_reference")[rows].astype(bool))
+        mask[first[first != NO_ROW]] = True
+        return mask
+
+    def weights(self, rows: Integers) -> Floats:
+        """What the mean of several groups weights their values by; with weights, of those of all rows."""
+        return self.column("denominator" if self.tally.weights is None else "weight")[rows].astype(float)
+
+
+def _shares_of_counts(share: Share, counts: Mapping[str, Floats]) -> Shares:
+    """A share from the counts of labels."""
+    import numpy as np
+
+    hits = np.sum([counts[cell] for cell in sorted(share.holds)], axis=0)
+    rows = np.sum([counts[cell] for cell in sorted(share.among)], axis=0)
+    return Shares.of_counts(hits, rows)
