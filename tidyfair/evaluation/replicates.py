@@ -157,9 +157,7 @@ class Replicates:
         return cls.by_evaluator(evaluated, specs, evaluator, times)
 
     @classmethod
-    def by_evaluator(
-        cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int
-    ) -> Replicates:
+    def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
         """Values of some specs by the evaluator of all replicates."""
         import numpy as np
 
@@ -184,7 +182,9 @@ class Replicates:
         return cls(evaluated, rows, columns)
 
     @classmethod
-    def of_values(cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]) -> Replicates:
+    def of_values(
+        cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]
+    ) -> Replicates:
         """Other values of some groups, and other contexts of these: arrays of replicates by values."""
         import numpy as np
 

@@ -562,7 +562,9 @@ def _filled(
     with np.errstate(divide="ignore", invalid="ignore"):
         row = np.nan_to_num(squares / total)
     each = z**2 * _weight_of_a_unit(tally, evaluated, by, row)
-    empty = np.flatnonzero((rows == 0) & (cells.cells[LABELS[0]].is_not_null() | cells.cells[LABELS[1]].is_not_null()).to_numpy())
+    empty = np.flatnonzero(
+        (rows == 0) & (cells.cells[LABELS[0]].is_not_null() | cells.cells[LABELS[1]].is_not_null()).to_numpy()
+    )
     if not len(empty):
         return
     # all empty cells of a group together, then one of them at a time

@@ -17,12 +17,12 @@ from tidyfair.intervals.proportions import (
     student_limits,
     wilson_with_few,
 )
-from tidyfair.intervals.shares import at_share
-from tidyfair.intervals.small_samples import area_limits
+from tidyfair.intervals.shares import at_share, on_counts
+from tidyfair.intervals.small_samples import counts_with_few_errors, outer_factor
 from tidyfair.specs.segments import Segments
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Self, TypeAlias
 
     from tidyfair.intervals.influence import Influences
     from tidyfair.intervals.proportions import Limits
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.segments import Array, Floats, Integers
+
+    Side: TypeAlias = tuple[Floats, Floats]
 
 __all__: list[str] = []
 
@@ -265,37 +267,19 @@ class Shares(Estimates):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Areas(Estimates):
-    """Areas under a curve, with DeLong's error."""
-
-    kind = "area"
-    value: Floats
-    error: Floats
-    events: Floats
-    others: Floats
-    freedom: Floats | None = None
-    """The degrees of freedom of the error; None for so many that limits are normal."""
-    influences: Influences | None = None
-
-    def limits(self, z: float | Floats) -> Limits:
-        """Limits on the scale of logits; the one towards 1/2 has half an unseen row of each class more."""
-        factor = z if self.freedom is None else student_limits(z, self.freedom)
-        return area_limits(self.value, self.error, self.events, self.others, factor)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Smooth(Estimates):
-    """Values of a function of sums, with limits by Student's t on the scale of their range."""
+    """Values of a function of sums or ranks, with limits by Student's t on the scale of their range."""
 
     kind = "smooth"
     value: Floats
-    centre: Floats
-    """The value about which limits lie: with parts of rows added where few rows hide how far others may lie."""
     error: Floats
-    spread: Floats
-    """The standard error on the scale."""
     freedom: Floats
     scale: Scale
+    below: Side
+    """Where the lower limit is measured from, and the standard error on the scale."""
+    above: Side
+    skew: Floats | None = None
+    """The skewness of values on the scale."""
     influences: Influences | None = None
 
     @property
@@ -308,45 +292,63 @@ class Smooth(Estimates):
 
     @property
     def finite(self) -> Smooth:
-        """The same with the centre in place of an infinite value."""
+        """The same with the value of a quarter of a row more in each cell in place of an infinite one."""
         import numpy as np
 
         infinite = np.isinf(self.value)
-        return replace(self, value=np.where(infinite, self.centre, self.value)) if infinite.any() else self
+        return replace(self, value=np.where(infinite, self.above[0], self.value)) if infinite.any() else self
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values, which include these."""
         import numpy as np
 
         factor = student_limits(z, self.freedom)
-        inside = self.scale.holds(self.centre) & (np.isfinite(self.spread) | np.isnan(self.error))
-        middle = self.scale.transform(self.centre)
-        with np.errstate(invalid="ignore"):
-            half = factor * self.spread
-            lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
-            upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
-        lower, upper = self._with_infinite(lower, upper)
+        lower, upper = self._end(self.below, factor, -1), self._end(self.above, factor, 1)
         low, high = self.bounds
-        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
-        return np.minimum(lower, self.value), np.maximum(upper, self.value)
+        return np.minimum(np.maximum(lower, low), self.value), np.maximum(np.minimum(upper, high), self.value)
 
-    def _with_infinite(self, lower: Floats, upper: Floats) -> Limits:
-        """The limits, with those of values that are infinite as soon as some row occurs.
-
-        If such a row has been seen, the true value is infinite for certain; else it may be anything.
-        """
+    def _end(self, side: Side, factor: Floats, sign: Literal[-1, 1]) -> Floats:
+        """The limits on one side, at so many standard errors."""
         import numpy as np
 
-        infinite = np.isinf(self.centre)
-        known = infinite & (self.value == self.centre)
-        lower = np.where(infinite, np.where(known, self.centre, self.scale.low), lower)
-        return lower, np.where(infinite, np.where(known, self.centre, self.scale.high), upper)
+        centre, spread = side
+        away = sign * (factor if self.skew is None else outer_factor(factor, sign * self.skew))
+        inside = self.scale.holds(centre) & (np.isfinite(spread) | np.isnan(self.error))
+        with np.errstate(invalid="ignore"):
+            on_scale = self.scale.inverse(self.scale.transform(centre) + away * spread)
+            end = np.where(inside, on_scale, centre + away * self.error)
+        # values that are infinite as soon as some row occurs: if one has been seen, the true value is so for certain
+        beyond = self.scale.low if sign < 0 else self.scale.high
+        return np.where(np.isinf(centre), np.where(self.value == centre, centre, beyond), end)
 
 
 class Fitted(Smooth):
     """Values of a fit, which says itself how far they vary."""
 
     kind = "fit"
+
+
+class Areas(Smooth):
+    """Areas under a ROC curve, with DeLong's error."""
+
+    kind = "area"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class OfLabels(Smooth):
+    """Values of the labels of rows without weights, whose few errors may be rarer than they seem."""
+
+    formula: Formula
+    counts: tuple[Floats, Floats, Floats, Floats]
+    """The counts of tp, fn, fp and tn."""
+
+    def limits(self, z: float | Floats) -> Limits:
+        """Limits of all values, as far as values with errors as rare as they may be."""
+        import numpy as np
+
+        lower, upper = super().limits(z)
+        with_few = on_counts(self.formula, counts_with_few_errors(self.counts, z))
+        return np.fmin(lower, with_few), np.fmax(upper, with_few)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

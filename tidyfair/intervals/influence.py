@@ -9,9 +9,9 @@ tally counts, and rows of a cluster together. Formulas that read rows say themse
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidyfair.evaluation.array_metrics import influences_of
 from tidyfair.evaluation.group_cells import rows_of, slice_of
@@ -21,16 +21,7 @@ from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.survey import has_survey_error, survey_errors
-from tidyfair.intervals.unseen_rows import (
-    Unseen,
-    counts_all_events,
-    is_of_squares,
-    unseen_errors,
-    unseen_events,
-    unseen_outcomes,
-    values_of,
-    with_rows_added,
-)
+from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, values_of, with_rows_added
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.tally import BLOCK, HIDDEN
 
@@ -45,6 +36,8 @@ if TYPE_CHECKING:
     from tidyfair.specs.segments import Array, Floats, Integers
     from tidyfair.tallies.tally import Tally
 
+    Side: TypeAlias = tuple[Floats, Floats]
+
 __all__: list[str] = []
 
 CELLS = ("tp", "fn", "fp", "tn")
@@ -57,6 +50,8 @@ _MOST_NUMBERS = 2**22
 """The most numbers of an array at once."""
 _STEP = 1e-6
 """The part of a count by which it is moved for a derivative."""
+_HIDDEN_SKEWNESS = 1.5
+"""The factor of the skewness of samples, which is nearer to 0 than that of values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,19 +114,37 @@ class Influences:
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """Standard errors of values and their degrees of freedom: arrays of group cells by labels."""
+    """How far the values of groups vary: arrays of group cells by labels."""
 
-    centre: Floats
     error: Floats
-    spread: Floats
-    """The standard error on the scale of the range; not finite where values leave it, or reach its ends."""
+    """The standard error; nan where it is not known how far values vary."""
     freedom: Floats
-    cells: Mapping[str, Floats]
+    below: Side
+    """Where the lower limit is measured from, and the standard error on the scale of the range."""
+    above: Side
+    skew: Floats | None = None
+    """The skewness of values on the scale, from the influences of their units."""
+    cells: Mapping[str, Floats] = field(default_factory=dict[str, "Floats"])
     """The counts of one label against the rest, where rows have no weights."""
-    influence: Array | None = None
-    """The influence of each cluster of a group in standard errors: clusters of groups by labels."""
     influences: Influences | None = None
-    """The same with the clusters, where groups may share them."""
+    """The influences of clusters, where groups may share them."""
+
+    @classmethod
+    def unknown(cls, groups: int, labels: int) -> Deviations:
+        """Those of values that are not known to vary."""
+        import numpy as np
+
+        nothing = np.full((groups, labels), np.nan)
+        return cls(nothing, nothing, (nothing, nothing), (nothing, nothing))
+
+    @classmethod
+    def about(cls, value: Floats, error: Floats, freedom: Floats, scale: Scale, **others: Any) -> Deviations:
+        """Those of values with some standard errors, from which both limits are measured."""
+        import numpy as np
+
+        with np.errstate(invalid="ignore"):
+            side = (value, error * scale.slope(value))
+        return cls(error, np.broadcast_to(freedom, error.shape), side, side, **others)
 
     def influences_at(self, values: Integers) -> Influences | None:
         """The influences on some of the values, by their position."""
@@ -153,9 +166,7 @@ def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
     return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
 
 
-def deviations_of(
-    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale
-) -> Deviations:
+def deviations_of(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale) -> Deviations:
     """The deviations of the values of a formula in the groups of a `by`."""
     tally = evaluator.tally
     if tally.design is not None:
@@ -170,30 +181,25 @@ def deviations_of(
     if clusters:
         codes = KeyCodes(tally.cells)
         units = codes.index(tally.names(clusters), within=index)
-        deviations = _of_units(evaluator, table, formula, estimator, index, units, scale)
+        if not len(units):
+            return Deviations.unknown(len(index), len(evaluator.reading.levels))
+        left_out = _LeftOut.of(evaluator, table, formula, estimator, index, units)
+        deviations, in_errors = left_out.deviations(scale)
         if by is None or all(column.name == BLOCK for column in clusters):
             return deviations
         cluster = codes.index(tally.names(clusters)).of_cell[units.example]
-        if deviations.influence is None:
-            return deviations
-        influences = _influences(deviations.influence, index.of_cell[units.example], cluster, None, len(index))
+        influences = _influences(in_errors, index.of_cell[units.example], cluster, None, len(index))
         return replace(deviations, influences=influences)
     return _of_label_rows(evaluator, table, formula, estimator, index, scale)
 
 
 def _of_survey(errors: SurveyErrors, scale: Scale) -> Deviations:
     """Deviations by the design of a survey."""
-    import numpy as np
-
     influences = _influences(errors.influence, errors.group, errors.unit, errors.sign, len(errors.value))
-    with np.errstate(invalid="ignore"):
-        spread = errors.error * scale.slope(errors.value)
-    return Deviations(errors.value, errors.error, spread, errors.freedom, {}, influences=influences)
+    return Deviations.about(errors.value, errors.error, errors.freedom, scale, influences=influences)
 
 
-def _influences(
-    amount: Array, group: Integers, unit: Integers, sign: Floats | None, groups: int
-) -> Influences:
+def _influences(amount: Array, group: Integers, unit: Integers, sign: Floats | None, groups: int) -> Influences:
     """Influences from those of the units of groups: an array of units of groups by labels."""
     import numpy as np
 
@@ -223,9 +229,7 @@ def _of_read_rows(
             if by is not None and units is not None and influence.error > 0:
                 _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))
                 of_units[:, number] = influence.of_unit / influence.error
-    with np.errstate(invalid="ignore"):
-        spread = error * scale.slope(value)
-    return Deviations(value, error, spread, freedom, {}, influences=_of_clusters(of_clusters, len(value)))
+    return Deviations.about(value, error, freedom, scale, influences=_of_clusters(of_clusters, len(value)))
 
 
 def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int) -> Influences | None:
@@ -243,109 +247,118 @@ def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int
 # Parts and clusters
 
 
-def _of_units(
-    evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, units: GroupIndex,
-    scale: Scale,
-) -> Deviations:  # fmt: skip
-    """Deviations by leaving out one part or cluster of a group at a time."""
-    import numpy as np
-
-    if not len(units):
-        nothing = np.full((len(index), len(evaluator.reading.levels)), np.nan)
-        return Deviations(nothing, nothing, nothing, nothing, {})
-    group = index.of_cell[units.example]
-    segments = Segments.of(group)
-    nothing = np.zeros(len(group), dtype=bool)
-    sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
-    own = values_of(formula, estimator, table, sums)
-    everything = pooled(sums, segments, nothing, "overall")
-    all_others = pooled(sums, segments, nothing, "rest")
-    weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
-    units_left_out = _LeftOut.of(segments, weight)
-
-    def influence_with(added: Mapping[str, Array]) -> tuple[Floats, Floats, Floats]:
-        """The values of groups with some rows more, and the influence of units on them, and on their scale."""
-        per_unit = {name: np.repeat(values, segments.sizes, axis=0) for name, values in added.items()}
-        value, without = (
-            values_of(formula, estimator, table, with_rows_added(own_sums, per_unit)).estimate
-            for own_sums in (everything, all_others)
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            change, on_scale = value - without, scale.transform(value) - scale.transform(without)
-            return value[segments.starts], units_left_out.influence(change), units_left_out.influence(on_scale)
-
-    added = _added(evaluator, table, formula, index, _mean_square(segments, own.weight[:, 0]))
-    # an error that is rare widens limits; it is no part of what has been seen to vary
-    is_of_limits = added is not None and table.kind == "numeric"
-    centre, influence, on_scale = influence_with({} if added is None or is_of_limits else added.sums)
-    of_added = 0.0 if added is None else added.variance(table, formula, estimator)
-    error = np.sqrt(units_left_out.variance(influence) + (0.0 if is_of_limits else of_added))
-    # what has not been seen to vary says nothing about how far it varies
-    error = np.where(error > _ROUNDED * np.abs(centre), error, np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        in_errors = influence / np.repeat(error, segments.sizes, axis=0)
-    if added is None:
-        spread = np.sqrt(units_left_out.variance(on_scale))
-    elif is_of_limits:
-        centre, influence, _ = influence_with(added.sums)
-        with_unseen = np.sqrt(units_left_out.variance(influence) + of_added)
-        # an error of 0 has no product with the slope at an end of the range, which is infinite
-        spread = np.where(np.isnan(error), np.nan, with_unseen) * scale.slope(centre)
-    else:
-        spread = error * scale.slope(centre)
-    spread = np.where(np.isnan(error), np.nan, spread)
-    return Deviations(centre, error, spread, np.broadcast_to(units_left_out.freedom, centre.shape), {}, in_errors)
-
-
-def _added(
-    evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex, cluster: Floats
-) -> _AddedRows | Unseen | None:
-    """The parts of rows that are added to groups whose clusters have some weight; None for none."""
-    if table.kind == "class":
-        # a row that is added has no quantity that compares it with others
-        return None if formula.all_terms else _AddedRows.of(evaluator, formula, index, cluster)
-    if table.kind == "survival":
-        return unseen_outcomes(evaluator, table, formula, index)
-    if table.kind == "prob":
-        return unseen_events(evaluator, table, formula, index) if counts_all_events(formula) else None
-    return unseen_errors(evaluator, table, formula, index) if is_of_squares(formula) else None
-
-
 @dataclass(frozen=True, eq=False)
 class _LeftOut:
-    """The parts or clusters of groups, which are left out one at a time, by their share of the weight of the group."""
+    """The parts or clusters of groups, which are left out one at a time."""
 
+    formula: Formula
+    estimator: str
+    table: Table
     segments: Segments
+    """The units of each group."""
+    everything: Mapping[str, Array]
+    """The sums of the group of each unit."""
+    all_others: Mapping[str, Array]
+    """The same without the unit."""
     share: Floats
-    count: Floats
+    """The share of each unit in the weight of its group."""
+    unseen: UnseenRows | None
+    """Parts of rows that few rows do not show."""
 
     @classmethod
-    def of(cls, segments: Segments, weight: Floats) -> _LeftOut:
-        """Units with some weights."""
+    def of(
+        cls, evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, units: GroupIndex
+    ) -> _LeftOut:
+        """The units of the groups of a tally."""
         import numpy as np
 
+        segments = Segments.of(index.of_cell[units.example])
+        sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
+        own = values_of(formula, estimator, table, sums)
+        nothing = np.zeros(segments.length, dtype=bool)
+        weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (weight / segments.to_rows(segments.sum(weight)))[:, None]
-        return cls(segments, share, segments.sum((share > 0).astype(float)))
+            # the weight of a unit, weighted by itself
+            size = np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
+        if table.kind == "class":
+            # a row that is added has no quantity that compares it with others
+            unseen = None if formula.all_terms else _added_rows(evaluator, formula, estimator, index, size)
+        else:
+            unseen = unseen_rows(evaluator, table, formula, estimator, index, (sums, weight, segments))
+        everything, all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
+        return cls(formula, estimator, table, segments, everything, all_others, share, unseen)
 
-    def influence(self, change: Array) -> Array:
-        """The influence of units on values, from what these lose without them; the squares add up to the variance."""
+    def deviations(self, scale: Scale) -> tuple[Deviations, Array]:
+        """The deviations of values, and the influences of units in standard errors of these."""
+        import numpy as np
+
+        unseen = self.unseen
+        counted = {} if unseen is None or unseen.is_above else unseen.sums
+        centre, influence, on_scale = self._influences(counted, scale)
+        added = 0.0 if unseen is None else unseen.variance
+        variance = self._variance(influence) + (0.0 if unseen is None or unseen.is_above else added)
+        # what has not been seen to vary says nothing about how far it varies
+        error = _known(np.sqrt(variance), centre)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            in_errors = influence / np.repeat(error, self.segments.sizes, axis=0)
+            spread = np.sqrt(self._variance(on_scale)) if counted == {} else error * scale.slope(centre)
+        below = above = (centre, np.where(np.isnan(error), np.nan, spread))
+        if unseen is not None and unseen.is_above:
+            # an error that is rare widens the limit above; it is no part of what has been seen to vary
+            higher, with_unseen, _ = self._influences(unseen.sums, scale)
+            wider = np.sqrt(self._variance(with_unseen) + added)
+            with np.errstate(invalid="ignore"):
+                # an error of 0 has no product with the slope at an end of the range, which is infinite
+                above = higher, np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)
+        skew = self._skewness(on_scale) if self.table.kind == "numeric" and unseen is None else None
+        freedom = np.broadcast_to(self._freedom, error.shape)
+        return Deviations(error, freedom, below, above, skew), in_errors
+
+    def _influences(self, added: Mapping[str, Array], scale: Scale) -> tuple[Floats, Array, Array]:
+        """The values of groups with some rows more, and the influences of units on them, and on their scale."""
+        import numpy as np
+
+        per_unit = {name: np.repeat(values, self.segments.sizes, axis=0) for name, values in added.items()}
+        value, without = (
+            values_of(self.formula, self.estimator, self.table, with_rows_added(sums, per_unit)).estimate
+            for sums in (self.everything, self.all_others)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            changes = (value - without, scale.transform(value) - scale.transform(without))
+        return value[self.segments.starts], *(self._centred(change) for change in changes)
+
+    @cached_property
+    def _count(self) -> Floats:
+        """The number of units of each group with some weight."""
+        return self.segments.sum((self.share > 0).astype(float))
+
+    def _centred(self, change: Array) -> Array:
+        """The influences of units, whose squares add up to the variance, from what values lose without them."""
         import numpy as np
 
         present = self.share > 0
         own = np.where(present, change, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean, factor = self.segments.sum(own) / self.count, np.sqrt((self.count - 1) / self.count)
-        return np.where(present, own - self._repeated(mean), 0.0) * self._repeated(factor)
+            mean, factor = self.segments.sum(own) / self._count, np.sqrt((self._count - 1) / self._count)
+        return np.where(present, own - self._to_units(mean), 0.0) * self._to_units(factor)
 
-    def variance(self, influence: Array) -> Floats:
+    def _variance(self, influence: Array) -> Floats:
         """The variance of values; nan where there is a single unit."""
         import numpy as np
 
-        return np.where(self.count > 1, self.segments.sum(influence**2), np.nan)
+        return np.where(self._count > 1, self.segments.sum(influence**2), np.nan)
+
+    def _skewness(self, influence: Array) -> Floats:
+        """The skewness of values, which samples show too little of."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            skew = self.segments.sum(influence**3) / self.segments.sum(influence**2) ** 1.5
+        return np.nan_to_num(skew) * _HIDDEN_SKEWNESS
 
     @property
-    def freedom(self) -> Floats:
+    def _freedom(self) -> Floats:
         """The degrees of freedom of the variance: of units of equal weight, their number less one.
 
         Of others the geometric mean of the effective number (Kish, 1965) less one, which is too large, and of what
@@ -357,27 +370,27 @@ class _LeftOut:
         squares = add(share**2)
         with np.errstate(divide="ignore", invalid="ignore"):
             # squares of normal values less their mean, over what is expected of them
-            own = share**2 / (1 - 2 * share + self._repeated(squares))
+            own = share**2 / (1 - 2 * share + self._to_units(squares))
             own = np.where(share > 0, own, 0.0)
             # which covary, because the mean is of all of them
-            middle = share - self._repeated(squares) / 2
+            middle = share - self._to_units(squares) / 2
             pairs = add(own) * add(own * middle**2) + add(own * middle) ** 2 - 2 * add((own * middle) ** 2)
             of_normal = squares**2 / (add(share**4) + 2 * pairs)
             return np.fmax(np.sqrt(of_normal * (1 / squares - 1)), 1)
 
-    def _repeated(self, values: Array) -> Array:
+    def _to_units(self, values: Array) -> Array:
         """Values of groups as those of their units."""
         import numpy as np
 
         return np.repeat(values, self.segments.sizes, axis=0)
 
 
-def _mean_square(segments: Segments, weight: Floats) -> Floats:
-    """The weight that a row or cluster of each group has, weighted by itself."""
+def _known(error: Floats, value: Floats) -> Floats:
+    """Errors; nan where they are those of rounding."""
     import numpy as np
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
+    with np.errstate(invalid="ignore"):
+        return np.where(error > _ROUNDED * np.abs(value), error, np.nan)
 
 
 # Rows of labels
@@ -469,48 +482,27 @@ def _pair_weights(evaluator: Evaluator, formula: Formula, index: GroupIndex) -> 
     return pairs, summed(cells.measure("w")), summed(cells.measure("w2"))
 
 
-@dataclass(frozen=True, eq=False)
-class _AddedRows:
-    """Rows that are added to clusters: a part of a row in each cell, and of a cluster in an empty one."""
+def _added_rows(
+    evaluator: Evaluator, formula: Formula, estimator: str, index: GroupIndex, cluster: Floats
+) -> UnseenRows:
+    """Rows that are added to groups of clusters: a part of a row in each cell, and of a cluster in an empty one."""
+    import numpy as np
 
-    pairs: _Pairs
-    total: Floats
-    """The weight of all rows with each pair of labels."""
-    added: Floats
-    """The weight that is added to each pair, and of one such row."""
-    each: Floats
-    row: Floats
-    """The weight of a row of each group."""
-
-    @classmethod
-    def of(cls, evaluator: Evaluator, formula: Formula, index: GroupIndex, cluster: Floats) -> _AddedRows:
-        """The rows that are added to groups with clusters of some weight."""
-        import numpy as np
-
-        pairs, weight, square = _pair_weights(evaluator, formula, index)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))[:, None]
-        each = np.where(weight > 0, row, cluster[:, None])
-        added = pairs.added * each
-        return cls(pairs, weight + added, added, each, row)
-
-    @property
-    def sums(self) -> dict[str, Array]:
-        """The counts of labels that they add, in weights and in squared weights."""
-        sums = {name: self.added @ counts for name, counts in self.pairs.counts.items()}
-        return sums | {name + SQUARES: values * self.row for name, values in sums.items()}
-
-    def variance(self, table: Table, formula: Formula, estimator: str) -> Floats:
-        """The variance that they add: that of the rows of a cell, left out together."""
-        import numpy as np
-
-        if not self.added.any():
-            return np.zeros((len(self.total), 1))
-        changes = _changes(self.total, self.added, self.row, self.pairs, table, formula, estimator)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rows = (self.added / self.each)[:, :, None]
-            squares = np.where(rows > 0, changes**2 / rows, 0.0)
-        return squares.sum(axis=1)
+    pairs, weight, square = _pair_weights(evaluator, formula, index)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))[:, None]
+    each = np.where(weight > 0, row, cluster[:, None])
+    added = pairs.added * each
+    sums = {name: added @ counts for name, counts in pairs.counts.items()}
+    sums |= {name + SQUARES: values * row for name, values in sums.items()}
+    if not added.any():
+        return UnseenRows(sums, np.zeros((len(weight), 1)))
+    # the variance of the rows of a cell, left out together
+    changes = _changes(weight + added, added, row, pairs, Table.of(formula, estimator), formula, estimator)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows = (added / each)[:, :, None]
+        squares = np.where(rows > 0, changes**2 / rows, 0.0)
+    return UnseenRows(sums, squares.sum(axis=1))
 
 
 def _changes(
@@ -570,30 +562,25 @@ def _of_label_rows(
 
     pairs, weight, square = _pair_weights(evaluator, formula, index)
     shape = weight.shape
-    parts: list[Deviations] = []
+    parts: list[tuple[Floats, Floats, Floats]] = []
     labels = len(evaluator.reading.levels)
     one_value = pairs.are_many and estimator not in ONE_LABEL
     of_group = max(shape[1] * (1 if one_value else labels), labels**2)
     step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
     for start in range(0, shape[0], step):
         own = slice(start, start + step)
-        parts.append(_of_counts(weight[own], square[own], pairs, table, formula, estimator, scale))
+        parts.append(_of_counts(weight[own], square[own], pairs, table, formula, estimator))
     counts: dict[str, Floats] = {}
     if not evaluator.cells.weighted and formula.reads == frozenset({"truth", "estimate"}):
         counts = {name: weight @ pairs.counts[name] for name in CELLS}
-    return Deviations(
-        np.concatenate([part.centre for part in parts]),
-        np.concatenate([part.error for part in parts]),
-        np.concatenate([part.spread for part in parts]),
-        np.concatenate([part.freedom for part in parts]),
-        counts,
-    )
+    centre, error, freedom = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return Deviations.about(centre, error, freedom, scale, cells=counts)
 
 
 def _of_counts(
-    weight: Floats, square: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str, scale: Scale
-) -> Deviations:
-    """Deviations from the weights of the rows with each pair of labels, and their squares: groups by pairs."""
+    weight: Floats, square: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
+) -> tuple[Floats, Floats, Floats]:
+    """Values, errors and degrees of freedom from the weights of rows with each pair of labels, and their squares."""
     import numpy as np
 
     complete = _complete(pairs, formula)
@@ -618,12 +605,8 @@ def _of_counts(
         # few heavy rows may agree by luck: no less than if weights told nothing of what they are of
         even = (total * (squares.sum(axis=1) / total.sum(axis=1))[:, None])[:, :, None]
         variance = np.maximum(variance, (even * influence**2).sum(axis=1) - size[:, None] * mean**2)
-        error = np.sqrt(variance.clip(0) * (size / (size - 1))[:, None])
-        # a value that no row changes has not been seen to vary
-        error = np.where(error > _ROUNDED * np.abs(value), error, np.nan)
-        spread = error * scale.slope(value)
-    freedom = np.broadcast_to((effective - 1)[:, None], error.shape)
-    return Deviations(value, error, spread, freedom, {})
+        error = _known(np.sqrt(variance.clip(0) * (size / (size - 1))[:, None]), value)
+    return value, error, np.broadcast_to((effective - 1)[:, None], error.shape)
 
 
 def _complete(pairs: _Pairs, formula: Formula) -> Array:

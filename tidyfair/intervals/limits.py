@@ -52,7 +52,9 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     import numpy as np
 
     uncertainty = Uncertainty(evaluated, options)
-    row_of_table = evaluated.rows.with_row_index("row").unique(VALUE, keep="first", maintain_order=True)["row"].to_numpy()
+    row_of_table = (
+        evaluated.rows.with_row_index("row").unique(VALUE, keep="first", maintain_order=True)["row"].to_numpy()
+    )
     is_shown = np.zeros(len(evaluated.rows), dtype=bool)
     is_shown[row_of_table] = True
     intervals = Intervals.none(len(evaluated.rows))
@@ -128,7 +130,9 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     intervals = intervals.around(value)
     _check_left([evaluated.specs[number] for number in np.unique(np.flatnonzero(left) // outers)], uncertainty)
     lost = draws.put_results(left, value, intervals) if left.any() else None
-    _without_lower(uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals)
+    _without_lower(
+        uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals
+    )
     return _beside(results, intervals, np.arange(len(results)), lost)
 
 
@@ -212,8 +216,7 @@ class _Comparison:
         aggregate = self.spec.aggregate
         if aggregate is None:
             return self.levels == {NO_LEVEL}
-        follows = aggregate.in_closed_form(len(self.spec.formulas)) and not self.spec.subtracted
-        return follows and (not aggregate.is_extreme or len(self.levels) <= 1)
+        return aggregate.in_closed_form(len(self.spec.formulas) * len(self.levels)) and not self.spec.subtracted
 
     def put(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
         """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""

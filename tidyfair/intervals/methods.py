@@ -116,8 +116,10 @@ def required(case: Case, interval: str, who: str) -> Method:
     method = choose(case, interval)
     if method is not None:
         return method
-    names = dict.fromkeys(method.name for method in METHODS if method.applies(case) and "," not in method.name)
+    applying = [method for method in METHODS if method.applies(case)]
+    # replicates have names that say what is drawn
+    names = dict.fromkeys(method.interval if method.name == "dirichlet" else method.name for method in applying)
     what = {"alone": "a value", "many": "more than 200 groups", "other": "what it is made of"}
     compared = what.get(case.compared, f"the {case.compared}").replace("_", " ")
-    msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(['auto', *names])}."
+    msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(['auto', *(name for name in names if ',' not in name)])}."
     raise ArgumentError(msg)

@@ -150,9 +150,7 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     return DrawnCells(reduced, parts())
 
 
-def _sums_of_clusters(
-    cells: pl.DataFrame, clusters: Sequence[str], index: Array, values: Array
-) -> tuple[Array, Array]:
+def _sums_of_clusters(cells: pl.DataFrame, clusters: Sequence[str], index: Array, values: Array) -> tuple[Array, Array]:
     """The cells of an outer group, by their indices, and their sums: clusters by cells by sums."""
     import numpy as np
 
@@ -190,9 +188,7 @@ def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     return random.multinomial(count, np.full(count, 1 / count), times)
 
 
-def redrawn(
-    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
-) -> Iterator[Tally]:
+def redrawn(tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int) -> Iterator[Tally]:
     """Replicates of a tally of labels, each of which is one more outer group."""
     import numpy as np
 

@@ -13,6 +13,7 @@ from tidyfair.intervals.estimates import (
     Fitted,
     Linearized,
     MadeOfShares,
+    OfLabels,
     OfShare,
     Replicated,
     Shares,
@@ -22,6 +23,7 @@ from tidyfair.intervals.estimates import (
 from tidyfair.intervals.influence import CELLS, deviations_of, is_smooth
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
+from tidyfair.intervals.small_samples import area_sides
 from tidyfair.specs.segments import NO_ROW, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
 from tidyfair.tallies.tally import BLOCK
@@ -161,26 +163,33 @@ class Uncertainty:
         import numpy as np
 
         variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
-        if not is_clustered(self.tally):
-            return Areas(value, variance**0.5, events, others)
-        deviations = self.deviations(requested)
-        at = self._positions(requested, rows, deviations)
-        error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each cluster
-            share = np.where(variance > 0, variance / error**2, (freedom + 1) / np.minimum(events, others)).clip(0, 1)
-        return Areas(value, error, events * share, others * share, freedom, deviations.influences_at(at))
+        error, freedom, influences = variance**0.5, np.full(len(rows), np.inf), None
+        if is_clustered(self.tally):
+            deviations = self.deviations(requested)
+            at = self._positions(requested, rows, deviations)
+            error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
+            influences = deviations.influences_at(at)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
+                of_clusters = (freedom + 1) / np.minimum(events, others)
+                share = np.where(variance > 0, variance / error**2, of_clusters).clip(0, 1)
+            events, others = events * share, others * share
+        scale = self.scale(requested)
+        low, low_error, high, high_error = area_sides(value, error, events, others)
+        with np.errstate(invalid="ignore"):
+            below, above = (low, low_error * scale.slope(low)), (high, high_error * scale.slope(high))
+        return Areas(value, error, freedom, scale, below, above, influences=influences)
 
     def _smooth(self, requested: RequestedFormula, kind: Kind | None, value: Floats, rows: Integers) -> Smooth:
         """Values of a function of sums; those that are made of shares have the limits of these."""
         formula, deviations = requested.formula, self.deviations(requested)
         at = self._positions(requested, rows, deviations)
-        centre, error, spread, freedom = (
-            own.ravel()[at] for own in (deviations.centre, deviations.error, deviations.spread, deviations.freedom)
-        )
+        below, above = (tuple(own.ravel()[at] for own in side) for side in (deviations.below, deviations.above))
         fields: dict[str, Any] = {
-            "value": value, "centre": centre, "error": error, "spread": spread, "freedom": freedom,
-            "scale": self.scale(requested), "influences": deviations.influences_at(at),
+            "value": value, "error": deviations.error.ravel()[at], "freedom": deviations.freedom.ravel()[at],
+            "scale": self.scale(requested), "below": below, "above": above,
+            "skew": None if deviations.skew is None else deviations.skew.ravel()[at],
+            "influences": deviations.influences_at(at),
         }  # fmt: skip
         design = self.tally.design
         if design is not None:
@@ -193,6 +202,8 @@ class Uncertainty:
             factors = tuple(factor for factor, _ in made_of.shares)
             shares = tuple(_shares_of_counts(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
+        if counts and requested.estimator in ONE_LABEL:
+            return OfLabels(**fields, formula=formula, counts=tuple(counts[name] for name in CELLS))
         return Fitted(**fields) if kind == "fit" else Smooth(**fields)
 
     def scale(self, requested: RequestedFormula) -> Scale:
