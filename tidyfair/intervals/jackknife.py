@@ -20,6 +20,7 @@ from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
 from tidyfair.intervals.influence import Deviations, Influences, known_errors
+from tidyfair.intervals.shares import is_mean
 from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, values_of, with_rows_added
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.tally import BLOCK, HIDDEN
@@ -189,7 +190,9 @@ class _LeftOut:
             with np.errstate(invalid="ignore"):
                 # an error of 0 has no product with the slope at an end of the range, which is infinite
                 above = higher, np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)
-        skew = self._skewness(on_scale) if self.table.kind == "numeric" and unseen is None else None
+        # means have the interval of Student's t
+        is_skewed = self.table.kind == "numeric" and unseen is None and not is_mean(self.formula)
+        skew = self._skewness(on_scale) if is_skewed else None
         freedom = np.broadcast_to(self._freedom, error.shape)
         return Deviations(error, freedom, below, above, skew), in_errors
 

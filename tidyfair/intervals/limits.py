@@ -421,7 +421,7 @@ def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Int
             ".lower": np.where(known, lower, np.nan), ".upper": np.where(known, upper, np.nan),
             ".std_error": np.where(known, error, np.nan),
             ".method": pl.Series(np.where(known, method, None).tolist(), dtype=pl.String),
-            LOST: _lost(lost, rows),
+            LOST: _lost(lost, rows, known),
         },
         nan_to_null=True,
     )  # fmt: skip
@@ -430,12 +430,12 @@ def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Int
     return table[:, :end].hstack(columns).hstack(table[:, end:])
 
 
-def _lost(lost: Integers | None, rows: Integers) -> pl.Series:
+def _lost(lost: Integers | None, rows: Integers, known: Booleans) -> pl.Series:
     """The replicates that were lost; null where none were drawn."""
     if lost is None:
         return pl.Series([None] * len(rows), dtype=pl.Int64)
     numbers = pl.Series(lost[rows])
-    return numbers.set(numbers < 0, None)
+    return numbers.set(pl.Series(~known) | (numbers < 0), None)
 
 
 # For comparisons of groups
