@@ -56,11 +56,14 @@ class RepeatedCells(Cells):
         """The cells with all that is summed."""
         import numpy as np
 
-        columns = {name: values.ravel() for name, values in self.sums.items()}
+        columns: dict[str, Array] = {}
         for name in self.own.frame.columns:
-            is_key = name in LABELS or name.startswith("k")
-            if name not in columns and not is_key:
+            if name in self.sums:
+                columns[name] = self.sums[name].ravel()
+            elif name not in self.tally.counted_by and name not in LABELS:
                 columns[name] = np.tile(self.own.frame[name].to_numpy(), self.times)
+        # replicates of rows without weights may have some
+        columns |= {name: values.ravel() for name, values in self.sums.items() if name not in columns}
         return pl.DataFrame(columns)
 
     @cached_property

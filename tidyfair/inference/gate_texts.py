@@ -10,6 +10,7 @@ import polars as pl
 from tidyfair.errors import listed
 from tidyfair.escapes import renamed, visible, visible_texts
 from tidyfair.evaluation.states import OUTSIDE
+from tidyfair.inference.group_bounds import bound_of_groups
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.inference.verdicts import PASS
 from tidyfair.metric_sets import GroupwiseMetric
@@ -128,7 +129,10 @@ def _what_passes(metric: Metric | GroupwiseMetric, row: dict[str, Any], side: st
     """The condition of a pass, and the distance of these rows from it."""
     limit, lower, upper = row[".limit"], row[".lower"], row[".upper"]
     bound = "upper" if side == "below" else "lower"
-    text = f"passes if `.{bound}` is {side} {limit:g}"
+    subject = f"`.{bound}`"
+    if bound_of_groups(metric) == f".{bound}":
+        subject += " of every group"
+    text = f"passes if {subject} is {side} {limit:g}"
     if groups := row[".groups_left_out"]:
         verb = "is" if len(groups) == 1 else "are"
         return f"{text} and no group is left out; here {listed(groups)} {verb}."
@@ -158,15 +162,16 @@ def _rounded_up(value: float) -> float:
 
 
 def _groups_of(metric: GroupwiseMetric, row: dict[str, Any], groups: pl.DataFrame) -> pl.DataFrame:
-    """The groups that a disparity compares, the lowest first."""
+    """The groups that a disparity compares, the lowest first, and the bounds that each is judged by."""
     compared = [row[".base_metric"]] if row[".base_metric"] else [base.name for base in metric.metrics]
     groups = groups.filter(pl.col(".by") == row[".by"], pl.col(".metric").is_in(compared))
     if row[".level"] is not None:
         groups = groups.filter(pl.col(".level").eq_missing(pl.lit(row[".level"], groups.schema[".level"])))
-    groups = groups.sort(".metric", ".estimate", maintain_order=True, nulls_last=True)
+    bound = bound_of_groups(metric)
+    groups = groups.sort(".metric", bound or ".estimate", maintain_order=True, nulls_last=True)
     if len(groups) > _GROUPS:
         groups = pl.concat([groups.head(_GROUPS // 2), groups.tail(_GROUPS // 2)])
-    columns = [".metric", ".group", ".estimate", ".denominator", ".n"]
+    columns = [".metric", ".group", ".estimate", *([bound] if bound else []), ".denominator", ".n"]
     if (groups[".status"] != "ok").any():
         columns.append(".status")
     return groups.select(columns)

@@ -23,6 +23,7 @@ from tidyfair.inference.comparison_gates import (
 )
 from tidyfair.inference.gate_listeners import notify
 from tidyfair.inference.gate_texts import groups_behind, outcome_of, table_of, way_out
+from tidyfair.inference.group_bounds import bound_of_groups, with_bounds_of_groups
 from tidyfair.inference.model_comparison import ModelComparison
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.unknown_groups import (
@@ -260,7 +261,8 @@ class Gate(MetricSetOnData):
             results = results.with_columns(
                 pl.when(two_sided).then(wider[end]).otherwise(end).alias(end) for end in (".lower", ".upper")
             )
-        return results, index
+        at_level = replace(options, conf_level=1 - 2 * error, on_undefined="ignore")
+        return with_bounds_of_groups(results, self.metrics, tally, at_level), index
 
 
 def _is_at_equality(metric: Metric | GroupwiseMetric, side: Side, limit: float) -> bool:
@@ -307,6 +309,10 @@ def check(
     of rows. Failures are adjusted by Holm's method (1979) over all metrics and outer groups of the call, so one fold of
     many may not fail although it would alone; passes are judged one by one. A user's aggregate fails only if
     `new_aggregate` states its value for equal groups.
+
+    The smallest value of groups is above a limit if each group is by its own bound, without an adjustment for the
+    number of groups, and is shown to be below it by limits that hold for all groups at once; the largest value the
+    other way round.
 
     Groups without a value make a pass impossible. Groups outside the policy of a metric (`min_n`, `min_share`,
     `unknown`) hold a pass back: small groups always, and unknown ones unless the gate also passes with them compared
@@ -571,7 +577,7 @@ def assert_fair(
             with warnings.catch_warnings():
                 # rows are counted again for the failure alone; the gate has given the warnings
                 warnings.simplefilter("ignore")
-                groups = open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
+                groups = _groups_with_bounds(gate, data, truth, estimate, options)
             paragraphs += groups_behind(gate.metrics, failed, groups, side)
         raise UnfairError("\n\n".join(paragraphs))
     unsure = judged.filter(pl.col(".verdict") == UNSURE)
@@ -582,6 +588,15 @@ def assert_fair(
             "`strict=True` makes this a failure.",
             EvidenceWarning,
         )
+
+
+def _groups_with_bounds(
+    gate: Gate, data: object, truth: TruthLike | None, estimate: Prediction | None, options: Mapping[str, Any]
+) -> pl.DataFrame:
+    """The values of the groups of a gate, with their own bounds if some are judged by these."""
+    if any(map(bound_of_groups, gate.metrics)):
+        options = {**options, "interval": "auto", "conf_level": 2 * gate.confidence - 1}
+    return open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
 
 
 def _verdicts_of(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -133,7 +133,8 @@ def _are_alike(least: Floats, most: Floats) -> Booleans:
 
     with np.errstate(invalid="ignore"):
         # infinity minus itself is not a number
-        return (least == most) | (most - least <= _ROUNDED * np.maximum(np.abs(least), np.abs(most)))
+        near = most - least <= _ROUNDED * np.maximum(np.abs(least), np.abs(most))
+        return (least == most) | (near & np.isfinite(most - least))
 
 
 def _of_results(replicates: Replicates) -> tuple[Array, ...]:

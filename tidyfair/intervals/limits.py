@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,6 +15,7 @@ from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.intervals.comparisons import FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
+from tidyfair.intervals.inversion import put_by_inversion
 from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
@@ -51,7 +52,7 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     """The values of groups with their intervals."""
     import numpy as np
 
-    uncertainty = Uncertainty(evaluated, options)
+    uncertainty = _uncertainty_of(evaluated, options)
     row_of_table = (
         evaluated.rows.with_row_index("row").unique(VALUE, keep="first", maintain_order=True)["row"].to_numpy()
     )
@@ -78,6 +79,14 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
         return table
     of_groups = pl.when(pl.col(".by").is_not_null()).then(pl.col(".method") + ", simultaneous")
     return table.with_columns(of_groups.otherwise(".method").alias(".method"))
+
+
+def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
+    """The values of a call with how far they vary, if its design knows the interval that is asked for."""
+    if evaluated.evaluator.tally.design is not None and options.interval not in {"auto", "analytic"}:
+        msg = f'`interval={options.interval!r}` does not support `design`; use `interval="auto"`.'
+        raise ArgumentError(msg)
+    return Uncertainty(evaluated, options)
 
 
 def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
@@ -117,7 +126,7 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     """Results with their intervals, one row for each spec and outer group in this order."""
     import numpy as np
 
-    uncertainty = Uncertainty(evaluated, options)
+    uncertainty = _uncertainty_of(evaluated, options)
     draws, intervals = Draws(uncertainty), Intervals.none(len(results))
     kept, outers = _kept_rows(uncertainty, results), uncertainty.outers
     comparisons = [_Comparison(uncertainty, number, kept) for number in range(len(evaluated.specs))]
@@ -198,7 +207,7 @@ class _Comparison:
     @property
     def is_resampled(self) -> bool:
         """True if its limits follow from those of groups, whose errors are those of replicates."""
-        is_closed = self.spec.aggregate is not None and self._is_closed
+        is_closed = self.spec.aggregate is not None and (self._is_closed or self._is_distance)
         return is_closed and not self.has_kinds and self.uncertainty.interval == "auto"
 
     @property
@@ -228,9 +237,33 @@ class _Comparison:
             return everything
         if aggregate is None:
             return self._put_alone(intervals) if self._is_closed else everything
+        left = everything
         if aggregate.compares_with_context and not self.spec.subtracted:
-            return ~self._put_beside_rests(intervals)
-        return self._put_comparisons(resampled, intervals) if self._is_closed else everything
+            left = ~self._put_beside_rests(intervals)
+        elif self._is_closed:
+            return self._put_comparisons(resampled, intervals)
+        return left & ~self._put_distances(resampled, left, intervals) if left.any() and self._is_distance else left
+
+    @property
+    def _is_distance(self) -> bool:
+        """True if it is a distance of groups whose values do not depend on each other."""
+        aggregate, formulas = self.spec.aggregate, [formula for _, formula in self.spec.formulas]
+        is_distance = aggregate is not None and aggregate.is_distance and not self.spec.subtracted
+        is_asked = self.uncertainty.interval not in {"exact", "bootstrap", "bayes"}
+        is_asked = is_asked and self.uncertainty.tally.design is None
+        return is_distance and is_asked and all(formula.reads and not formula.compares for formula in formulas)
+
+    def _put_distances(
+        self, resampled: Mapping[int, Estimator], outers: Booleans, intervals: Intervals
+    ) -> Booleans:
+        """Set the limits of distances that are not of pairs; a mask of the outer groups that have some."""
+        uncertainty = self.uncertainty
+        estimators = {own: resampled.get(own, partial(uncertainty.estimates, own)) for own in self.rows}
+        case = Case("smooth", "distance", sampling_of(uncertainty.tally))
+        method = required(case, uncertainty.interval, self.spec.name)
+        put = put_by_inversion(uncertainty, self.number, estimators, outers, intervals)
+        intervals.named(method.name, put)
+        return put
 
     def _put_alone(self, intervals: Intervals) -> Booleans:
         """Set the limits of values that are not compared."""
@@ -388,7 +421,7 @@ def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Int
             ".lower": np.where(known, lower, np.nan), ".upper": np.where(known, upper, np.nan),
             ".std_error": np.where(known, error, np.nan),
             ".method": pl.Series(np.where(known, method, None).tolist(), dtype=pl.String),
-            LOST: _lost(lost, rows),
+            LOST: _lost(lost, rows, known),
         },
         nan_to_null=True,
     )  # fmt: skip
@@ -397,12 +430,12 @@ def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Int
     return table[:, :end].hstack(columns).hstack(table[:, end:])
 
 
-def _lost(lost: Integers | None, rows: Integers) -> pl.Series:
+def _lost(lost: Integers | None, rows: Integers, known: Booleans) -> pl.Series:
     """The replicates that were lost; null where none were drawn."""
     if lost is None:
         return pl.Series([None] * len(rows), dtype=pl.Int64)
     numbers = pl.Series(lost[rows])
-    return numbers.set(numbers < 0, None)
+    return numbers.set(pl.Series(~known) | (numbers < 0), None)
 
 
 # For comparisons of groups

@@ -28,7 +28,8 @@ class Case:
     value: str
     """`rate`, `function_of_rate`, `sum_of_rates`, `area`, `fit`, `smooth`, or `resampled` by replicates."""
     compared: str
-    """`alone`; the `difference`, `ratio` or `odds_ratio` of two; `range`, `many`, `rest`, `extreme`, or `other`."""
+    """`alone`; the `difference`, `ratio` or `odds_ratio` of two; `range`, `many`, `rest`, `extreme`,
+    another `distance` of several, or what is `other` than that."""
     sampling: str
     """`rows` (weighted or in clusters, too), `strata` or `replicate_weights`."""
 
@@ -100,6 +101,7 @@ METHODS = (
     Method("pairwise", "", "rest", "rows", _AUTO, "Newcombe (1998); Donner and Zou (2012)", beside_rests),
     Method("simultaneous", "", "many", "", _AUTO, "Šidák (1967)", bands),
     Method("simultaneous", "", "extreme", "", _AUTO, "Šidák (1967)", extreme),
+    Method("test_inversion", "", "distance", "rows", _AUTO, "Garthwaite and Buckland (1992)"),
     Method("bootstrap", "", "", "rows", "auto bootstrap", "Efron (1979)"),
     Method("dirichlet", "", "", "rows", "bayes", "Jeffreys (1946)"),
 )  # fmt: skip
@@ -119,7 +121,8 @@ def required(case: Case, interval: str, who: str) -> Method:
     applying = [method for method in METHODS if method.applies(case)]
     # replicates have names that say what is drawn
     names = dict.fromkeys(method.interval if method.name == "dirichlet" else method.name for method in applying)
+    ways = ["auto", *(name for name in names if "," not in name)]
     what = {"alone": "a value", "many": "more than 200 groups", "other": "what it is made of"}
     compared = what.get(case.compared, f"the {case.compared}").replace("_", " ")
-    msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(['auto', *(name for name in names if ',' not in name)])}."
+    msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(ways)}."
     raise ArgumentError(msg)

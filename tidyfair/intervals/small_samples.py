@@ -17,6 +17,8 @@ __all__: list[str] = []
 
 _HALF_A_ROW = 0.5
 _FEW_ERRORS = 3
+_FARTHEST = 2.5
+"""Limits are so many times as far as those without skewness at most."""
 _ROUNDED = 1e-8
 
 
@@ -62,11 +64,12 @@ def counts_with_few_errors(counts: Sequence[Floats], z: float | Floats) -> tuple
 def outer_factor(factor: Floats, skew: Floats) -> Floats:
     """The standard errors of a limit above values with some skewness (Hall, 1992), or those without if there are more.
 
-    The skewness of samples is nearer to 0 than that of values, so that limits are no nearer for it.
+    The skewness of samples is nearer to 0 than that of values, so that limits are no nearer for it; they are at most
+    so many times as far.
     """
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
         # the root of t + skew t² / 3 + skew² t³ / 27 + skew / 6 on the other side, where it is the limit's
         unskewed = -3 / skew * (np.cbrt(1 - skew * (factor + skew / 6)) - 1)
-    return np.where(np.abs(skew) < _ROUNDED, factor, np.fmax(factor, unskewed))
+    return np.where(np.abs(skew) < _ROUNDED, factor, np.fmin(np.fmax(factor, unskewed), _FARTHEST * factor))

@@ -20,10 +20,11 @@ from tidyfair.intervals.estimates import (
     Smooth,
     Weighted,
 )
-from tidyfair.intervals.influence import CELLS, deviations_of, is_smooth
+from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_sides
+from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs.segments import NO_ROW, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
 from tidyfair.tallies.tally import BLOCK
@@ -62,12 +63,12 @@ def is_clustered(tally: Tally) -> bool:
     return any(key.column.name != BLOCK for key in tally.clusters)
 
 
-def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
+def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: PLR0911 - a table of kinds
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
     is_of_one, clustered = estimator in ONE_LABEL, is_clustered(tally)
-    known = is_smooth(formula, estimator, tally)
     if tally.design is not None:
-        return "smooth" if known else None
+        return "smooth" if has_survey_error(formula, estimator, tally) else None
+    known = has_jackknife(formula, estimator, tally)
     if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
         return "rate"
     if not clustered and tally.weights is None and is_share_of_flags(formula):
@@ -216,6 +217,7 @@ class Uncertainty:
         key = (requested.formula, requested.estimator, by)
         if key not in self._deviations:
             evaluator, scale = self.evaluated.evaluator, self.scale(requested)
+            deviations_of = by_jackknife if self.tally.design is None else by_design
             self._deviations[key] = deviations_of(evaluator, requested.formula, requested.estimator, by, scale)
         return self._deviations[key]
 
@@ -238,7 +240,7 @@ class Uncertainty:
     ) -> tuple[list[Family], list[Floats]]:
         """The families of a spec that are compared, one for each metric and label, and the weights of their groups.
 
-        `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of the rows that count.
+        `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of rows that count.
         """
         import numpy as np
 

@@ -280,8 +280,8 @@ def _named_statistic(module: str, name: str, settings: dict[str, Any]) -> Statis
 
 @refuse_unknown_settings
 def statistic(
-    function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: tuple[float, float] | None = None, flag: bool = False,
-    at_last_point: bool = False,
+    function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: tuple[float, float] | None = None,
+    flag: bool = False, at_last_point: bool = False,
 ) -> Any:  # fmt: skip
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
