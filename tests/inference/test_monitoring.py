@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair.inference import confidence_sequences, monitor
-from tidyfair.inference.confidence_sequences import Pair, Totals
+from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,10 +79,10 @@ def test_range_has_the_limits_of_all_pairs_of_groups(groups: int | None, shared:
     row = monitor(PARITY, below=0.1, groups=groups)(DATA, **CALL).row(0, named=True)
     threshold, counts = np.array([math.log(shared / 0.05)]), hits_and_rows(DATA)
     pairs = [Pair(totals(*counts[one]), totals(*counts[other])) for one in "abc" for other in "abc" if one != other]
-    limits = [pair.lower_limit_of_difference(threshold).item() for pair in pairs]
+    limits = [pair.lower_limit(DIFFERENCE, threshold).item() for pair in pairs]
     assert row[".lower"] == pytest.approx(max(0, *limits))
     assert row[".upper"] == pytest.approx(-min(limits))
-    e_values = [math.exp(pair.log_e_value_of_difference(0.1).item()) for pair in pairs]
+    e_values = [math.exp(pair.log_e_value(DIFFERENCE, 0.1).item()) for pair in pairs]
     assert row[".e_value"] == pytest.approx(sum(e_values) / shared)
 
 
@@ -90,10 +90,10 @@ def test_ratio_has_the_limits_of_all_pairs_of_groups() -> None:
     row = monitor(tf.demographic_parity_ratio("g"), above=0.8, groups=3)(DATA, **CALL).row(0, named=True)
     threshold, counts = np.array([math.log(6 / 0.05)]), hits_and_rows(DATA)
     pairs = [Pair(totals(*counts[one]), totals(*counts[other])) for one in "abc" for other in "abc" if one != other]
-    limits = [pair.lower_limit_of_ratio(threshold).item() for pair in pairs]
+    limits = [pair.lower_limit(RATIO, threshold).item() for pair in pairs]
     assert row[".lower"] == pytest.approx(min(limits))
     assert row[".upper"] == pytest.approx(min(1, 1 / max(limits)))
-    e_values = [math.exp(pair.log_e_value_of_ratio(1 / 0.8).item()) for pair in pairs]
+    e_values = [math.exp(pair.log_e_value(RATIO, 1 / 0.8).item()) for pair in pairs]
     assert row[".e_value"] == pytest.approx(sum(e_values) / 6)
 
 
@@ -110,7 +110,7 @@ def test_comparison_with_a_group_or_the_rest_has_the_limits_of_its_pairs() -> No
         row = monitor(metric, below=0.1, groups=3)(DATA, **CALL).row(0, named=True)
         threshold = np.array([math.log(2 * len(compared) / 0.05)])
         both = [(one, other) for pair in compared for one, other in (pair, pair[::-1])]
-        limits = [Pair(totals(*one), totals(*other)).lower_limit_of_difference(threshold).item() for one, other in both]
+        limits = [Pair(totals(*one), totals(*other)).lower_limit(DIFFERENCE, threshold).item() for one, other in both]
         assert (row[".lower"], row[".upper"]) == pytest.approx((max(0, *limits), -min(limits)))
 
 
@@ -230,7 +230,7 @@ def test_group_that_turns_up_later_joins_the_comparison() -> None:
     threshold, counts = np.array([math.log(2 * 3 / 0.05)]), hits_and_rows(sooner)
     pair = Pair(totals(*counts["a"]), totals(*counts["b"]))
     other = Pair(totals(*counts["b"]), totals(*counts["a"]))
-    limits = [each.lower_limit_of_difference(threshold).item() for each in (pair, other)]
+    limits = [each.lower_limit(DIFFERENCE, threshold).item() for each in (pair, other)]
     assert looks[".upper"][3] == pytest.approx(-min(limits))
     assert_frame_equal(looks[5:].drop(".period", ".look"), monitor(PARITY, below=0.1)(data, **CALL))
 
@@ -247,7 +247,7 @@ def test_limits_of_all_groups_that_may_turn_up_share_the_error(first: int) -> No
     data = pl.DataFrame({"p": [0, 1] * 50 * first, "g": [group for group in range(first) for _ in range(100)]})
     row = monitor(PARITY, below=0.1)(data, **CALL).row(0, named=True)
     pair = Pair(totals(50, 100), totals(50, 100))
-    limit = pair.lower_limit_of_difference(np.array([math.log(1 / level(first))])).item()
+    limit = pair.lower_limit(DIFFERENCE, np.array([math.log(1 / level(first))])).item()
     assert row[".upper"] == pytest.approx(-limit)
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.inference.confidence_sequences import Pair, Totals
+from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.running_sums import LOOK, Looks, RunningSums
+from tidyfair.inference.running_sums import LOOK, MOST_PAIRS, Looks, RunningSums
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.progress import in_progress
@@ -23,7 +23,7 @@ from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
     import numpy as np
@@ -279,11 +279,8 @@ def _numbers(values: Floats) -> pl.Series:
 
 def _compared(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
     """The limits of a metric at each look."""
-    aggregate = sums.spec.aggregate
-    if isinstance(aggregate, Difference):
-        return _differences(sums, limit, level)
-    if isinstance(aggregate, Ratio):
-        return _ratios(sums, limit, level)
+    if isinstance(sums.spec.aggregate, Difference | Ratio):
+        return _contrasts(sums, limit, level)
     return _extremes(sums, side, limit, level)
 
 
@@ -303,8 +300,6 @@ def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Co
     is_smallest = isinstance(sums.spec.aggregate, GroupMinimum)
     totals, compared = sums.totals, sums.are_compared
     lower, upper = _limits_of_groups(sums, level)
-    with np.errstate(invalid="ignore"):
-        mean = totals.total / totals.rows
 
     def extreme(values: Floats) -> Floats:
         chosen = _smallest(values, compared) if is_smallest else _largest(values, compared)
@@ -319,39 +314,34 @@ def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Co
         # all groups have to be beyond the limit
         merged = _smallest(e_values, compared)
     weight = level.weight(level.groups * len(sums.spec.formulas))
-    return _Compared(extreme(mean), extreme(lower), extreme(upper), weight * merged)
+    return _Compared(extreme(totals.mean), extreme(lower), extreme(upper), weight * merged)
 
 
-def _differences(sums: RunningSums, limit: float, level: _Level) -> _Compared:
-    """The difference of the groups that are farthest from each other, or from the reference."""
+def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
+    """The difference, or ratio below 1, of the groups that are farthest from each other, or from the reference."""
     import numpy as np
 
-    pairs = _pairs(sums, level)
-    lower = pairs.pair.lower_limit_of_difference(pairs.log_threshold)
-    e_values = _exponentials(pairs.pair.log_e_value_of_difference(limit / sums.width))
-    return _Compared(
-        sums.width * _largest(pairs.mean - pairs.other_mean, pairs.compared),
-        sums.width * np.maximum(_largest(lower, pairs.compared), 0),
-        -sums.width * _smallest(lower, pairs.compared),
-        pairs.weight * np.where(pairs.compared, e_values, 0).sum(axis=1),
-    )
-
-
-def _ratios(sums: RunningSums, limit: float, level: _Level) -> _Compared:
-    """The ratio, below 1, of the groups that are farthest from each other, or from the reference."""
-    import numpy as np
-
-    pairs = _pairs(sums, level)
-    lower = pairs.pair.lower_limit_of_ratio(pairs.log_threshold)
-    e_values = _exponentials(pairs.pair.log_e_value_of_ratio(1 / limit if limit else math.inf))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = pairs.mean / pairs.other_mean
-    return _Compared(
-        _smallest(ratio, pairs.compared),
-        _smallest(lower, pairs.compared),
-        1 / np.maximum(_largest(lower, pairs.compared), 1),
-        pairs.weight * np.where(pairs.compared, e_values, 0).sum(axis=1),
-    )
+    is_difference = isinstance(sums.spec.aggregate, Difference)
+    # against ratios of at most 1 / limit of either group to the other
+    contrast, at_limit = DIFFERENCE, limit / sums.width
+    if not is_difference:
+        contrast, at_limit = RATIO, 1 / limit if limit else math.inf
+    farthest, smallest, largest = np.full((3, len(level.error)), np.nan)
+    e_value = np.zeros(len(level.error))
+    for pairs in _pairs(sums, level):
+        compared = np.nonzero(pairs.compared)
+        e_values = np.zeros(pairs.compared.shape)
+        e_values[compared] = _exponentials(pairs.pair.at(compared).log_e_value(contrast, at_limit))
+        e_value += pairs.weight * e_values.sum(axis=1)
+        estimate = contrast.of(pairs.pair.one.mean, pairs.pair.other.mean)
+        farthest = np.fmin(farthest, _smallest(estimate, pairs.compared))
+        low, high = pairs.pair.extreme_limits(contrast, pairs.log_threshold, pairs.compared)
+        smallest, largest = np.fmin(smallest, low), np.fmax(largest, high)
+    if is_difference:
+        return _Compared(
+            sums.width * abs(farthest), sums.width * np.maximum(largest, 0), -sums.width * smallest, e_value
+        )
+    return _Compared(farthest, smallest, 1 / np.maximum(largest, 1), e_value)
 
 
 def _exponentials(logarithms: Floats) -> Floats:
@@ -378,7 +368,7 @@ def _largest(values: Floats, compared: Array) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The pairs of groups that are compared, both ways round: a row for each look."""
+    """Some of the pairs of groups that are compared, both ways round: a row for each look."""
 
     pair: Pair
     compared: Array
@@ -387,26 +377,9 @@ class _Pairs:
     weight: Floats
     """The part of the e-value of each pair in that of all."""
 
-    @property
-    def mean(self) -> Floats:
-        """The mean of the first group of each pair."""
-        return _means(self.pair.one)
 
-    @property
-    def other_mean(self) -> Floats:
-        """The mean of the other group of each pair."""
-        return _means(self.pair.other)
-
-
-def _means(totals: Totals) -> Floats:
-    import numpy as np
-
-    with np.errstate(invalid="ignore"):
-        return totals.total / totals.rows
-
-
-def _pairs(sums: RunningSums, level: _Level) -> _Pairs:
-    """All pairs of groups, for each formula, or those with the reference."""
+def _pairs(sums: RunningSums, level: _Level) -> Iterator[_Pairs]:
+    """All pairs of groups, for each formula, or those with the reference; so many at a time."""
     import numpy as np
 
     totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
@@ -424,17 +397,21 @@ def _pairs(sums: RunningSums, level: _Level) -> _Pairs:
     else:
         chosen = (one != other) & (sums.is_reference[one] | sums.is_reference[other])
         one, other, statements = one[chosen], other[chosen], _ENDS * (level.groups - 1)
+    looks, formulas = totals.rows.shape[:2]
+    statements = statements * formulas
 
     def by_look(values: Array, index: Array) -> Array:
-        return values[:, :, index].reshape(len(values), len(sums.spec.formulas) * len(index))
+        return values[:, :, index].reshape(looks, formulas * len(index))
 
     def totals_of(index: Array) -> Totals:
         return Totals(by_look(totals.total, index), by_look(totals.rows, index))
 
-    statements = statements * len(sums.spec.formulas)
-    both: Array = by_look(compared, one) & by_look(compared, other)
-    threshold = np.broadcast_to(level.log_threshold(statements)[:, None], both.shape)
-    return _Pairs(Pair(totals_of(one), totals_of(other)), both, threshold, level.weight(statements))
+    step = max(MOST_PAIRS // max(looks * formulas, 1), 1)
+    for first in range(0, len(one), step):
+        some, others = one[first : first + step], other[first : first + step]
+        both: Array = by_look(compared, some) & by_look(compared, others)
+        threshold = np.broadcast_to(level.log_threshold(statements)[:, None], both.shape)
+        yield _Pairs(Pair(totals_of(some), totals_of(others)), both, threshold, level.weight(statements))
 
 
 def _with_rests(totals: Totals, compared: Array) -> tuple[Totals, Array]:

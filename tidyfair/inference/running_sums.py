@@ -33,7 +33,7 @@ LOOK = "\0look"
 """The column of the index of a look."""
 _SERIES, _PERIOD, _CELL, _CODE, _TEXT = "\0series", "\0period", "\0cell", "\0code", "\0text"
 _SLACK = 1e-9
-_MOST_PAIRS = 50_000
+MOST_PAIRS = 50_000
 """Pairs of groups, over looks, that are worked out at once."""
 
 
@@ -216,7 +216,7 @@ class RunningSums:
     def parts(self) -> Iterator[tuple[int, RunningSums]]:
         """The sums of some looks at a time, with the index of the first of them."""
         looks, formulas, groups = self.totals.rows.shape
-        step = max(_MOST_PAIRS // max(formulas * groups**2, 1), 1)
+        step = max(MOST_PAIRS // max(formulas * groups**2, 1), 1)
         for first in range(0, max(looks, 1), step):
             chosen = slice(first, first + step)
             totals = Totals(self.totals.total[chosen], self.totals.rows[chosen])
