@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,62 +161,50 @@ class Pair:
     def extreme_limits(self, contrast: Contrast, log_threshold: Floats, compared: Mask) -> tuple[Floats, Floats]:
         """The smallest and the largest lower limit of the pairs that are compared, of each row of pairs.
 
-        They are sought among the pairs whose limits are roughly the smallest or largest, and then among those whose
-        e-values at these limits are on the other side of the threshold.
+        They are sought among pairs whose limits are roughly the extremes, and then among those with limits beyond.
         """
         import numpy as np
 
-        rough, limits = contrast.rough_limit(self, log_threshold), np.full(compared.shape, np.nan)
-        index = np.nonzero(compared & (_are_smallest(rough, compared) | _are_smallest(-rough, compared)))
+        rough, chosen = contrast.rough_limit(self, log_threshold), np.zeros(compared.shape, dtype=bool)
+        for values in (rough, -rough):
+            first = np.where(compared, values, np.inf).argsort(axis=1)[:, :_FEW]
+            np.put_along_axis(chosen, first, values=True, axis=1)
+        index, limits = np.nonzero(chosen & compared), np.full(compared.shape, np.nan)
         limits[index] = self.at(index).lower_limit(contrast, log_threshold[index])
         smallest, largest = np.fmin.reduce(limits, axis=1), np.fmax.reduce(limits, axis=1)
-        index = np.nonzero(compared & np.isnan(limits))
+        index = np.nonzero(compared & ~chosen)
         others, threshold, row = self.at(index), log_threshold[index], index[0]
-        is_beyond = others._is_limit_below(contrast, smallest[row], threshold)
-        is_beyond |= others._is_limit_above(contrast, largest[row], threshold)
+        is_beyond = others.reach(contrast, largest[row], threshold)
+        may_be_less = contrast.parameter(smallest[row]) > contrast.least
+        is_beyond |= may_be_less & ~others.reach(contrast, smallest[row], threshold)
         index = tuple(axis[is_beyond] for axis in index)
         limits[index] = self.at(index).lower_limit(contrast, log_threshold[index])
         return np.fmin.reduce(limits, axis=1), np.fmax.reduce(limits, axis=1)
 
-    def _is_limit_below(self, contrast: Contrast, value: Floats, log_threshold: Floats) -> Mask:
-        """Whether the lower limit of each pair is below a value, because its e-value there is below the threshold."""
+    def reach(self, contrast: Contrast, value: Floats, log_threshold: Floats) -> Mask:
+        """Whether e-values against a value reach the threshold, so that lower limits are not below it."""
         import numpy as np
 
-        parameter = contrast.parameter(value)
-        lines = contrast.lines(parameter)
-        bets = self.bets(lines.start + lines.nearest(self) * lines.direction)
-        (one, slope, _), (other, other_slope, _) = bets
-        fall, rise = -slope * lines.direction[0], other_slope * lines.direction[1]
-        # tangents: what one bet loses along the line the other one wins, but for the difference of their slopes
-        with np.errstate(divide="ignore", invalid="ignore"):
-            lost = np.where(
-                fall < rise,
-                (1 - fall / rise) * (other - self.other.reversed.least_log_e_value),
-                (1 - rise / fall) * (one - self.one.least_log_e_value),
-            )
-        is_open = (parameter > contrast.least) & ~(one + other - lost >= log_threshold)
-        is_open[is_open] = self.at(is_open).log_e_value(contrast, value[is_open]) < log_threshold[is_open]
-        return is_open
-
-    def _is_limit_above(self, contrast: Contrast, value: Floats, log_threshold: Floats) -> Mask:
-        """Whether the lower limit of each pair is above a value, because its e-value there reaches the threshold."""
         lines = contrast.lines(contrast.parameter(value))
-        mean, other_mean = lines.start + lines.nearest(self) * lines.direction
-        most = self.one.best_log_e_value(mean) + self.other.reversed.best_log_e_value(1 - other_mean)
-        is_open = most >= log_threshold
-        is_open[is_open] = self.at(is_open).log_e_value(contrast, value[is_open]) >= log_threshold[is_open]
-        return is_open
-
-
-def _are_smallest(values: Floats, compared: Mask) -> Mask:
-    """True for the few smallest values of each row that are compared."""
-    import numpy as np
-
-    few = min(_FEW, values.shape[1])
-    smallest = np.argpartition(np.where(compared, values, np.inf), few - 1, axis=1)[:, :few]
-    mask = np.zeros(values.shape, dtype=bool)
-    np.put_along_axis(mask, smallest, values=True, axis=1)
-    return mask
+        means = lines.start + lines.nearest(self) * lines.direction
+        most = self.one.best_log_e_value(means[0]) + self.other.reversed.best_log_e_value(1 - means[1])
+        reached = most >= log_threshold
+        some = np.nonzero(reached)
+        pairs, threshold = self.at(some), log_threshold[some]
+        direction: Floats = lines.direction[:, *some]
+        (one, slope, _), (other, other_slope, _) = pairs.bets(means[:, *some])
+        fall: Floats = -slope * direction[0]
+        rise: Floats = other_slope * direction[1]
+        # by the tangents, what one bet loses along the line the other one wins, but for the difference of their slopes
+        room: Floats = one - pairs.one.least_log_e_value
+        other_room: Floats = other - pairs.other.reversed.least_log_e_value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lost: Floats = np.maximum((1 - fall / rise) * other_room, (1 - rise / fall) * room)
+        found: Floats = one + other
+        is_open: Mask = (found >= threshold) & ~(found - lost >= threshold)
+        found[is_open] = pairs.at(is_open).log_e_value(contrast, value[some][is_open])
+        reached[some] = found >= threshold
+        return reached
 
 
 def _log_mixture(totals: Totals, mean: Floats) -> Floats:
@@ -236,8 +224,8 @@ def _mixture() -> tuple[Floats, Floats]:
     """The bets, and the logarithms of their weights."""
     import numpy as np
 
-    halvings = np.arange(_BETS)
-    weights = 1 / (_SPREAD + (halvings - _CENTRAL) ** 2)
+    halvings = np.arange(_BETS, dtype=np.float64)
+    weights: Floats = 1 / (_SPREAD + (halvings - _CENTRAL) ** 2)
     return _LARGEST_BET / 2.0**halvings, np.log(weights / weights.sum())
 
 
@@ -287,61 +275,37 @@ class _Lines:
         return np.clip(along / (self.direction**2 / variance).sum(axis=0), 0, self.end)
 
 
-class Contrast(Protocol):
-    """A number that compares two means: those with the same number are the points of a line."""
+class Contrast:
+    """How much larger the mean of one is than that of the other: means with the same difference are on one line."""
 
-    least: float
+    least = -1.0
     """The smallest parameter of a line; the largest is 1."""
 
     def of(self, mean: Floats, other_mean: Floats) -> Floats:
         """The value of two means."""
-        ...
-
-    def parameter(self, value: Floats) -> Floats:
-        """The parameter of the line of means with a value."""
-        ...
-
-    def value(self, parameter: Floats) -> Floats:
-        """The value of the means on a line."""
-        ...
-
-    def lines(self, parameter: Floats) -> _Lines:
-        """The lines with some parameters."""
-        ...
-
-    def shift(self, position: Floats) -> Floats | float:
-        """How far the one mean rises, and the other falls, with the parameter."""
-        ...
-
-    def rough_limit(self, pair: Pair, log_threshold: Floats) -> Floats:
-        """Roughly the lower limit of the value."""
-        ...
-
-
-class _DifferenceOfMeans:
-    """How much larger the mean of one is; its own parameter."""
-
-    least = -1.0
-
-    def of(self, mean: Floats, other_mean: Floats) -> Floats:
         return mean - other_mean
 
     def parameter(self, value: Floats) -> Floats:
+        """The parameter of the line of means with a value."""
         return value
 
     def value(self, parameter: Floats) -> Floats:
+        """The value of the means on a line."""
         return parameter
 
     def lines(self, parameter: Floats) -> _Lines:
+        """The lines with some parameters."""
         import numpy as np
 
         start = np.stack([np.maximum(parameter, 0), np.maximum(-parameter, 0)])
         return _Lines(start, np.ones(start.shape), 1 - abs(parameter))
 
-    def shift(self, position: Floats) -> Floats | float:
-        return 1 / 2
+    def shift(self, position: Floats) -> Floats:
+        """How fast the one mean rises, and the other falls, with the parameter."""
+        return 0 * position + 1 / 2
 
     def rough_limit(self, pair: Pair, log_threshold: Floats) -> Floats:
+        """Roughly the lower limit of the value."""
         import numpy as np
 
         (mean, variance), (other_mean, other_variance) = pair.one.about, pair.other.about
@@ -349,7 +313,7 @@ class _DifferenceOfMeans:
         return np.clip(mean - other_mean - width, -1, 1)
 
 
-class _RatioOfMeans:
+class _Ratio(Contrast):
     """How many times the mean of the other the mean of one is; the parameter is its share of both."""
 
     least = 0.0
@@ -361,16 +325,11 @@ class _RatioOfMeans:
             return mean / other_mean
 
     def parameter(self, value: Floats) -> Floats:
-        import numpy as np
-
         # also of infinity
-        return 1 - 1 / (1 + np.asarray(value))
+        return 1 - 1 / (1 + value)
 
     def value(self, parameter: Floats) -> Floats:
-        import numpy as np
-
-        with np.errstate(divide="ignore"):
-            return parameter / (1 - parameter)
+        return self.of(parameter, 1 - parameter)
 
     def lines(self, parameter: Floats) -> _Lines:
         import numpy as np
@@ -378,7 +337,7 @@ class _RatioOfMeans:
         direction = np.stack([parameter, 1 - parameter])
         return _Lines(np.zeros(direction.shape), direction, 1 / direction.max(axis=0))
 
-    def shift(self, position: Floats) -> Floats | float:
+    def shift(self, position: Floats) -> Floats:
         return position
 
     def rough_limit(self, pair: Pair, log_threshold: Floats) -> Floats:
@@ -389,7 +348,7 @@ class _RatioOfMeans:
         return mean / other_mean * np.exp(-np.sqrt(2 * (log_threshold + 2 * _PRICE) * relative))
 
 
-DIFFERENCE, RATIO = _DifferenceOfMeans(), _RatioOfMeans()
+DIFFERENCE, RATIO = Contrast(), _Ratio()
 
 
 class _OnLines:
@@ -427,8 +386,7 @@ class _OnLines:
         start = np.where(np.isnan(before), lines.nearest(pair), before * lines.end)
         position = _falling_root(descent, np.zeros(lines.end.shape), lines.end, start, _EXACT_VALUE)
         self._share[index] = position / np.where(lines.end > 0, lines.end, 1)
-        value, slope, other_slope = values
-        return value, self._contrast.shift(position) * (slope - other_slope)
+        return values[0], self._contrast.shift(position) * (values[1] - values[2])
 
 
 def _falling_root(

@@ -16,7 +16,7 @@ from tidyfair.inference.running_sums import LOOK, MOST_PAIRS, Looks, RunningSums
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.progress import in_progress
-from tidyfair.specs.arguments import is_list, number, proper_share, whole
+from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.contrasts import Difference, Ratio
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
@@ -54,8 +54,8 @@ _REFUSED: dict[str, str] = {
 _BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limit"}
 _WITHIN, _UNDECIDED = "within", "undecided"
 _ENDS = 2
-_MOST_PAIRS = 5_000_000
-"""The most pairs of groups, both ways round, over all looks: about three minutes."""
+_MOST_PAIRS = 25_000_000
+"""The most pairs of groups, both ways round, over all looks: about two minutes."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Monitor(CalledOnData):
     period: str | None = None
     groups: int | None = None
     bounds: tuple[float, float] | None = None
+    change: bool = False
 
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
@@ -101,7 +102,7 @@ class Monitor(CalledOnData):
     @property
     def _of_groups(self) -> _GroupMonitor:
         return _GroupMonitor(
-            self.metrics, self.side, self.limit, self.confidence, self.period, self.groups, self.bounds
+            self.metrics, self.side, self.limit, self.confidence, self.period, self.groups, self.bounds, self.change
         )
 
     @property
@@ -115,19 +116,29 @@ class Monitor(CalledOnData):
         return replace(options, on_undefined="ignore")
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        looks, sums = self._sums(tally, options)
+        return pl.concat([looks.keyed(table) for table in self._verdicts(looks, sums)])
+
+    def _sums(self, tally: Tally, options: Options) -> tuple[Looks, list[RunningSums]]:
+        """The looks at a tally, and the sums of each metric."""
         _check_counted(tally)
         (evaluated,) = self._run.evaluate(tally, options)
-        looks = Looks.of(evaluated.group_cells.outer_keys, self.period)
-        sums = [
+        looks = Looks.of(evaluated.group_cells.outer_keys, self.period, change=self.change)
+        return looks, [
             RunningSums.of(evaluated, index, looks, bounds_of(metric, self.bounds))
             for index, metric in enumerate(self.metrics)
         ]
+
+    def _verdicts(self, looks: Looks, sums: Sequence[RunningSums]) -> list[pl.DataFrame]:
+        """The verdicts on each metric, a row for each look."""
         self._check_pairs(sums)
-        parts = [part for of_metric in sums for part in of_metric.parts()]
-        tables = [
-            self._table(part).with_columns(pl.col(LOOK) + first) for first, part in in_progress(parts, "monitoring")
-        ]
-        return pl.concat([looks.keyed(table) for table in tables])
+        tables: list[list[pl.DataFrame]] = [[] for _ in sums]
+        parts = [(index, *part) for index, of_metric in enumerate(sums) for part in of_metric.parts()]
+        for index, first, part in in_progress(parts, "monitoring"):
+            judged = _judged(part, self.side, self.limit, self._level(part))
+            tables[index].append(judged.with_columns(pl.col(LOOK) + first))
+        judged = map(pl.concat, tables)
+        return [table[looks.recent((table[".verdict"] != _UNDECIDED).to_numpy())] for table in judged]
 
     def _check_pairs(self, sums: Sequence[RunningSums]) -> None:
         """Refuse more pairs of groups, over all looks, than are worked out in a few minutes."""
@@ -142,10 +153,6 @@ class Monitor(CalledOnData):
         )
         raise ArgumentError(msg)
 
-    def _table(self, sums: RunningSums) -> pl.DataFrame:
-        """The verdicts on a metric, a row for each look."""
-        return _judged(sums, self.side, self.limit, self._level(sums))
-
     def _level(self, sums: RunningSums) -> _Level:
         """The error that a metric may have at each look, and the share of it for the groups so far.
 
@@ -156,34 +163,38 @@ class Monitor(CalledOnData):
         import numpy as np
 
         error = sums.share_of_error * (1 - self.confidence) / len(self.metrics)
-        groups = sums.groups_so_far
+        groups, share = sums.groups_so_far, sums.share_of_window
         if not sums.may_grow:
-            return _Level(error, np.ones(groups.shape), groups)
+            return _Level(error, share, groups)
         if self.groups is None:
-            return _Level(error, 1 / (groups + 1), groups)
+            return _Level(error, share / (groups + 1), groups)
         if (groups > self.groups).any():
             msg = (
                 f"monitor(): {sums.spec.name} by {sums.by_text} has {groups.max():.0f} groups so far, more than "
                 f"`groups={self.groups}`; give the largest number of groups that may ever occur."
             )
             raise ArgumentError(msg)
-        return _Level(error, np.ones(groups.shape), np.full(groups.shape, float(self.groups)))
+        return _Level(error, share, np.full(groups.shape, float(self.groups)))
 
 
 class _GroupMonitor(Monitor):
     """The values of the groups of a monitor."""
 
-    def _check_pairs(self, sums: Sequence[RunningSums]) -> None:
-        """Accept any number of groups, because none is compared with another."""
-
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        table = super()._results(tally, options)
+        import numpy as np
+
+        looks, sums = self._sums(tally, options)
+        tables: list[pl.DataFrame] = []
+        shown: list[Array] = [np.arange(len(looks.last))] * len(sums)
+        if self.change:
+            shown = [table[LOOK].to_numpy() for table in self._verdicts(looks, sums)]
+        for of_metric, windows in zip(sums, shown, strict=True):
+            groups = _groups_of(of_metric.at(windows), self._level(of_metric.at(windows)))
+            tables.append(looks.keyed(groups.with_columns(pl.Series(LOOK, windows[groups[LOOK].to_numpy()]))))
+        table = pl.concat(tables)
         # metrics that compare the same values have them once
         names = [name for name in table.columns if name not in {".n", ".estimate", ".lower", ".upper"}]
         return table.unique(names, keep="first", maintain_order=True)
-
-    def _table(self, sums: RunningSums) -> pl.DataFrame:
-        return _groups_of(sums, self._level(sums))
 
 
 def _check_counted(tally: Tally) -> None:
@@ -326,7 +337,7 @@ def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
     contrast, at_limit = DIFFERENCE, limit / sums.width
     if not is_difference:
         contrast, at_limit = RATIO, 1 / limit if limit else math.inf
-    farthest, smallest, largest = np.full((3, len(level.error)), np.nan)
+    farthest = smallest = largest = np.full(len(level.error), np.nan)
     e_value = np.zeros(len(level.error))
     for pairs in _pairs(sums, level):
         compared = np.nonzero(pairs.compared)
@@ -338,9 +349,8 @@ def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
         low, high = pairs.pair.extreme_limits(contrast, pairs.log_threshold, pairs.compared)
         smallest, largest = np.fmin(smallest, low), np.fmax(largest, high)
     if is_difference:
-        return _Compared(
-            sums.width * abs(farthest), sums.width * np.maximum(largest, 0), -sums.width * smallest, e_value
-        )
+        lower, upper = sums.width * np.maximum(largest, 0), -sums.width * smallest
+        return _Compared(sums.width * np.abs(farthest), lower, upper, e_value)
     return _Compared(farthest, smallest, 1 / np.maximum(largest, 1), e_value)
 
 
@@ -544,14 +554,20 @@ def _check_comparison(metric: GroupwiseMetric) -> None:
 def monitor(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     confidence: float = 0.95, period: str | None = None, groups: int | None = None,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None, change: bool = False,
 ) -> Monitor:  # fmt: skip
     """Monitor metrics of a stream of rows, with verdicts that are valid for any number and timing of looks.
 
     The intervals are confidence sequences: they hold simultaneously, with the given confidence, at all looks and for
     all metrics, groups and outer groups (Howard et al., 2021; Waudby-Smith and Ramdas, 2024). They cover the mean of
-    the expected values of the rows so far, so rates may drift. They need only counts and sums, so batches and streams
-    can be added up beforehand.
+    the expected values of the rows since the period `.since`, so rates may drift. They need only counts and sums, so
+    batches and streams can be added up beforehand.
+
+    By default that is the first period, and many good rows hide a change that begins late. With `change=True` sequences
+    also begin after later periods, and share the error (after Shin, Ramdas and Rinaldo, 2024): the probability that any
+    of them is ever wrong, in however long a stream, is still at most 1 - `confidence`. Each look shows the latest one
+    with a verdict, so `within` is about recent rows, and later looks never call upon the rows before it again. The
+    price is width: to find a change takes two to three times the rows that a new monitor would need.
 
     Args:
         given: A metric, a groupwise metric or a set: shares of rows, and means of bounded values, such as
@@ -564,17 +580,19 @@ def monitor(
             error. Without periods there is one look at all rows.
         groups: The largest number of groups that may ever occur. Without it limits are wider, to allow for new groups.
         bounds: Lower and upper bound of the value of every row, for means of numbers, such as `(0, 100)`.
+        change: Whether to look at recent periods, too, to find changes; needs `period`.
 
     Returns:
-        A callable with the arguments of a metric. It returns a row for each metric, outer group and look: `.n` (the
-        rows counted), `.estimate`, `.lower`, `.upper`, the `.limit`, `.e_value` (evidence of exceeding the limit:
-        within the limit, 20 or more occurs in at most 1 of 20 streams), the `.verdict`, which is `within`, `above the
-        limit` (`below the limit`) or `undecided`, and `.groups_left_out`. Its `compute` takes tallies, and `by_group`
-        returns the values of groups.
+        A callable with the arguments of a metric. It returns a row for each metric, outer group and look: with
+        `period` `.since` (the first period of the rows that the look is about), `.n` (the rows counted), `.estimate`,
+        `.lower`, `.upper`, the `.limit`, `.e_value` (evidence of exceeding the limit: within the limit, 20 or more
+        occurs in at most 1 of 20 streams), the `.verdict`, which is `within`, `above the limit` (`below the limit`) or
+        `undecided`, and `.groups_left_out`. Its `compute` takes tallies, and `by_group` returns the values of groups.
 
     Raises:
         ArgumentError: For metrics that are not means over rows (`f_meas`, `roc_auc`), weights, clusters, more groups
-            than `groups`, and more than 5,000,000 pairs of groups, both ways round, over all looks.
+            than `groups`, `change` without `period`, and more than 25,000,000 pairs of groups, both ways round, over
+            all looks.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 0, 0] * 900, "sex": list("fmfm") * 900, "day": [1] * 600 + [2] * 3000})
@@ -589,6 +607,10 @@ def monitor(
     if period is not None and (not isinstance(period, str) or not period):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"monitor(): `period` must be the name of a column, not {period!r}."
         raise ArgumentError(msg)
+    change = flag("change", change)
+    if change and period is None:
+        msg = "monitor(): `change=True` looks at recent periods; give their column as `period=`."
+        raise ArgumentError(msg)
     if groups is not None:
         groups = whole("groups", groups, 2)
     if bounds is not None:
@@ -598,4 +620,4 @@ def monitor(
     if bounds is not None and all(_is_share(base) for metric in metrics for base in _bases_of(metric)):
         msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)
-    return Monitor(metrics, side, limit, confidence, period, groups, bounds)
+    return Monitor(metrics, side, limit, confidence, period, groups, bounds, change)
