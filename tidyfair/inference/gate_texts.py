@@ -10,7 +10,6 @@ import polars as pl
 from tidyfair.errors import listed
 from tidyfair.escapes import renamed, visible, visible_texts
 from tidyfair.evaluation.states import OUTSIDE
-from tidyfair.inference.group_bounds import bound_of_groups
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.inference.verdicts import PASS
 from tidyfair.metric_sets import GroupwiseMetric
@@ -130,7 +129,7 @@ def _what_passes(metric: Metric | GroupwiseMetric, row: dict[str, Any], side: st
     limit, lower, upper = row[".limit"], row[".lower"], row[".upper"]
     bound = "upper" if side == "below" else "lower"
     subject = f"`.{bound}`"
-    if bound_of_groups(metric) == f".{bound}":
+    if _bound_of_each(row) == f".{bound}":
         subject += " of every group"
     text = f"passes if {subject} is {side} {limit:g}"
     if groups := row[".groups_left_out"]:
@@ -161,13 +160,19 @@ def _rounded_up(value: float) -> float:
     return (math.floor(value / unit) + 1) * unit
 
 
+def _bound_of_each(row: dict[str, Any]) -> str | None:
+    """The bound that holds for each group by itself, because it is a claim about all of them; None if there is none."""
+    method = row[".method"] or ""
+    return next((f".{end}" for end in ("lower", "upper") if method.endswith(f"{end} end of each group")), None)
+
+
 def _groups_of(metric: GroupwiseMetric, row: dict[str, Any], groups: pl.DataFrame) -> pl.DataFrame:
     """The groups that a disparity compares, the lowest first, and the bounds that each is judged by."""
     compared = [row[".base_metric"]] if row[".base_metric"] else [base.name for base in metric.metrics]
     groups = groups.filter(pl.col(".by") == row[".by"], pl.col(".metric").is_in(compared))
     if row[".level"] is not None:
         groups = groups.filter(pl.col(".level").eq_missing(pl.lit(row[".level"], groups.schema[".level"])))
-    bound = bound_of_groups(metric)
+    bound = _bound_of_each(row)
     groups = groups.sort(".metric", bound or ".estimate", maintain_order=True, nulls_last=True)
     if len(groups) > _GROUPS:
         groups = pl.concat([groups.head(_GROUPS // 2), groups.tail(_GROUPS // 2)])

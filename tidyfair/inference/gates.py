@@ -23,7 +23,6 @@ from tidyfair.inference.comparison_gates import (
 )
 from tidyfair.inference.gate_listeners import notify
 from tidyfair.inference.gate_texts import groups_behind, outcome_of, table_of, way_out
-from tidyfair.inference.group_bounds import bound_of_groups, with_bounds_of_groups
 from tidyfair.inference.model_comparison import ModelComparison
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.unknown_groups import (
@@ -261,8 +260,7 @@ class Gate(MetricSetOnData):
             results = results.with_columns(
                 pl.when(two_sided).then(wider[end]).otherwise(end).alias(end) for end in (".lower", ".upper")
             )
-        at_level = replace(options, conf_level=1 - 2 * error, on_undefined="ignore")
-        return with_bounds_of_groups(results, self.metrics, tally, at_level), index
+        return results, index
 
 
 def _is_at_equality(metric: Metric | GroupwiseMetric, side: Side, limit: float) -> bool:
@@ -594,7 +592,7 @@ def _groups_with_bounds(
     gate: Gate, data: object, truth: TruthLike | None, estimate: Prediction | None, options: Mapping[str, Any]
 ) -> pl.DataFrame:
     """The values of the groups of a gate, with their own bounds if some are judged by these."""
-    if any(map(bound_of_groups, gate.metrics)):
+    if any(metric.aggregate is not None and metric.aggregate.is_extreme for metric in gate.metrics.specs):
         options = {**options, "interval": "auto", "conf_level": 2 * gate.confidence - 1}
     return open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
 

@@ -467,7 +467,7 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
     of_each = np.where(half_known, np.nan, of_each)
     lower, upper = (at_once, of_each) if is_highest else (of_each, at_once)
     index = np.flatnonzero(some & complete)
-    results.put(index, (lower[index], upper[index]))
+    results.put(index, (lower[index], upper[index]), words=f", {'upper' if is_highest else 'lower'} end of each group")
     words = f", {'lower' if is_highest else 'upper'} end"
     results.put(half_known, (lower[half_known], upper[half_known]), words=words)
 

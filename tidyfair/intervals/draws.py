@@ -23,6 +23,7 @@ from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.comparisons import Intervals
 from tidyfair.intervals.estimates import Resampled
 from tidyfair.intervals.proportions import student, z_value
+from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.resampling import drawn_clusters, drawn_indices, drawn_labels, with_pairs
 from tidyfair.tallies.tally import BLOCK, ESTIMATE, HIDDEN, LABELS
 
@@ -222,14 +223,16 @@ class Draws:
         filled = Filled.of(self, levels)
         value = self.uncertainty.column("estimate")
         with np.errstate(invalid="ignore"):
-            below, above = ((value - filled.low) / filled.z, (filled.high - value) / filled.z)
+            sides = ((value - filled.low) / filled.z, (filled.high - value) / filled.z)
+        lone = self.lone | (summary.is_alike & (filled.low == filled.high))
+        error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
+        low_error, high_error = (np.hypot(error, np.nan_to_num(side)) for side in sides)
 
         def of(rows: Integers) -> Resampled:
-            is_known = summary.error[rows] > 0
-            sides = (np.nan_to_num(side[rows]) for side in (below, above))
-            lone = self.lone[rows] | (summary.is_alike[rows] & (filled.low[rows] == filled.high[rows]))
-            error = np.where(lone, np.nan, np.where(is_known, summary.error[rows], 0.0))
-            return Resampled(value[rows], error, *sides)
+            """The estimates of some values, whose errors empty cells add to on either side."""
+            centre, freedom, scale = value[rows], np.full(len(rows), np.inf), Scale(-math.inf, math.inf)
+            below, above = (centre, low_error[rows]), (centre, high_error[rows])
+            return Resampled(centre, np.fmax(below[1], above[1]), freedom, scale, below, above)
 
         return {own: of for number in levels for own in self.uncertainty.of_spec(number)}
 

@@ -97,13 +97,16 @@ class Estimates(ABC):
         return np.where(self.widest > 0, self.widest, np.nan)
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logarithms and their limits; a value of 0 counts as half of its upper limit."""
+        """The logarithms and their limits; a value of 0 counts as half of its upper limit.
+
+        A lower limit below 0 has no logarithm and bounds nothing.
+        """
         import numpy as np
 
         lower, upper = self.limits(z)
         value = np.where(self.value > 0, self.value, upper / 2)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
+            return np.log(value), (np.log(np.maximum(lower, 0)), np.log(np.maximum(upper, value)))
 
     def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
@@ -334,6 +337,12 @@ class Areas(Smooth):
     kind = "area"
 
 
+class Resampled(Smooth):
+    """Values with errors from replicates, which empty cells add to on either side."""
+
+    kind = "resampled"
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class OfLabels(Smooth):
     """Values of the labels of rows without weights, whose few errors may be rarer than they seem."""
@@ -470,47 +479,3 @@ class OfShare(Smooth):
     def _at(self, limits: Limits) -> Limits:
         lower, upper = limits
         return at_share(self.formula, self.share, lower), at_share(self.formula, self.share, upper)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Resampled(Estimates):
-    """Values with errors from replicates, and what empty cells add to these on either side."""
-
-    kind = "resampled"
-    value: Floats
-    error: Floats
-    below: Floats
-    above: Floats
-
-    @property
-    def bounds(self) -> tuple[Any, Any]:
-        """None: limits of replicates may lie anywhere."""
-        import numpy as np
-
-        return -np.inf, np.inf
-
-    @property
-    def widest(self) -> Floats:
-        """The standard error on the side on which it is larger."""
-        import numpy as np
-
-        return np.hypot(self.error, np.fmax(self.below, self.above))
-
-    def limits(self, z: float | Floats) -> Limits:
-        """Limits of all values."""
-        import numpy as np
-
-        below, above = (np.hypot(self.error, side) for side in (self.below, self.above))
-        return self.value - z * below, self.value + z * above
-
-    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logarithms and their limits."""
-        import numpy as np
-
-        low, high = np.maximum(self.value - z * self.below, 0), self.value + z * self.above
-        # a value of 0 counts as half of its upper limit
-        value = np.where(self.value > 0, self.value, high / 2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            middle, half = np.log(value), z * self.error / value
-            below, above = np.hypot(half, middle - np.log(low)), np.hypot(half, np.log(high) - middle)
-        return middle, (middle - below, middle + above)
