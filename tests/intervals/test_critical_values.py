@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def family(sizes: Sequence[int], *, with_reference: bool = False) -> Family:
-    """Shares of outer groups of so many groups each, the first of which may be the one that others are compared with."""
+    """Shares of outer groups of so many groups each, of which the first may be the reference."""
     outer = np.repeat(np.arange(len(sizes)), sizes)
     is_first = np.append(True, np.diff(outer) > 0) if len(outer) else np.zeros(0, dtype=bool)
     shares = Shares(np.full(len(outer), 0.5), np.full(len(outer), 100.0))
