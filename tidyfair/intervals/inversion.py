@@ -52,8 +52,12 @@ def put_by_inversion(
     order = np.argsort(uncertainty.column("outer")[rows], kind="stable")
     estimates = [estimators[own](of_formula) for own, of_formula in parts]
     error = np.concatenate([own.widest for own in estimates])[order]
-    size = np.concatenate([own.rows if isinstance(own, Shares) else np.full(len(own), np.inf) for own in estimates])[order]
-    bounds = np.array([np.concatenate([np.broadcast_to(own.bounds[end], len(own)) for own in estimates]) for end in (0, 1)])
+    size = np.concatenate([own.rows if isinstance(own, Shares) else np.full(len(own), np.inf) for own in estimates])[
+        order
+    ]
+    bounds = np.array(
+        [np.concatenate([np.broadcast_to(own.bounds[end], len(own)) for own in estimates]) for end in (0, 1)]
+    )
     together = estimates[0].at(order) if len(estimates) == 1 else None
     spread = _Spread(uncertainty, number, rows[order], error, size, (bounds[0][order], bounds[1][order]), together)
     return spread.put(intervals)
@@ -230,7 +234,9 @@ class _Spread:
         import numpy as np
 
         one, other = (index.ravel() + start for index in np.indices((size, size)))
-        correlations = np.zeros((size, size)) if self._correlated is None else self._correlated.correlation_of(one, other)
+        correlations = (
+            np.zeros((size, size)) if self._correlated is None else self._correlated.correlation_of(one, other)
+        )
         return np.where(one == other, 1.0, correlations).reshape(size, size)
 
     def _drawn(self, centre: Floats, normals: Array) -> Iterator[Floats]:

@@ -98,7 +98,7 @@ def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, in
         of_distances = np.array([own.of_distances and own.by is not None for own in specs])[spec]
         index = np.flatnonzero(of_distances & shown & ~np.isnan(intervals.lower))
         intervals.lower[index] = np.nan
-        intervals.named_further(", upper end", index)
+        intervals.method[index] = [f"{name.partition(',')[0]}, upper end" for name in intervals.method[index]]
 
 
 def _together(uncertainty: Uncertainty, rows: Integers) -> Integers:
@@ -253,9 +253,7 @@ class _Comparison:
         is_asked = is_asked and self.uncertainty.tally.design is None
         return is_distance and is_asked and all(formula.reads and not formula.compares for formula in formulas)
 
-    def _put_distances(
-        self, resampled: Mapping[int, Estimator], outers: Booleans, intervals: Intervals
-    ) -> Booleans:
+    def _put_distances(self, resampled: Mapping[int, Estimator], outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of distances that are not of pairs; a mask of the outer groups that have some."""
         uncertainty = self.uncertainty
         estimators = {own: resampled.get(own, partial(uncertainty.estimates, own)) for own in self.rows}
