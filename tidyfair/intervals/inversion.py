@@ -164,7 +164,9 @@ class _Spread:
         # all groups are equal: some lie above others in their order
         number = np.arange(len(pattern)) - to_rows(self._segments.starts)
         line = number - (to_rows(self._segments.sizes) - 1) / 2
-        unit = np.where(size > 0, pattern, line) / np.where(size > 0, size, to_rows(self._root_mean_square(line)))
+        with np.errstate(invalid="ignore"):
+            # a group by itself is at its mean
+            unit = np.where(size > 0, pattern, line) / np.where(size > 0, size, to_rows(self._root_mean_square(line)))
         reach = self._root_mean_square(self._value - self._centre) + _BEYOND * self._root_mean_square(self._error)
         share = np.linspace(0, 1, _SPREADS)
         low, high = self._quantiles(self._centre + share[:, None] * to_rows(reach) * unit)
@@ -203,12 +205,13 @@ class _Spread:
         import numpy as np
 
         tail = (1 - self._options.conf_level) / 2
-        quantiles = np.empty((2, len(centres), self._outers))
+        quantiles = np.full((2, len(centres), self._outers), np.nan)
         normals = self._normals()
         for number, centre in enumerate(self._clipped(centres)):
-            drawn = [self._distances(part) for part in self._drawn(centre, normals)]
+            drawn = np.concatenate([self._distances(part) for part in self._drawn(centre, normals)])
+            some = ~np.isnan(drawn).all(axis=0)
             with np.errstate(invalid="ignore"):
-                quantiles[:, number] = np.nanquantile(np.concatenate(drawn), [tail, 1 - tail], axis=0)
+                quantiles[:, number, some] = np.nanquantile(drawn[:, some], [tail, 1 - tail], axis=0)
         low, high = np.maximum.accumulate(np.nan_to_num(quantiles, nan=-np.inf), axis=1)
         return low, high
 
@@ -217,7 +220,8 @@ class _Spread:
         import numpy as np
 
         most = int(self._segments.sizes.max())
-        normals = generator(self._options.seed, "spreads").standard_normal((_DRAWS, most))
+        # the first of them are the same for any number of groups
+        normals = generator(self._options.seed, "spreads").standard_normal((most, _DRAWS)).T
         rank = np.empty(len(self._value), dtype=np.int64)
         order = np.lexsort((self._error, self._value, self._outer))
         rank[order] = np.arange(len(order)) - self._segments.to_rows(self._segments.starts)

@@ -78,20 +78,21 @@ def drawn_labels(
 ) -> DrawnCells:
     """Replicates of the counts of labels.
 
-    Outer groups, and the groups of `strata`, keep their size. Each outer group has random numbers of its own, so that
-    its replicates do not depend on the others. With "bayes" cells are not drawn: their shares are, from the Dirichlet
+    Outer groups, and the groups of `strata`, keep their size. Each has random numbers of its own, so that replicates of
+    an outer group do not depend on the others, nor on how many are drawn at once. With "bayes" cells are not drawn: their shares are, from the Dirichlet
     distribution that Jeffreys' prior and the counts of a group give to each of the `possible` pairs of truth and
     estimate.
     """
     reduced = with_pairs(tally, by, possible) if method == "bayes" else with_pairs(tally, by, None)
     outer_names = reduced.names([key.column for key in reduced.outer])
     outer = placed(reduced.cells, outer_names)[0]
-    stratum = placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0]
-    randoms = [generator(seed, f"replicates {bool(strata)}") for _ in range(int(outer.max(initial=-1)) + 1)]
+    of_strata = _runs_of(placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0])
+    randoms = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"replicates {bool(strata)}")
+    noises = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"weights {bool(strata)}")
 
     def parts() -> Iterator[dict[str, Array]]:
         for count in _steps(times, len(outer)):
-            yield _drawn(reduced.cells, _runs_of(stratum), outer, randoms, count, method)
+            yield _drawn(reduced.cells, of_strata, randoms, noises, count, method)
 
     return DrawnCells(reduced, parts())
 
@@ -179,6 +180,14 @@ def _runs_of(codes: Array) -> list[Array]:
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
 
 
+def _of_their_own(outer: Array, seed: int, name: str) -> list[np.random.Generator]:
+    """A random generator for each stratum, from its number in its outer group; outer groups are in order."""
+    import numpy as np
+
+    position = np.arange(len(outer)) - np.searchsorted(outer, outer)
+    return [generator(seed, f"{name} {number}") for number in position.tolist()]
+
+
 def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     """The times that clusters are drawn, as many as there are: arrays of replicates by clusters."""
     import numpy as np
@@ -224,25 +233,26 @@ def drawn_indices(
     fixed = [*outer_names, *(own or tally.names(strata))]
     outer, unit = placed(rows, outer_names)[0], placed(rows, fixed)[0]
     check_times(len(rows), times)
-    randoms = [generator(seed, f"replicates {bool(strata)}") for _ in range(int(outer.max(initial=-1)) + 1)]
     outer_of_unit = np.zeros(int(unit.max(initial=-1)) + 1, dtype=np.int64)
     outer_of_unit[unit] = outer
     units, of_outers = _runs_of(unit), _runs_of(outer_of_unit)
+    randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
 
     def drawn() -> Iterator[tuple[Array, Array, int]]:
         for count in _steps(times, len(rows)):
             chosen: list[Array] = []
             number: list[Array] = []
-            for of_outer, random in zip(of_outers, randoms, strict=True):
+            for of_outer in of_outers:
                 if own:
-                    for replicate, counts in enumerate(_drawn_evenly(len(of_outer), count, random)):
+                    drawn_times = _drawn_evenly(len(of_outer), count, randoms[of_outer[0]])
+                    for replicate, counts in enumerate(drawn_times):
                         repeated = [units[one] for one in np.repeat(of_outer, counts)]
                         chosen += repeated
                         number.append(np.full(sum(map(len, repeated)), replicate))
                     continue
                 for one in of_outer:
                     own_rows = units[one]
-                    index = (random.random((count, len(own_rows))) * len(own_rows)).astype(np.int64)
+                    index = (randoms[one].random((count, len(own_rows))) * len(own_rows)).astype(np.int64)
                     chosen.append(own_rows[index.ravel()])
                     number.append(np.repeat(np.arange(count), len(own_rows)))
             yield np.concatenate(chosen), np.concatenate(number), count
@@ -322,8 +332,8 @@ def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFr
 
 
 def _drawn(
-    cells: pl.DataFrame, strata: Sequence[Array], outer: Array, randoms: Sequence[np.random.Generator], count: int,
-    method: str,
+    cells: pl.DataFrame, strata: Sequence[Array], randoms: Sequence[np.random.Generator],
+    noises: Sequence[np.random.Generator], count: int, method: str,
 ) -> dict[str, Array]:  # fmt: skip
     """The sums of the cells of a number of replicates: arrays of replicates by cells."""
     import numpy as np
@@ -331,15 +341,15 @@ def _drawn(
     rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
     drawn = np.zeros((count, len(cells)), dtype=float if method == "bayes" else np.int64)
     noise = np.zeros((count, len(cells) if weighted else 0))
-    for stratum in strata:
-        counts, random = rows[stratum], randoms[outer[stratum[0]]]
+    for stratum, random, of_weights in zip(strata, randoms, noises, strict=True):
+        counts = rows[stratum]
         total = counts.sum()
         if method == "bayes":
             drawn[:, stratum] = random.dirichlet(counts + _PRIOR, count) * total
         elif total:
             drawn[:, stratum] = random.multinomial(total, counts / total, count)
         if weighted:
-            noise[:, stratum] = random.standard_normal((count, len(stratum)))
+            noise[:, stratum] = of_weights.standard_normal((count, len(stratum)))
     if method == "bayes":
         return {"n": np.broadcast_to(np.maximum(rows, 1), drawn.shape), "w": drawn, "w2": drawn}
     sums: dict[str, Array] = {"n": drawn}

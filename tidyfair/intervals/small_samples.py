@@ -22,6 +22,14 @@ _FARTHEST = 2.5
 _ROUNDED = 1e-8
 
 
+def area_errors(value: Floats, variance: Floats, events: Floats, others: Floats) -> Floats:
+    """The standard errors of areas; of a class of a single row the largest possible (Birnbaum and Klose, 1957)."""
+    import numpy as np
+
+    most = value * (1 - value) / np.minimum(events, others)
+    return np.sqrt(np.where(np.isfinite(variance), variance, most))
+
+
 def area_sides(value: Floats, error: Floats, events: Floats, others: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Where the limits of areas under a ROC curve are measured from, and their errors: below, then above.
 
@@ -31,9 +39,6 @@ def area_sides(value: Floats, error: Floats, events: Floats, others: Floats) -> 
     import numpy as np
 
     away = value - 0.5
-    # of a class of a single row it is only known how far an area may vary at most (Birnbaum and Klose, 1957)
-    most = np.sqrt(value * (1 - value) / np.minimum(events, others))
-    error = np.where(np.isnan(error), most, error)
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = 0.5 + away * (events / (events + _HALF_A_ROW) + others / (others + _HALF_A_ROW) - 1)
         added = _HALF_A_ROW * away**2 * (1 / (events + _HALF_A_ROW) ** 2 + 1 / (others + _HALF_A_ROW) ** 2)

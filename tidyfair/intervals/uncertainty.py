@@ -23,7 +23,7 @@ from tidyfair.intervals.estimates import (
 from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
-from tidyfair.intervals.small_samples import area_sides
+from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs.segments import NO_ROW, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
@@ -164,7 +164,8 @@ class Uncertainty:
         import numpy as np
 
         variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
-        error, freedom, influences = variance**0.5, np.full(len(rows), np.inf), None
+        error = area_errors(value, variance, events, others)
+        freedom, influences = np.full(len(rows), np.inf), None
         if is_clustered(self.tally):
             deviations = self.deviations(requested)
             at = self._positions(requested, rows, deviations)
