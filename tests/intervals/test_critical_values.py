@@ -96,9 +96,7 @@ def all_below(error: list[float], limit: float, z: float) -> float:
     means = [limit / 2, -limit / 2] + [middle] * (len(error) - 2)
     lowest = [mean - z * second / pair * own for mean, own in zip(means, error, strict=True)]
     highest = [mean + z * first / pair * own for mean, own in zip(means, error, strict=True)]
-    start, end = (
-        min(low + side * FARTHEST * own for low, own in zip(lowest, error, strict=True)) for side in (-1, 1)
-    )
+    start, end = (min(low + side * FARTHEST * own for low, own in zip(lowest, error, strict=True)) for side in (-1, 1))
     total = 0.0
     for point in np.linspace(start, end, NODES):
         within = [

@@ -79,9 +79,9 @@ def drawn_labels(
     """Replicates of the counts of labels.
 
     Outer groups, and the groups of `strata`, keep their size. Each has random numbers of its own, so that replicates of
-    an outer group do not depend on the others, nor on how many are drawn at once. With "bayes" cells are not drawn: their shares are, from the Dirichlet
-    distribution that Jeffreys' prior and the counts of a group give to each of the `possible` pairs of truth and
-    estimate.
+    an outer group do not depend on the others, nor on how many are drawn at once. With "bayes" cells are not drawn:
+    their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts of a group give to each of the
+    `possible` pairs of truth and estimate.
     """
     reduced = with_pairs(tally, by, possible) if method == "bayes" else with_pairs(tally, by, None)
     outer_names = reduced.names([key.column for key in reduced.outer])
