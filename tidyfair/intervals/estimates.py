@@ -356,7 +356,10 @@ class OfLabels(Smooth):
         import numpy as np
 
         lower, upper = super().limits(z)
-        with_few = on_counts(self.formula, counts_with_few_errors(self.counts, z))
+        counts = counts_with_few_errors(self.counts, z)
+        # formulas may give numbers for counts that are none, and what is not known to vary has no limits
+        unknown = np.isnan(counts[0]) | np.isnan(self.error)
+        with_few = np.where(unknown, np.nan, on_counts(self.formula, counts))
         return np.fmin(lower, with_few), np.fmax(upper, with_few)
 
 

@@ -46,6 +46,8 @@ _MOST_NUMBERS = 2**22
 """The most numbers of an array at once."""
 _STEP = 1e-6
 """The part of a count by which it is moved for a derivative."""
+_MEANS = (frozenset({"truth_mean"}), frozenset({"estimate_mean"}))
+"""The statistics of formulas that are the mean of a column."""
 _HIDDEN_SKEWNESS = 1.5
 """The factor of the skewness of samples, which is nearer to 0 than that of values."""
 
@@ -191,7 +193,8 @@ class _LeftOut:
                 # an error of 0 has no product with the slope at an end of the range, which is infinite
                 above = higher, np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)
         # means have the interval of Student's t
-        is_skewed = self.table.kind == "numeric" and unseen is None and not is_mean(self.formula)
+        is_a_mean = is_mean(self.formula) or self.formula.statistics in _MEANS
+        is_skewed = self.table.kind == "numeric" and unseen is None and not is_a_mean
         skew = self._skewness(on_scale) if is_skewed else None
         freedom = np.broadcast_to(self._freedom, error.shape)
         return Deviations(error, freedom, below, above, skew), in_errors
