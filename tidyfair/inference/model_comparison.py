@@ -24,12 +24,9 @@ from tidyfair.inference.unknown_groups import (
     with_unknown_in_each_group,
 )
 from tidyfair.intervals.draws import (
-    Draws,
-    clusters_of,
     is_of_labels,
     is_stratified,
     label_pairs,
-    tail_of,
     warn_of_few_clusters,
 )
 from tidyfair.intervals.left_out import LeftOut, without_parts, without_rows_of_cells

@@ -29,6 +29,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     numbered,
 )
+from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     EQUALITY,
@@ -50,7 +51,6 @@ from tidyfair.intervals.proportions import (
     mantel_haenszel_ratio,
     z_value,
 )
-from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import metric_set

@@ -28,8 +28,7 @@ from tidyfair.inference.rate_tests import (
     reads_one_label,
 )
 from tidyfair.inference.studentized import Families, rate_distances
-from tidyfair.intervals.draws import is_of_labels
-from tidyfair.intervals.resampling import generator
+from tidyfair.intervals.resampling import generator, is_of_labels
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.progress import in_progress
 from tidyfair.specs.aggregates import CONTEXTS

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError
+from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
-from tidyfair.tallies.tally import BLOCK, LABELS, Key, Tally
+from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, Key, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
     import numpy as np
+
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import Options
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -350,3 +354,31 @@ def _drawn(
         sums["w"] = np.maximum(drawn * mean + noise * np.sqrt(drawn * np.maximum(square - mean**2, 0)), 0)
         sums["w2"] = drawn * square
     return sums
+
+
+def possible_pairs(tally: Tally, options: Options) -> pl.DataFrame:
+    """All pairs of true and predicted label that are possible or occur."""
+    return pl.concat([label_pairs(tally, options), tally.cells.select(LABELS)], how="vertical_relaxed").unique()
+
+
+def label_pairs(tally: Tally, options: Options) -> pl.DataFrame:
+    """All possible pairs of true and predicted label."""
+    labels = labels_with_scores(
+        tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator,
+        allow_unseen=True,
+    )  # fmt: skip
+    sides: list[pl.DataFrame] = []
+    for name in LABELS:
+        column = tally.cells[name]
+        distinct = column.drop_nulls().unique()
+        if name == ESTIMATE and tally.cut is not None:
+            values = pl.Series([False, True]) if column.dtype == pl.Boolean else distinct
+        else:
+            values = pl.Series(list(labels.values)).cast(column.dtype) if len(distinct) else column.clear(1)
+        sides.append(pl.DataFrame({name: values}))
+    return sides[0].join(sides[1], how="cross")
+
+
+def is_of_labels(spec: MetricSpec) -> bool:
+    """Check whether counts of labels are enough for a spec."""
+    return all(formula.kind == "class" and not formula.all_terms for _, formula in spec.formulas)

@@ -289,8 +289,8 @@ def statistic(
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
     labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. `tail`
     applies to errors: how many times the mean of a group, or the largest error seen, a rare one may be, which intervals
-    of few rows allow for. A `flag` is 1 or 0, so that intervals of its mean are those of a share. With `at_last_point`, averages over evaluation
-    times read it at the last of them.
+    of few rows allow for. A `flag` is 1 or 0, so that intervals of its mean are those of a share. With `at_last_point`,
+    averages over evaluation times read it at the last of them.
     """
     if function is None:
         return partial(statistic, cumulative=cumulative, tail=tail, flag=flag, at_last_point=at_last_point)
