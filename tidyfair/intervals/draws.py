@@ -19,7 +19,7 @@ from tidyfair.intervals.scales import Scale
 from tidyfair.tallies.tally import BLOCK, HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.comparisons import Intervals
@@ -200,20 +200,18 @@ class Draws:
             times_of_spec |= dict.fromkeys(design.specs, len(values))
         return Summary(lower, upper, error, lost, alike), times_of_spec
 
-    def estimators(self, levels: Mapping[int, float]) -> dict[int, Callable[[Integers], Resampled]]:
-        """The estimates of the formulas of some specs, with errors from replicates.
-
-        Empty cells are filled at so many standard errors for each spec.
-        """
+    def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Resampled]]:
+        """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
         import numpy as np
 
-        if not levels:
+        if not specs:
             return {}
-        summary, _ = self._values(levels, self._options)
-        filled = Filled.of(self.uncertainty, levels)
+        summary, _ = self._values(specs, self._options)
+        z = z_value(self._options.conf_level)
+        filled = Filled.of(self.uncertainty, specs, z)
         value = self.uncertainty.column("estimate")
         with np.errstate(invalid="ignore"):
-            sides = ((value - filled.low) / filled.z, (filled.high - value) / filled.z)
+            sides = ((value - filled.low) / z, (filled.high - value) / z)
         lone = self.lone | (summary.is_alike & (filled.low == filled.high))
         error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
         low_error, high_error = (np.hypot(error, np.nan_to_num(side)) for side in sides)
@@ -224,7 +222,7 @@ class Draws:
             below, above = (centre, low_error[rows]), (centre, high_error[rows])
             return Resampled(centre, np.fmax(below[1], above[1]), freedom, scale, below, above)
 
-        return {own: of for number in levels for own in self.uncertainty.of_spec(number)}
+        return {own: of for number in specs for own in self.uncertainty.of_spec(number)}
 
     def put_groups(self, formulas: Sequence[int], rows_shown: Booleans, intervals: Intervals) -> Integers:
         """Set the limits of the values of some formulas; the number of replicates that were lost."""
@@ -244,7 +242,7 @@ class Draws:
         rows = np.flatnonzero(chosen)
         self._warn_of_lost(rows, summary.lost, times)
         z = z_value(options.conf_level)
-        filled = Filled.of(self.uncertainty, dict.fromkeys(specs, z))
+        filled = Filled.of(self.uncertainty, specs, z)
         lone = self.lone[rows] | (summary.is_alike[rows] & (filled.low[rows] == filled.high[rows]))
         ends = (filled.low[rows], filled.high[rows])
         self._put(rows, self.uncertainty.column("estimate")[rows], summary.at(rows), lone, ends, z, intervals)
@@ -315,7 +313,7 @@ class Draws:
             index = np.flatnonzero(left & np.isin(np.arange(len(left)) // outers, design.specs))
             summary = Summary.of(values[:, index], options.conf_level, clusters_of(self._tally))
             lost[index] = summary.lost
-            filled = Filled.of(self.uncertainty, dict.fromkeys(design.specs, z_value(options.conf_level)))
+            filled = Filled.of(self.uncertainty, design.specs, z_value(options.conf_level))
             lowest, highest = (np.array([part[number] for part in drawn]) for number in (3, 4))
             has_alike = self._has_alike(drawn[0][2], np.fmin.reduce(lowest), np.fmax.reduce(highest), filled)
             self._put_results(index, value[index], summary, filled, has_alike[index], intervals)

@@ -21,7 +21,7 @@ from tidyfair.intervals.resampling import MOST_CELLS, is_of_labels, label_pairs,
 from tidyfair.tallies.tally import BLOCK, HIDDEN, LABELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.uncertainty import Uncertainty
@@ -44,28 +44,21 @@ class Filled:
     uncertainty: Uncertainty
     low: Floats
     high: Floats
-    z: Floats
-    """The standard errors at which cells are filled."""
 
     @classmethod
-    def of(cls, uncertainty: Uncertainty, levels: Mapping[int, float]) -> Filled:
-        """Fill the empty cells of the values of some specs of labels, at so many standard errors for each."""
-        import numpy as np
-
+    def of(cls, uncertainty: Uncertainty, specs: Sequence[int], z: float) -> Filled:
+        """Fill the empty cells of the values of some specs of labels, at so many standard errors."""
         value = uncertainty.column("estimate")
-        filled = cls(uncertainty, value.copy(), value.copy(), np.ones(len(value)))
-        spec = uncertainty.column("spec")
-        for number, z in levels.items():
-            filled.z[spec == number] = z
-        if uncertainty.options.interval not in {"auto", "bootstrap"}:
+        filled = cls(uncertainty, value.copy(), value.copy())
+        if uncertainty.options.interval not in {"auto", "bootstrap"} or HIDDEN in uncertainty.tally.cells.columns:
             return filled
-        by_feature: dict[tuple[By | None, bool, float], list[int]] = {}
-        for number, z in levels.items():
+        by_feature: dict[tuple[By | None, bool], list[int]] = {}
+        for number in specs:
             own = uncertainty.evaluated.specs[number]
-            if is_of_labels(own) and HIDDEN not in uncertainty.tally.cells.columns:
+            if is_of_labels(own):
                 compares = any(formula.compares for _, formula in own.formulas)
-                by_feature.setdefault((own.by, compares, z), []).append(number)
-        for (by, compares, z), numbers in by_feature.items():
+                by_feature.setdefault((own.by, compares), []).append(number)
+        for (by, compares), numbers in by_feature.items():
             for replicates in _filled(uncertainty, by, numbers, z, one_at_a_time=compares):
                 filled._add(replicates)
         return filled
