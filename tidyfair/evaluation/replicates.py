@@ -15,11 +15,14 @@ from tidyfair.errors import Status
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.evaluator import Evaluator
 from tidyfair.evaluation.group_cells import complete_rows, number_group_cells, rows_of
+from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.results import frames_of
 from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
 from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs.aggregates import CONTEXTS
+from tidyfair.specs.segments import Segments
+from tidyfair.tallies.moments import centred, is_end, is_least, is_sum
 from tidyfair.tallies.tally import LABELS
 
 if TYPE_CHECKING:
@@ -140,16 +143,17 @@ class Replicates:
     @classmethod
     def of_rows(
         cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, row: Integers,
-        replicate: Integers, times: int,
+        replicate: Integers, times: int, sums: Mapping[str, Array] | None = None,
     ) -> Replicates:  # fmt: skip
-        """Values of some specs from rows that a tally has kept, by their indices."""
+        """Values of some specs from rows that a tally has kept, by their indices; sums are of all rows if None."""
         import numpy as np
 
         group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
         own = replace(_with_formulas(evaluated, specs, tally), group_cells=group_cells, cells=cells)
-        sums = [name for name in ("n", "w", "w2") if name in cells.frame.columns]
-        once = {name: np.tile(cells.frame[name].to_numpy(), (times, 1)) for name in sums}
-        repeated = RepeatedCells(tally, evaluated.labels, cells, once)
+        if sums is None:
+            names = [name for name in ("n", "w", "w2") if name in cells.frame.columns]
+            sums = {name: np.tile(cells.frame[name].to_numpy(), (times, 1)) for name in names}
+        repeated = RepeatedCells(tally, evaluated.labels, cells, sums)
         evaluator = _RowsDrawn(
             tally, own.labels, group_cells.repeated(times), repeated, own.reading, own.specs, own.tables,
             with_variances=False, row=row, replicate=replicate, own=own,
@@ -157,9 +161,25 @@ class Replicates:
         return cls.by_evaluator(evaluated, specs, evaluator, times)
 
     @classmethod
-    def by_evaluator(
-        cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int
-    ) -> Replicates:
+    def of_units(cls, evaluated: Evaluated, unit: str, times: Array) -> Replicates:
+        """Values of all specs, which are of one feature, from units so many times: an array of replicates by units.
+
+        `unit` is the key of the tally that numbers units.
+        """
+        import numpy as np
+
+        specs, by = range(len(evaluated.specs)), evaluated.specs[0].by
+        tally, sums = _merged_units(evaluated.evaluator.tally, unit, times)
+        if tally.rows is None or all(requested.formula.input == "sums" for requested in evaluated.evaluator.tables):
+            return cls.of_sums(evaluated, specs, by, tally, sums)
+        of_rows = times[:, tally.rows[unit].to_numpy()]
+        replicate, row = np.nonzero(of_rows)
+        drawn = of_rows[replicate, row]
+        row, replicate = np.repeat(row, drawn), np.repeat(replicate, drawn)
+        return cls.of_rows(evaluated, specs, by, tally, row, replicate, len(times), sums)
+
+    @classmethod
+    def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
         """Values of some specs by the evaluator of all replicates."""
         import numpy as np
 
@@ -184,7 +204,9 @@ class Replicates:
         return cls(evaluated, rows, columns)
 
     @classmethod
-    def of_values(cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]) -> Replicates:
+    def of_values(
+        cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]
+    ) -> Replicates:
         """Other values of some groups, and other contexts of these: arrays of replicates by values."""
         import numpy as np
 
@@ -265,6 +287,28 @@ class Replicates:
             return tiled.with_columns(*drawn, pl.Series("outer", arrays["outer"]))
 
         return ValueRows(arrays, frame)
+
+
+def _merged_units(tally: Tally, unit: str, times: Array) -> tuple[Tally, dict[str, Array]]:
+    """The cells of a tally without its units, and their sums with units so many times: replicates by cells."""
+    import numpy as np
+
+    first_sum = tally.cells.columns.index("n")
+    keys = [name for name in tally.cells.columns[:first_sum] if name != unit]
+    cells = centred(tally.cells, keys)
+    code = KeyCodes(cells).index(keys).of_cell
+    order = np.argsort(code, kind="stable")
+    cells, starts = cells[order], Segments.of(code[order]).starts
+    drawn = times[:, cells[unit].to_numpy()].astype(float)
+    sums: dict[str, Array] = {}
+    for name in cells.columns[first_sum:] if len(starts) else ():
+        values = cells[name].to_numpy()
+        if is_sum(name):
+            sums[name] = np.add.reduceat(np.where(drawn > 0, values * drawn, 0), starts, axis=1)
+        elif is_end(name):
+            merge = np.fmin if is_least(name) else np.fmax
+            sums[name] = merge.reduceat(np.where(drawn > 0, values, np.nan), starts, axis=1)
+    return replace(tally, cells=cells[starts]), sums or {"n": np.zeros((len(times), 0))}
 
 
 def _labels(evaluated: Evaluated, levels: Integers, labels: int, given: str | None) -> Integers:
