@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,7 +14,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.escapes import visible
 from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.evaluation.replicates import Replicates
+from tidyfair.evaluation.replicates import Replicates, UnitsOfOneFeature
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
@@ -223,7 +224,7 @@ class ModelComparison:
         changed = self._changed_rows(pairs, one)
         left = [number for number, rows in enumerate(changed) if rows is None]
         shape = (len(changed), len(one.group_cells.outer_keys))
-        limits = self._limits(pairs, left, shape, options)
+        limits = self._limits(pairs, (one, other), left, options)
         change = results[".change"].fill_null(math.nan).to_numpy().reshape(shape)
         lower, upper = np.minimum(limits[0], change), np.maximum(limits[1], change)
         limits = np.where(np.isfinite(change + lower + upper), [lower, upper, limits[2]], np.nan)
@@ -240,7 +241,7 @@ class ModelComparison:
         )
 
     def _limits(
-        self, pairs: _Cells | _Rows, numbers: Sequence[int], shape: tuple[int, int], options: Options
+        self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
     ) -> Floats:
         """The limits of the changes of some metrics and their standard errors: arrays of metrics by outer groups.
 
@@ -248,29 +249,30 @@ class ModelComparison:
         """
         import numpy as np
 
-        limits = np.full((3, *shape), np.nan)
+        limits = np.full((3, len(self.metrics.metrics), len(sides[0].group_cells.outer_keys)), np.nan)
         smooth: dict[By | None, list[int]] = {}
         for number in numbers:
             metric = self.metrics.metrics[number]
             if _is_smooth(metric):
                 smooth.setdefault(metric.by, []).append(number)
             else:
-                limits[:, [number]] = self._drawn_limits(pairs, metric, options)
-        for by, own in smooth.items():
-            limits[:, own] = self._jackknife(pairs, by, [self.metrics.metrics[number] for number in own], options)
+                limits[:, number] = self._drawn_limits(pairs, sides, number, options)
+        for own in smooth.values():
+            limits[:, own] = self._jackknife(pairs, sides, own, options)
         if smooth:
             warn_of_few_clusters(pairs.sides[0])
         return limits
 
     def _jackknife(
-        self, pairs: _Cells | _Rows, by: By | None, metrics: Sequence[Metric | GroupwiseMetric], options: Options
+        self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
     ) -> Floats:
-        """The limits of changes by leaving out rows with both predictions."""
+        """The limits of the changes of metrics of one feature, by leaving out rows with both predictions."""
         import numpy as np
 
+        metrics = [self.metrics.metrics[number] for number in numbers]
         reads_truth = all("truth" in formula.reads for formula in formulas_of(*metrics))
-        units, drawn = pairs.left_out(by, options, reads_truth=reads_truth)
-        one, other = pairs.results(self.metrics.run, metrics, options, drawn)
+        units, drawn = pairs.left_out(metrics[0].by, options, reads_truth=reads_truth)
+        one, other = pairs.results(self.metrics.run, sides, numbers, options, drawn)
         width = np.array([float(metric.range[1]) - float(metric.range[0]) for metric in metrics])[:, None]
         # shares have the rounding errors of 1, and others those of their values
         size = np.fmax(np.fmax(np.abs(one[0]), np.abs(other[0])), np.where(np.isfinite(width), 1.0, 0.0))
@@ -280,15 +282,16 @@ class ModelComparison:
         lower, upper, error = units.limits(changes, size, options.conf_level, added_changes=added)
         return np.stack([np.maximum(lower, -width), np.minimum(upper, width), error])
 
-    def _drawn_limits(self, pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, options: Options) -> Floats:
-        """The bootstrap limits of the change; rows are drawn again with both predictions."""
+    def _drawn_limits(self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:
+        """The bootstrap limits of the change of a metric; rows are drawn again with both predictions."""
         import numpy as np
 
+        metric = self.metrics.metrics[number]
         drawn = pairs.redrawn(metric.by, options, stratified=is_stratified(metric))
-        one, other = pairs.results(self.metrics.run, [metric], options, drawn)
+        one, other = pairs.results(self.metrics.run, sides, [number], options, drawn)
         with np.errstate(invalid="ignore"):
             summary = Summary.of((other - one)[:, 0], options.conf_level, clusters_of(pairs.sides[0]))
-        return np.stack([summary.lower, summary.upper, summary.error])[:, None]
+        return np.stack([summary.lower, summary.upper, summary.error])
 
     def _changed_rows(self, pairs: _Cells | _Rows, evaluated: Evaluated) -> list[_ChangedRows | None]:
         """The rows that change, for each metric; None where these are not counts of labels."""
@@ -409,7 +412,7 @@ class _Cells:
     def outer(self) -> list[str]:
         return [key.column.name for key in self.tally.outer]
 
-    @property
+    @cached_property
     def sides(self) -> list[Tally]:
         return [_side(self.tally, self.second, swapped=False), _side(self.tally, self.second, swapped=True)]
 
@@ -449,15 +452,16 @@ class _Cells:
         )  # fmt: skip
 
     def results(
-        self, run: Run, metrics: Sequence[Metric | GroupwiseMetric], options: Options, drawn: DrawnCells
+        self, run: Run, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options, drawn: DrawnCells
     ) -> Floats:
-        """The results of some metrics of one feature: an array of both models by replicates, metrics and outer groups."""
-        evaluated = [run.evaluate(side, options, metrics)[0] for side in self.sides]
-        sides = [*zip(evaluated, self.of_both(drawn.tally), strict=True)]
-        return _results_of(
-            [Replicates.of_sums(side, range(len(metrics)), metrics[0].by, tally, sums) for side, tally in sides]
+        """The results of some metrics of one feature: both models by replicates, metrics and outer groups."""
+        del run, options  # rows are counted anew
+        by, tallies = sides[0].specs[numbers[0]].by, self.of_both(drawn.tally)
+        replicates = (
+            [Replicates.of_sums(side, numbers, by, tally, sums) for side, tally in zip(sides, tallies, strict=True)]
             for sums in drawn.parts
         )
+        return _results_of(replicates)[:, :, numbers]
 
     def of_both(self, tally: Tally) -> list[Tally]:
         """A tally with the second prediction among its keys, with either of them as the estimate."""
@@ -520,17 +524,17 @@ class _Rows:
         )  # fmt: skip
 
     def results(
-        self, run: Run, metrics: Sequence[Metric | GroupwiseMetric], options: Options, drawn: DrawnUnits
+        self, run: Run, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options, drawn: DrawnUnits
     ) -> Floats:
-        """The results of some metrics of one feature: an array of both models by replicates, metrics and outer groups."""
-        unit = f"k{len(self.one.keys)}"
-        evaluated: list[Evaluated] = []
+        """The results of some metrics of one feature: both models by replicates, metrics and outer groups."""
+        unit, specs = f"k{len(self.one.keys)}", [sides[0].specs[number] for number in numbers]
+        units: list[UnitsOfOneFeature] = []
         for side in self.sides:
             rows = pl.DataFrame() if side.rows is None else side.rows
             keys = (*side.keys, Key(Column(_UNIT), "cluster"))
             counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
-            evaluated += run.evaluate(counted, options, metrics)
-        return _results_of([Replicates.of_units(side, unit, times) for side in evaluated] for times in drawn.parts)
+            units.append(UnitsOfOneFeature.of(run.evaluate(counted, options, specs)[0], unit))
+        return _results_of([own.replicates(times) for own in units] for times in drawn.parts)
 
     @property
     def _both(self) -> pl.DataFrame:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.intervals.resampling import ROW, DrawnCells, DrawnUnits, in_order, numbered
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy as np
+    import polars as pl
 
     from tidyfair.specs.columns import Column
     from tidyfair.specs.segments import Array, Booleans, Floats, Integers
@@ -184,7 +183,7 @@ def without_parts(
         for start, end in _runs(1 + most, len(unit)):
             number = np.arange(start, end)[:, None]
             # outer groups with fewer parts are in no further replicate
-            yield ((replicate != number) & (sizes >= number)).astype(np.int64)
+            yield ((replicate != number) & (sizes >= number)).astype(np.int8)
 
     return units, DrawnUnits(unit, parts())
 
