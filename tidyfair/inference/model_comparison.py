@@ -13,6 +13,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.escapes import visible
+from tidyfair.evaluation.evaluated import evaluate_specs
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates, UnitsOfOneFeature
 from tidyfair.evaluation.results import tidy_results
@@ -37,7 +38,7 @@ from tidyfair.intervals.draws import (
 )
 from tidyfair.intervals.leave_one_out import without_parts, without_rows_of_cells
 from tidyfair.intervals.proportions import z_value
-from tidyfair.intervals.resampling import drawn_labels, drawn_units, generator, with_pairs
+from tidyfair.intervals.resampling import drawn_labels, drawn_units, generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
@@ -62,10 +63,10 @@ if TYPE_CHECKING:
     from tidyfair.intervals.leave_one_out import Units
     from tidyfair.intervals.resampling import DrawnCells, DrawnUnits
     from tidyfair.intervals.shares import Share
-    from tidyfair.runner import Run
     from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
+    from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
     from tidyfair.specs.segments import Booleans, Floats, Integers
     from tidyfair.tallies.source import Source
@@ -222,8 +223,8 @@ class ModelComparison:
         results = results.with_columns(second[".estimate"].alias(".other"))
         results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
         changed = self._changed_rows(pairs, one)
-        left = [number for number, rows in enumerate(changed) if rows is None]
         shape = (len(changed), len(one.group_cells.outer_keys))
+        left = [number for number, rows in enumerate(changed) if rows is None]
         limits = self._limits(pairs, (one, other), left, options)
         change = results[".change"].fill_null(math.nan).to_numpy().reshape(shape)
         lower, upper = np.minimum(limits[0], change), np.maximum(limits[1], change)
@@ -235,18 +236,13 @@ class ModelComparison:
         # a single row or cluster does not vary, so it has no interval
         lone = [Draws(Uncertainty(side, options)).lone_results.reshape(shape) for side in (one, other)]
         limits[:, lone[0] | lone[1]] = np.nan
-        columns = dict(zip((*_INTERVAL, ".p_value"), [*limits, p_values], strict=True))
-        return results.with_columns(
-            pl.Series(name, values.ravel(), nan_to_null=True) for name, values in columns.items()
-        )
+        columns = zip((*_INTERVAL, ".p_value"), (*limits, p_values), strict=True)
+        return results.with_columns(pl.Series(name, own.ravel(), nan_to_null=True) for name, own in columns)
 
     def _limits(
         self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
     ) -> Floats:
-        """The limits of the changes of some metrics and their standard errors: arrays of metrics by outer groups.
-
-        They are found by leaving out rows where metrics are smooth, else by replicates.
-        """
+        """Limits and errors of changes, metrics by outer groups: by leaving out rows where smooth, else by drawing."""
         import numpy as np
 
         limits = np.full((3, len(self.metrics.metrics), len(sides[0].group_cells.outer_keys)), np.nan)
@@ -255,8 +251,10 @@ class ModelComparison:
             metric = self.metrics.metrics[number]
             if _is_smooth(metric):
                 smooth.setdefault(metric.by, []).append(number)
-            else:
-                limits[:, number] = self._drawn_limits(pairs, sides, number, options)
+                continue
+            changes = _changes(pairs.redrawn(sides, number, options))
+            summary = Summary.of(changes[:, 0], options.conf_level, clusters_of(pairs.sides[0]))
+            limits[:, number] = summary.lower, summary.upper, summary.error
         for own in smooth.values():
             limits[:, own] = self._jackknife(pairs, sides, own, options)
         if smooth:
@@ -269,29 +267,14 @@ class ModelComparison:
         """The limits of the changes of metrics of one feature, by leaving out rows with both predictions."""
         import numpy as np
 
-        metrics = [self.metrics.metrics[number] for number in numbers]
-        reads_truth = all("truth" in formula.reads for formula in formulas_of(*metrics))
-        units, drawn = pairs.left_out(metrics[0].by, options, reads_truth=reads_truth)
-        one, other = pairs.results(self.metrics.run, sides, numbers, options, drawn)
-        width = np.array([float(metric.range[1]) - float(metric.range[0]) for metric in metrics])[:, None]
+        units, results = pairs.left_out(sides, numbers, options)
+        ranges = [self.metrics.metrics[number].range for number in numbers]
+        width = np.array([[float(highest) - float(lowest)] for lowest, highest in ranges])
         # shares have the rounding errors of 1, and others those of their values
-        size = np.fmax(np.fmax(np.abs(one[0]), np.abs(other[0])), np.where(np.isfinite(width), 1.0, 0.0))
+        size = np.fmax(np.abs(results[:, 0]).max(axis=0), np.where(np.isfinite(width), 1.0, 0.0))
         added = _ADDED_CHANGES if isinstance(pairs, _Rows) else 0.0
-        with np.errstate(invalid="ignore"):
-            changes = other - one
-        lower, upper, error = units.limits(changes, size, options.conf_level, added_changes=added)
+        lower, upper, error = units.limits(_changes(results), size, options.conf_level, added_changes=added)
         return np.stack([np.maximum(lower, -width), np.minimum(upper, width), error])
-
-    def _drawn_limits(self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:
-        """The bootstrap limits of the change of a metric; rows are drawn again with both predictions."""
-        import numpy as np
-
-        metric = self.metrics.metrics[number]
-        drawn = pairs.redrawn(metric.by, options, stratified=is_stratified(metric))
-        one, other = pairs.results(self.metrics.run, sides, [number], options, drawn)
-        with np.errstate(invalid="ignore"):
-            summary = Summary.of((other - one)[:, 0], options.conf_level, clusters_of(pairs.sides[0]))
-        return np.stack([summary.lower, summary.upper, summary.error])
 
     def _changed_rows(self, pairs: _Cells | _Rows, evaluated: Evaluated) -> list[_ChangedRows | None]:
         """The rows that change, for each metric; None where these are not counts of labels."""
@@ -361,6 +344,14 @@ class PairedModels:
         return replace(self, comparison=replace(self.comparison, metrics=metrics))
 
 
+def _changes(results: Floats) -> Floats:
+    """The changes of results from one model to the other."""
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):
+        return results[1] - results[0]
+
+
 def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
     """Check whether a single row changes a metric only a little: functions of sums, and areas under a curve."""
     of_sums = all(formula.input == "sums" or _is_of_areas(formula) for formula in formulas_of(metric))
@@ -383,7 +374,10 @@ class _ChangedRows:
     rows: Integers
 
     def limits(self, level: float) -> list[Floats]:
-        """Limits of the change, and its standard error, with a row more of either change (Bonett and Price, 2012)."""
+        """Limits of the change, and its standard error, with a row more of either change (Bonett and Price, 2012).
+
+        Half a row (Agresti and Min, 2005) is too little where all rows change for the better, as by a lower threshold.
+        """
         import numpy as np
 
         rows = self.rows + 2
@@ -421,45 +415,35 @@ class _Cells:
         (second,) = self.tally.names([self.second])
         return replace(self, tally=replace(self.tally, cells=self.tally.cells.drop_nulls([ESTIMATE, second])))
 
-    def left_out(self, by: By | None, options: Options, *, reads_truth: bool) -> tuple[Units, DrawnCells]:
-        """Replicates without a row of one cell."""
-        names, columns = [*LABELS, *self.tally.names([self.second])], by.columns if by else ()
+    def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
+        """The results of metrics of one feature, of replicates without a row of one cell."""
+        specs = [sides[0].specs[number] for number in numbers]
+        by, (second,) = specs[0].by, self.tally.names([self.second])
+        columns = by.columns if by else ()
         first, other = (label_pairs(side, options) for side in self.sides)
-        possible = first.join(other.select(pl.col(ESTIMATE).alias(names[-1])).unique(), how="cross")
-        possible = possible.cast({name: self.tally.cells.schema[name] for name in names})
-        if len(first) > _MOST_PAIRS:
-            possible = possible.clear()
-        tally = with_pairs(self.tally, (*columns, self.second), None if possible.is_empty() else possible)
-        own = [*LABELS, *tally.names([self.second])]
-        named = possible.select(pl.col(names).name.map(dict(zip(names, own, strict=True)).__getitem__), pl.lit(1))
-        marked = tally.cells.join(named, on=own, how="left", nulls_equal=True, maintain_order="left")
-        counted = tally.cells[TRUTH].is_not_null() | (not reads_truth)
-        rows = _ADDED_ROWS * first[TRUTH].n_unique()
+        possible = first.join(other.select(pl.col(ESTIMATE).alias(second)).unique(), how="cross")
+        rows = _ADDED_ROWS * first[TRUTH].n_unique() if len(first) <= _MOST_PAIRS else 0.0
         if by and by.sides:
             # sides are made of many groups
-            rows *= min(1.0, 2 / max(1, tally.cells.select(tally.names(columns)).n_unique()))
-        is_possible = marked["literal"].is_not_null()
-        return without_rows_of_cells(
-            tally, columns, counted.to_numpy(), is_possible.to_numpy(), rows / max(1, len(possible))
-        )
+            rows *= min(1.0, 2 / max(1, self.tally.cells.select(self.tally.names(columns)).n_unique()))
+        has_truth = all("truth" in formula.reads for formula in formulas_of(*specs))
+        units, drawn = without_rows_of_cells(self.tally, columns, self.second, possible, rows, reads_truth=has_truth)
+        return units, self._results(sides, numbers, drawn)
 
-    def redrawn(self, by: By | None, options: Options, *, stratified: bool) -> DrawnCells:
-        """Bootstrap draws of the cells."""
-        columns = by.columns if by else ()
-        return drawn_labels(
-            self.tally, (*columns, self.second), strata=columns if stratified else (), times=options.replicates,
-            seed=options.seed, method="bootstrap",
+    def redrawn(self, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:
+        """The results of a metric, of bootstrap draws of the cells."""
+        spec = sides[0].specs[number]
+        columns = spec.by.columns if spec.by else ()
+        drawn = drawn_labels(
+            self.tally, (*columns, self.second), strata=columns if is_stratified(spec) else (),
+            times=options.replicates, seed=options.seed, method="bootstrap",
         )  # fmt: skip
+        return self._results(sides, [number], drawn)
 
-    def results(
-        self, run: Run, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options, drawn: DrawnCells
-    ) -> Floats:
-        """The results of some metrics of one feature: both models by replicates, metrics and outer groups."""
-        del run, options  # rows are counted anew
-        by, tallies = sides[0].specs[numbers[0]].by, self.of_both(drawn.tally)
+    def _results(self, sides: Sequence[Evaluated], numbers: Sequence[int], drawn: DrawnCells) -> Floats:
+        by, pairs = sides[0].specs[numbers[0]].by, [*zip(sides, self.of_both(drawn.tally), strict=True)]
         replicates = (
-            [Replicates.of_sums(side, numbers, by, tally, sums) for side, tally in zip(sides, tallies, strict=True)]
-            for sums in drawn.parts
+            [Replicates.of_sums(side, numbers, by, tally, sums) for side, tally in pairs] for sums in drawn.parts
         )
         return _results_of(replicates)[:, :, numbers]
 
@@ -505,35 +489,30 @@ class _Rows:
         other = recounted(self.other, others.filter(both), self.other.keys)
         return _Rows(one, other)
 
-    def left_out(
-        self,
-        by: By | None,
-        options: Options,
-        *,
-        reads_truth: bool,  # noqa: ARG002 - cells need to know
-    ) -> tuple[Units, DrawnUnits]:
-        """Replicates without a part of the rows, or a cluster."""
-        return without_parts(self.one, self._both, by.columns if by else (), generator(options.seed, "parts"))
+    def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
+        """The results of metrics of one feature, of replicates without a part of the rows, or a cluster."""
+        specs = [sides[0].specs[number] for number in numbers]
+        columns = specs[0].by.columns if specs[0].by else ()
+        units, drawn = without_parts(self.one, self._both, columns, generator(options.seed, "parts"))
+        return units, self._results(specs, options, drawn)
 
-    def redrawn(self, by: By | None, options: Options, *, stratified: bool) -> DrawnUnits:
-        """Bootstrap draws of the rows."""
-        columns = by.columns if by else ()
-        return drawn_units(
-            self.one, self._both, columns, strata=columns if stratified else (), times=options.replicates_of_rows,
-            seed=options.seed,
+    def redrawn(self, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:
+        """The results of a metric, of bootstrap draws of the rows."""
+        spec = sides[0].specs[number]
+        columns = spec.by.columns if spec.by else ()
+        drawn = drawn_units(
+            self.one, self._both, columns, strata=columns if is_stratified(spec) else (),
+            times=options.replicates_of_rows, seed=options.seed,
         )  # fmt: skip
+        return self._results([spec], options, drawn)
 
-    def results(
-        self, run: Run, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options, drawn: DrawnUnits
-    ) -> Floats:
-        """The results of some metrics of one feature: both models by replicates, metrics and outer groups."""
-        unit, specs = f"k{len(self.one.keys)}", [sides[0].specs[number] for number in numbers]
-        units: list[UnitsOfOneFeature] = []
+    def _results(self, specs: Sequence[MetricSpec], options: Options, drawn: DrawnUnits) -> Floats:
+        unit, units = f"k{len(self.one.keys)}", list[UnitsOfOneFeature]()
         for side in self.sides:
             rows = pl.DataFrame() if side.rows is None else side.rows
             keys = (*side.keys, Key(Column(_UNIT), "cluster"))
             counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
-            units.append(UnitsOfOneFeature.of(run.evaluate(counted, options, specs)[0], unit))
+            units.append(UnitsOfOneFeature.of(evaluate_specs(counted, specs, options)[0], unit))
         return _results_of([own.replicates(times) for own in units] for times in drawn.parts)
 
     @property
@@ -569,13 +548,12 @@ def _is_of_same_rows(share: Share) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _TablesOfBoth:
-    """Counts of rows by outer group, truth and both predictions, which are 1 for the event, 0 and, if unknown, -1."""
+    """Counts of rows by outer group, truth and both predictions: 1 for the event, 0 and, where there is none, -1."""
 
     outer: Integers
     outers: int
     truth: Integers
-    one: Integers
-    other: Integers
+    guesses: tuple[Integers, Integers]
     rows: Integers
 
     @classmethod
@@ -583,34 +561,30 @@ class _TablesOfBoth:
         """From the counts with both predictions."""
         import numpy as np
 
-        tallies, labels = pairs.of_both(pairs.tally), evaluated.labels
-        truth, one, other = (
-            np.where((index := labels.index(tally, name)) < 0, -1, index == labels.event)
-            for tally, name in ((tallies[0], TRUTH), (tallies[0], ESTIMATE), (tallies[1], ESTIMATE))
-        )
-        outer = KeyCodes(pairs.tally.cells).index(pairs.tally.names([key.column for key in pairs.tally.outer])).of_cell
-        return cls(outer, len(evaluated.group_cells.outer_keys), truth, one, other, pairs.tally.cells["n"].to_numpy())
+        labels, cells = evaluated.labels, pairs.tally.cells
+        one, other = pairs.of_both(pairs.tally)
+        indices = [labels.index(*side) for side in ((one, TRUTH), (one, ESTIMATE), (other, ESTIMATE))]
+        truth, first, second = (np.where(index < 0, -1, index == labels.event) for index in indices)
+        outer = KeyCodes(cells).index(one.outer_names).of_cell
+        return cls(outer, len(evaluated.group_cells.outer_keys), truth, (first, second), cells["n"].to_numpy())
 
     def changed(self, share: Share) -> _ChangedRows:
         """The rows that change a rate."""
         import numpy as np
 
-        is_among = self._are_in(share.among, self.one) & (self.one >= 0) & (self.other >= 0)
-        holds, holds_by_other = (self._are_in(share.holds, guess) for guess in (self.one, self.other))
-        only_one, only_other, rows = (
-            np.bincount(self.outer[own], self.rows[own], self.outers).astype(np.int64)
-            for own in (is_among & holds & ~holds_by_other, is_among & holds_by_other & ~holds, is_among)
-        )
-        return _ChangedRows(only_one, only_other, rows)
+        one, other = self.guesses
+        among = self._are_in(share.among, one) & (one >= 0) & (other >= 0)
+        hits, hits_of_other = (self._are_in(share.holds, guess) for guess in self.guesses)
+        masks = (among & hits & ~hits_of_other, among & ~hits & hits_of_other, among)
+        counts = [np.bincount(self.outer, np.where(mask, self.rows, 0), self.outers) for mask in masks]
+        return _ChangedRows(*(count.astype(np.int64) for count in counts))
 
     def _are_in(self, cells: Collection[str], guess: Integers) -> Booleans:
         """Mask of the counts in some cells of the table of truth and one prediction."""
         import numpy as np
 
-        mask = np.zeros(len(guess), dtype=bool)
-        for truth, estimate in map(CELLS.__getitem__, cells):
-            mask |= (self.truth == _CODES[truth]) & (guess == _CODES[estimate])
-        return mask
+        labels = [[_CODES[label] for label in CELLS[name]] for name in cells]
+        return np.any([(self.truth == truth) & (guess == estimate) for truth, estimate in labels], axis=0)
 
 
 def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:

@@ -11,22 +11,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.intervals.proportions import student_limits, z_value
-from tidyfair.intervals.resampling import ROW, DrawnCells, DrawnUnits, in_order, numbered
+from tidyfair.intervals.resampling import ROW, DrawnCells, DrawnUnits, in_order, numbered, with_pairs
 from tidyfair.progress import in_progress
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.tally import BLOCK
+from tidyfair.tallies.tally import BLOCK, TRUTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy as np
-    import polars as pl
 
     from tidyfair.specs.columns import Column
-    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+    from tidyfair.specs.segments import Array, Floats, Integers
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -38,6 +39,7 @@ _MOST_NUMBERS = 2**19
 """The most numbers of an array of replicates."""
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
+_POSSIBLE = "\0possible"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +116,25 @@ class Units:
 
 
 def without_rows_of_cells(
-    tally: Tally, by: Sequence[Column], counted: Booleans, is_possible: Booleans, added: float
+    tally: Tally, by: Sequence[Column], beside: Column, possible: pl.DataFrame, added: float, *, reads_truth: bool
 ) -> tuple[Units, DrawnCells]:
     """Replicates of a tally of labels in which a row of one cell is left out.
 
-    Rows of an outer group and group of `by` are alike; `counted` are the cells that are left out. Before, so many rows
-    are `added` to each cell that is possible.
+    Rows of an outer group and group of `by` are alike; their cells are told apart by their labels and another key
+    `beside` these. Before, so many rows are `added` to each group, spread over all cells that are possible. Without
+    rows that are added, cells are those that occur.
     """
     import numpy as np
 
+    possible = possible.cast({name: tally.cells.schema[name] for name in possible.columns})
+    (name,) = tally.names([beside])
+    tally = with_pairs(tally, (*by, beside), possible if added else None)
+    possible = possible.rename({name: tally.names([beside])[0]}).with_columns(pl.lit(value=True).alias(_POSSIBLE))
+    labels = possible.columns[:-1]
+    marked = tally.cells.join(possible, on=labels, how="left", nulls_equal=True, maintain_order="left")
+    is_possible = marked[_POSSIBLE].is_not_null().to_numpy()
     cells, codes = tally.cells, KeyCodes(tally.cells)
+    counted = cells[TRUTH].is_not_null().to_numpy() | (not reads_truth)
     index = codes.index(tally.names([key.column for key in tally.outer]))
     outer, stratum = index.of_cell, codes.index(tally.names(by), within=index).of_cell
     weighted = "w" in cells.columns
@@ -131,7 +142,7 @@ def without_rows_of_cells(
     total, squares = (np.bincount(stratum, np.where(counted, own, 0)) for own in (weight, square))
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.nan_to_num(squares / total)[stratum]
-        extra = np.where(is_possible, each * added, 0.0)
+        extra = np.where(is_possible, each * added / max(1, len(possible)), 0.0)
         weight, square = weight + extra, square + extra * each
         of_row = np.where(weight > 0, square / weight, 0.0)
     left_out = np.where(counted, np.minimum(of_row, weight / 2), 0.0)

@@ -203,26 +203,6 @@ def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     return random.multinomial(count, np.full(count, 1 / count), times)
 
 
-def redrawn(tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int) -> Iterator[Tally]:
-    """Replicates of a tally of labels, each of which is one more outer group."""
-    import numpy as np
-
-    drawn = drawn_labels(tally, by, strata=strata, times=times, seed=seed, method="bootstrap")
-    cells, keys, start = drawn.tally.cells, drawn.tally.keys, 0
-    draw = f"k{len(keys)}"
-    weights = Column("weight") if "w" in cells.columns else None
-    for sums in drawn.parts:
-        count = len(sums["n"])
-        frame = cells[np.tile(np.arange(len(cells)), count)].with_columns(
-            pl.Series(draw, np.repeat(np.arange(start, start + count), len(cells))),
-            *(pl.Series(name, values.ravel()) for name, values in sums.items()),
-        )
-        start += count
-        order = [*(f"k{index}" for index in range(len(keys))), draw, *LABELS]
-        frame = frame.filter(pl.col("n") > 0).select(*order, pl.exclude(order))
-        yield replace(drawn.tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), weights=weights)
-
-
 def drawn_indices(
     tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
 ) -> tuple[Tally, Iterator[tuple[Array, Array, int]]]:
