@@ -514,7 +514,7 @@ class WorstGroups(OuterGroupTest):
 
     subject: ClassVar[str] = "worst_groups()"
     findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
-    pooling: Pooling | None = None
+    pooling: Pooling | None = "beta_binomial"
     """The model of the rates of all groups, if there is one."""
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
@@ -687,28 +687,32 @@ def stratified(
 
 @refuse_unknown_keywords
 def worst_groups(
-    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = None,
+    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = "beta_binomial",
     times: int = 10_000, seed: int = 0,
 ) -> WorstGroups:  # fmt: skip
     """Estimate how probably each group is the worst: of equal groups some group looks it by chance.
 
+    Small groups look the worst most often, so that rates borrow strength from those of other groups (partial pooling).
+
     Args:
         metrics: Groupwise metrics of rates.
-        conf_level: Simultaneous confidence level of the intervals of all groups.
-        pooling: `"beta_binomial"` or `"additive"`, for rates that borrow strength from those of other groups, as
-            `shrunken_rates` has them; None for groups on their own.
+        conf_level: Simultaneous level of the intervals of all groups.
+        pooling: The model of the rates of all groups, as of `shrunken_rates`: `"beta_binomial"` or, for groups of
+            several features, `"additive"`; None for groups on their own, with independent Jeffreys priors, by which the
+            group with the worst observed rate is too sure of being the worst where groups are small.
         times: Number of draws.
         seed: Seed of the draws.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each rate and group: `.estimate`, `.lower` and
-        `.upper` (Wilson's, simultaneous), `.worst`, whether the `lowest` or the `highest` is the worst, and `.p_worst`,
-        the probability that no other group is worse, given independent Jeffreys priors of the groups. With `pooling`
-        the estimates, the limits (credible, simultaneous) and the probabilities are those of the model.
+        A callable that takes what a metric takes, and gives one row for each rate and group: the `.estimate`, `.lower`
+        and `.upper` (credible, of all groups at once), `.worst`, whether the `lowest` or the `highest` is the worst,
+        `.p_worst`, the probability that no other group is worse, and `.n` rows. Without pooling, estimates are the
+        observed rates, and limits Wilson's, of all groups at once.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
-    >>> worst_groups(demographic_parity("sex"))(people, estimate="hired").select(".group", ".estimate").rows()
+    >>> alone = worst_groups(demographic_parity("sex"), pooling=None)
+    >>> alone(people, estimate="hired").select(".group", ".estimate").rows()
     [('f', 1.0), ('m', 0.0)]
     """
     members = groupwise(metrics, "worst_groups")
