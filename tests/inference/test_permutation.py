@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +159,50 @@ def test_auc_test_equals_shuffles_with_delong_errors() -> None:
         lambda rows: delong(truth[rows], score[rows]), group, np.zeros(len(data)),
     )  # fmt: skip
     assert_same(outcome(tf.auc_parity("sex"), data, SCORED), plain, len(data))
+
+
+def mean_precision(truth: np.ndarray, score: np.ndarray) -> float:
+    """Average precision of scores without ties."""
+    falling = truth[np.argsort(-score)]
+    precision = falling.cumsum() / np.arange(1, len(falling) + 1)
+    return float(precision[falling].mean())
+
+
+def area_by_trapezoids(truth: np.ndarray, score: np.ndarray) -> float:
+    """The area under the precision-recall curve of scores without ties."""
+    falling = truth[np.argsort(-score)]
+    precision = np.append(1, falling.cumsum() / np.arange(1, len(falling) + 1))
+    return float(((precision[1:] + precision[:-1]) / 2)[falling].mean())
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"), [(tf.average_precision, mean_precision), (tf.pr_auc, area_by_trapezoids)], ids=["mean", "area"]
+)
+def test_precision_test_equals_shuffles_with_jackknife_errors(
+    metric: tf.Metric, value: Callable[[np.ndarray, np.ndarray], float]
+) -> None:
+    data = LOANS.head(90)
+    truth, _, score, group = columns(data, "sex")
+    score = score + np.arange(len(score)) * 1e-9
+    data = data.with_columns(score=pl.Series(score).clip(0, 1))
+
+    def jackknife(rows: np.ndarray) -> float:
+        without = [value(np.delete(truth[rows], row), np.delete(score[rows], row)) for row in range(len(rows))]
+        return math.sqrt((len(rows) - 1) * float(np.var(without)))
+
+    plain = by_plain_shuffles(lambda rows: value(truth[rows], score[rows]), jackknife, group, np.zeros(len(data)))
+    assert_same(outcome(gap(metric)("sex"), data, SCORED), plain, len(data))
+
+
+@pytest.mark.parametrize("metric", [tf.pr_auc, tf.average_precision, tf.gain_capture], ids=lambda metric: metric.name)
+def test_tests_of_ranked_scores_are_fast(metric: tf.Metric) -> None:
+    random = np.random.default_rng(1)
+    score = random.random(2_000)
+    data = pl.DataFrame({"y": random.random(2_000) < score, "s": score, "g": random.integers(0, 2, 2_000)})
+    start = time.process_time()
+    inference.disparity_test(gap(metric)("g"))(data, "y", probs="s", pos_label=True)
+    # a second or less; leaving out random parts took eleven
+    assert time.process_time() - start < 3
 
 
 def test_weighted_rate_test_shuffles_weights() -> None:

@@ -11,7 +11,6 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.inference.gates import check, limited
-from tidyfair.inference.rate_tests import SAME
 from tidyfair.inference.studentized import joint_ranks, rate_distances
 from tidyfair.inference.verdicts import FAIL, PASS
 from tidyfair.intervals.proportions import z_value

@@ -89,7 +89,7 @@ class Families:
         """Check whether all formulas give the variance of their values, which needs independent rows."""
         if self.clustered or not set(evaluated.rows["estimator"]) <= set(ONE_LABEL):
             return False
-        return all(formula.deviations or share_of(formula) for formula in formulas_of(self.spec))
+        return all(formula.spreads or share_of(formula) for formula in formulas_of(self.spec))
 
     def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values with the number of their group."""
@@ -164,7 +164,7 @@ class Families:
             group, estimate = family["group"].to_numpy(), family["estimate"].to_numpy()
             table[draw, variant, group] = estimate
             value, spread = table[:, 0], np.nansum((table[:, 1:] - table[:, :1]) ** 2, axis=1)
-            if "variance" in family.columns:
+            if "variance" in family.columns and family["variance"].is_not_null().any():
                 spread[draw, group] = family["variance"].to_numpy()
             elif "effective" in family.columns:
                 # a rate with weights; half a row more, so that 0 and 1 of few rows have a variance
