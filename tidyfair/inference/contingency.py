@@ -106,9 +106,7 @@ class _Tables(NamedTuple):
 
     def after(self, steps: Array) -> _Tables:
         """The tables so many steps away."""
-        return _Tables(
-            self.falling - steps, self.other_falling - steps, self.rising + steps, self.other_rising + steps
-        )
+        return _Tables(self.falling - steps, self.other_falling - steps, self.rising + steps, self.other_rising + steps)
 
     def p_values(self, factorials: _Factorials, *, mid_p: bool) -> Array:
         """The p-values: what likelier tables leave of 1, or the sum of both tails where that is little."""
@@ -135,8 +133,8 @@ class _Tables(NamedTuple):
         import numpy as np
 
         # the farthest of likelier tables is about as far from equality on the other side
-        steps = np.floor(1.8 * away).astype(np.int64)
-        steps = np.minimum(steps, np.minimum(self.falling, self.other_falling))
+        most = np.minimum(self.falling, self.other_falling)
+        steps = np.minimum(np.floor(1.8 * away).astype(np.int64), most)
         ratio = self.after(steps).log_probability(factorials) - logarithm
         is_likelier = ratio > _ROUNDED
         steps = np.where(is_likelier, steps, 0)
@@ -145,7 +143,7 @@ class _Tables(NamedTuple):
         scale = np.where(~is_likelier & (logarithm < -_HUGE), 1e-250, 1.0)
         _, more, last = self.after(steps).walk((1 + _ROUNDED) * scale, start * scale)
         last = last / scale
-        other, _, _ = self.after(steps + more).walk(_TAIL)
+        other, _, _ = self.after(np.minimum(steps + more, most)).walk(_TAIL)
         own, _, _ = self.turned().walk(_TAIL)
         return 1 + own + last * (1 + other), last >= 1 - _ROUNDED
 
@@ -165,18 +163,20 @@ class _Tables(NamedTuple):
             size = max(1, _BLOCK * _FIRST_STEPS // width)
             for first in range(0, len(walking), size):
                 index = walking[first : first + size]
-                step = steps[index, None] + np.arange(width)
-                falling, other_falling, rising, other_rising = (cell[:, None] for cell in self.chosen(index))
-                ratio = (falling - step) * (other_falling - step).astype(float)
-                ratio /= (rising + 1 + step) * (other_rising + 1 + step).astype(float)
-                terms = np.cumprod(ratio, axis=1, out=ratio)
-                terms *= term[index, None]
-                is_below = terms <= least[index, None]
-                ends = is_below.any(axis=1)
-                end = np.where(ends, is_below.argmax(axis=1), width)
-                total[index] += np.where(np.arange(width) < end[:, None], terms, 0.0).sum(axis=1)
-                term[index] = terms[:, -1]
-                last[index] = terms[np.arange(len(index)), np.minimum(end, width - 1)]
+                # a column is a table
+                step = np.arange(width)[:, None] + steps[index].astype(float)
+                falling, other_falling, rising, other_rising = self.chosen(index)
+                ratio = (falling - step) * (other_falling - step)
+                step += 1
+                ratio /= (rising + step) * (other_rising + step)
+                terms = np.cumprod(ratio, axis=0, out=ratio)
+                terms *= term[index]
+                is_below = terms <= least[index]
+                end = np.where(is_below[-1], is_below.argmax(axis=0), width)
+                is_above = np.arange(width)[:, None] < end
+                total[index] += np.einsum("ij,ij->j", terms, is_above)
+                ends = end < width
+                term[index], last[index] = terms[-1], terms[np.minimum(end, width - 1), np.arange(len(index))]
                 steps[index] += np.where(ends, end + 1, width)
                 still.append(index[~ends])
             walking, width = np.concatenate(still), min(2 * width, _BLOCK * _FIRST_STEPS)
@@ -198,8 +198,8 @@ class _Tables(NamedTuple):
         # rows are the first and the last cell, and the other two
         one, other, two, last = self
         rows, hits = (one + last, two + other), (one + two, last + other)
+        logarithm = sum(factorials.of(margin) for margin in (*rows, *hits)) - factorials.of(rows[0] + rows[1])
         total = np.maximum(rows[0] + rows[1], 1)
-        logarithm = sum(factorials.of(margin) for margin in (*rows, *hits)) - factorials.of(total)
         away = (one.astype(float) * other - two.astype(float) * last) / total
         for cell, row, column, sign in ((one, 0, 0, 1), (other, 1, 1, 1), (two, 1, 0, -1), (last, 0, 1, -1)):
             expected = rows[row] * (hits[column] / total)
