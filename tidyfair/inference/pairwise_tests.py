@@ -304,7 +304,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         """The table with adjusted p-values, and the standard errors that limits are from their comparison."""
         if self.adjust == "max_t":
             return self._by_largest_distance(table, comparisons)
-        families = self._families(table).to_numpy()
+        families = self._families(table).cast(pl.Int64).to_numpy()
         table = self._closed(table, families) if self.adjust == "holm" else self._adjusted(table.drop(".p_adjusted"))
         return table.with_columns(pl.Series(_DEVIATIONS, self._deviations(table, families)))
 

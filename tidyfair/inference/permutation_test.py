@@ -410,11 +410,11 @@ def disparity_test(
     with the event, predictive parity among those selected, equalized odds among both. The test is exact up to the
     number of draws.
 
-    Groups are compared in standard errors, so a rare group does not mask the others. The statistic is the sum of squares
-    of their distances, which for rates is Pearson's chi-squared, and finds many groups that differ a little; or the
-    largest distance of any group from all others (or from the reference), which finds one that differs. The less likely
-    one counts, and the same permutations show how often it is as unlikely (Tippett's combination; Pesarin and Salmaso,
-    2010). The largest distance must be three times less likely to count as much.
+    Groups are compared in standard errors, so a rare group does not mask the others. The statistic is the sum of
+    squares of their distances, which for rates is Pearson's chi-squared, and finds many groups that differ a little; or
+    the largest distance of any group from all others (or from the reference), which finds one that differs. The less
+    likely one counts, and the same permutations show how often it is as unlikely (Tippett's combination; Pesarin and
+    Salmaso, 2010). The largest distance must be three times less likely to count as much.
 
     Other metrics than rates, and all metrics with `case_weights` or `cluster`, are tested by permuting all rows or
     whole clusters (Chung and Romano, 2013): exact if groups have identical distributions, and asymptotically valid
@@ -438,9 +438,9 @@ def disparity_test(
         `.estimate`, the mean `.expected` for equal groups and the range of what is not significant at 5 %
         (`.expected_lower`, `.expected_upper`), `.p_value`, `.p_adjusted`, the number `.n` of rows and the `.method`.
         Distances in standard errors are shown on the scale of the disparity: a draw that is as likely as half of the
-        observed distances as half of the disparity. So the estimate is outside of the range if its p-value is below 5 %, and only then.
-        Values are null without a disparity, and the range where the disparity has no value for equal groups, as a
-        group minimum.
+        observed distances as half of the disparity. So the estimate is outside of the range if its p-value is below
+        5 %, and only then. Values are null without a disparity, and the range where the disparity has no value for
+        equal groups, as a group minimum.
 
     Raises:
         ArgumentError: For metrics of the size of groups, for clusters shared by several groups, and for a user's
