@@ -319,7 +319,7 @@ def test_bad_second_prediction_raises() -> None:
 
 
 def test_worst_groups_equals_wilson_and_grid() -> None:
-    result = inference.worst_groups(tf.equal_opportunity("race"), times=40_000)(LOANS, "y", "one")
+    result = inference.worst_groups(tf.equal_opportunity("race"), pooling=None, times=40_000)(LOANS, "y", "one")
     positives = LOANS.filter("y").group_by("race", maintain_order=True).agg(pl.col("one").sum(), pl.len())
     counts = {race: (hits, rows) for race, hits, rows in positives.rows()}
     level = 0.95 ** (1 / len(counts))
