@@ -21,8 +21,8 @@ from mathematics import READING, mathematics
 
 import tidyfair
 from tidyfair import catalogue
-from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.intervals.methods import METHODS
+from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.metrics import (
     annotators,
     classification,
@@ -319,8 +319,8 @@ Printed frames leave out the columns in the middle. This shows those that are re
 
 METHODS_OF_INTERVALS = """# Methods of intervals
 
-The table that `interval=` is looked up in, as the library reads it: the first row that admits the kind of value, what is
-compared and how the rows were sampled, and that answers to the name that is asked for. `"auto"` is the recommended
+The table that `interval=` is looked up in, as the library reads it: the first row that admits the kind of value, what
+is compared and how the rows were sampled, and that answers to the name that is asked for. `"auto"` is the recommended
 method, `"analytic"` the same where it needs no replicates, and any other name asks for that method alone. A name that
 does not apply is an error that lists those that do:
 
@@ -395,15 +395,16 @@ def _methods_of_intervals() -> Iterator[str]:
             "| `.method` | values | compared | samples | taken by `interval=` | source |",
             "|---|---|---|---|---|---|",
         ]
-        taken: set[tuple[str, str]] = set()
+        taken: set[tuple[str, ...]] = set()
         for method in METHODS:
             own = compared & set(method.compared.split()) or (set() if method.compared else compared)
             if not own:
                 continue
             # of two rows of the same values the first one answers to their name
+            place = (method.value, " ".join(sorted(own)), method.sampling)
             names = [*method.interval.split(), *({method.name} & {*INTERVALS} - {method.interval})]
-            asked = [name for name in dict.fromkeys(names) if (name, method.value) not in taken]
-            taken |= {(name, method.value) for name in asked if len(own) == 1}
+            asked = [name for name in dict.fromkeys(names) if (name, *place) not in taken]
+            taken |= {(name, *place) for name in asked}
             columns = [f"`{method.name}`", _words(method.value), _words(" ".join(sorted(own))), _words(method.sampling)]
             rows.append(f"| {' | '.join([*columns, ', '.join(f'`{name}`' for name in asked), method.source])} |")
         yield "\n".join(rows)

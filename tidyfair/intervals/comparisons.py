@@ -443,7 +443,7 @@ def beside_rests(families: Sequence[FamilyWithRests], aggregate: Contrast, level
 def extreme(families: Sequence[Family], aggregate: Extreme, level: float, results: Intervals) -> None:
     """Limits of the smallest or largest value: what it says of all groups holds for each of them by itself.
 
-    A smallest value is above a limit if every group is: an intersection–union test at the full level (Berger, 1982). It
+    A smallest value is above a limit if every group is: an intersection-union test at the full level (Berger, 1982). It
     is below one if some group is, which takes limits of all groups at once. In a survey, a group whose error is unknown
     may have any true value: the smallest value then has no lower limit, and is still below the upper limits of the
     others.

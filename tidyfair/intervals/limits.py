@@ -11,7 +11,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation.results import LOST, VALUE
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
+from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.intervals.comparisons import FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
@@ -130,7 +130,7 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     draws, intervals = Draws(uncertainty), Intervals.none(len(results))
     kept, outers = _kept_rows(uncertainty, results), uncertainty.outers
     comparisons = [_Comparison(uncertainty, number, kept) for number in range(len(evaluated.specs))]
-    resampled = draws.estimators({own.number: own.z_at_once for own in comparisons if own.is_resampled})
+    resampled = draws.estimators([own.number for own in comparisons if own.is_resampled])
     value = results[".estimate"].to_numpy()
     left = ~np.isnan(value)
     for comparison in comparisons:
@@ -209,15 +209,6 @@ class _Comparison:
         """True if its limits follow from those of groups, whose errors are those of replicates."""
         is_closed = self.spec.aggregate is not None and (self._is_closed or self._is_distance)
         return is_closed and not self.has_kinds and self.uncertainty.interval == "auto"
-
-    @property
-    def z_at_once(self) -> float:
-        """The standard errors at which limits of all groups of an outer group hold together."""
-        import numpy as np
-
-        cells = np.unique(self.uncertainty.column(GROUP_CELL)[np.concatenate(list(self.rows.values()))])
-        groups = np.bincount(self.uncertainty.evaluated.group_cells.outer[cells]).max(initial=1)
-        return z_value(self.uncertainty.options.conf_level ** (1 / groups))
 
     @property
     def _is_closed(self) -> bool:
@@ -458,12 +449,12 @@ def of_all_outer_groups(evaluated: Evaluated, options: Options) -> list[tuple[in
     """The values of all labels and outer groups by spec, each of one formula: its number, its rows, and estimates."""
     uncertainty = Uncertainty(evaluated, options)
     formulas = [(number, rows) for number in range(len(uncertainty.requested)) if len(rows := uncertainty.rows(number))]
-    resampled: dict[int, float] = {}
+    resampled: list[int] = []
     for number, _ in formulas:
         spec = uncertainty.requested[number].spec
         if uncertainty.kinds[number] is None:
             refuse_under_design(uncertainty.tally, evaluated.specs[spec])
-            resampled[spec] = z_value(options.conf_level)
+            resampled.append(spec)
     estimators = Draws(uncertainty).estimators(resampled)
     of_specs: list[tuple[int, pl.DataFrame, Estimates]] = []
     for number, rows in formulas:

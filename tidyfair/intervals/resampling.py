@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError
+from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.progress import in_progress
-from tidyfair.specs.columns import Column
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
-from tidyfair.tallies.tally import BLOCK, LABELS, Key, Tally
+from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, Key, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,12 +24,18 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.specs.columns import Column
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import Options
+
     Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__: list[str] = []
 
 DRAW = "\0draw"
 """The outer key that numbers replicates; no column of a user has this name."""
+ROW = "\0row"
+"""The column that numbers rows."""
 MOST_CELLS = 2**21
 _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB in all."""
@@ -54,6 +60,15 @@ def check_shuffled(rows: int) -> None:
     if rows >= MOST_SHUFFLED:
         msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
         raise ArgumentError(msg)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnUnits:
+    """The unit of each row, and replicates of the times that units are there, in parts that fit into memory."""
+
+    unit: Array
+    parts: Iterator[Array]
+    """Arrays of replicates by units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +113,16 @@ def drawn_labels(
 
 
 def with_pairs(tally: Tally, by: Sequence[Column], possible: pl.DataFrame | None) -> Tally:
-    """The counts of labels in outer groups and groups of `by`, in order, with all `possible` pairs of labels."""
+    """The counts of labels in outer groups and groups of `by`, in order, with all `possible` pairs of labels.
+
+    What is possible may have keys of `by` beside the labels, such as the prediction of another model.
+    """
     keys, renamed = kept_keys(tally, by)
     sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
     cells = tally.cells.group_by(*renamed, *LABELS).agg(pl.col(sums).sum())
     if possible is not None:
-        groups = cells.select(*renamed).unique() if renamed else None
+        own = [name for name in renamed if name not in possible.columns]
+        groups = cells.select(own).unique() if own else None
         every = possible if groups is None else groups.join(possible, how="cross")
         occurring = [*renamed, *LABELS]
         cells = every.join(cells, on=occurring, how="full", coalesce=True, nulls_equal=True)
@@ -197,26 +216,6 @@ def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     return random.multinomial(count, np.full(count, 1 / count), times)
 
 
-def redrawn(tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int) -> Iterator[Tally]:
-    """Replicates of a tally of labels, each of which is one more outer group."""
-    import numpy as np
-
-    drawn = drawn_labels(tally, by, strata=strata, times=times, seed=seed, method="bootstrap")
-    cells, keys, start = drawn.tally.cells, drawn.tally.keys, 0
-    draw = f"k{len(keys)}"
-    weights = Column("weight") if "w" in cells.columns else None
-    for sums in drawn.parts:
-        count = len(sums["n"])
-        frame = cells[np.tile(np.arange(len(cells)), count)].with_columns(
-            pl.Series(draw, np.repeat(np.arange(start, start + count), len(cells))),
-            *(pl.Series(name, values.ravel()) for name, values in sums.items()),
-        )
-        start += count
-        order = [*(f"k{index}" for index in range(len(keys))), draw, *LABELS]
-        frame = frame.filter(pl.col("n") > 0).select(*order, pl.exclude(order))
-        yield replace(drawn.tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), weights=weights)
-
-
 def drawn_indices(
     tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
 ) -> tuple[Tally, Iterator[tuple[Array, Array, int]]]:
@@ -270,36 +269,20 @@ def check_times(rows: int, times: int) -> None:
         raise ArgumentError(msg)
 
 
-def drawn_rows(
-    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int,
-    random: np.random.Generator,
-) -> Iterator[tuple[pl.DataFrame, tuple[Key, ...]]]:  # fmt: skip
-    """The rows of replicates, with all columns that they have, and their keys."""
+def drawn_units(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
+) -> DrawnUnits:
+    """Replicates of rows of a tally, with all columns that they have, each of which is a unit."""
     import numpy as np
 
-    keys, names = kept_keys(tally, by)
-    own = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
-    rows = in_order(tally, rows, [*names, *own])
-    fixed = [*tally.names([key.column for key in tally.outer]), *tally.names(strata)]
-    stratum, cluster = placed(rows, fixed)[0], placed(rows, own)[0]
-    kept, draw = rows.drop(own).rename(names), f"k{len(keys)}"
-    check_times(len(rows), times)
-    order = np.argsort(stratum, kind="stable")
-    sizes = np.bincount(stratum) if len(rows) else np.zeros(1, dtype=np.int64)
-    size, start = sizes[stratum[order]], (np.cumsum(sizes) - sizes)[stratum[order]]
-    step = max(1, MOST_CELLS // max(1, len(rows)))
-    for first in in_progress(range(0, times, step), "resampling"):
-        draws = min(step, times - first)
-        if own and len(rows):
-            count = int(cluster.max()) + 1
-            times_drawn = _drawn_evenly(count, draws, random)
-            rows_drawn = [np.repeat(np.arange(len(rows)), of_replicate[cluster]) for of_replicate in times_drawn]
-            chosen, lengths = np.concatenate(rows_drawn), [len(indices) for indices in rows_drawn]
-        else:
-            chosen = order[(start + random.random((draws, len(rows))) * size).astype(np.int64).ravel()]
-            lengths = [len(rows)] * draws
-        number = pl.Series(draw, np.repeat(np.arange(first, first + draws, dtype=np.int32), lengths))
-        yield kept[chosen].with_columns(number), (*keys, Key(Column(DRAW), "outer"))
+    ordered, parts = drawn_indices(replace(tally, rows=numbered(rows)), by, strata=strata, times=times, seed=seed)
+    count = len(rows)
+    position = np.zeros(0, dtype=np.int64) if ordered.rows is None else ordered.rows[ROW].to_numpy()
+    drawn = (
+        np.bincount(replicate * count + position[row], minlength=size * count).reshape(size, count)
+        for row, replicate, size in parts
+    )
+    return DrawnUnits(np.arange(count), drawn)
 
 
 def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict[str, str]]:
@@ -320,6 +303,11 @@ def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]
         distinct.with_row_index(DRAW), on=list(by), how="left", nulls_equal=True, maintain_order="left"
     )
     return numbers[DRAW].cast(pl.Int64).to_numpy(), distinct
+
+
+def numbered(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their number as the last column."""
+    return rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(ROW))
 
 
 def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFrame:
@@ -360,3 +348,31 @@ def _drawn(
         sums["w"] = np.maximum(drawn * mean + noise * np.sqrt(drawn * np.maximum(square - mean**2, 0)), 0)
         sums["w2"] = drawn * square
     return sums
+
+
+def possible_pairs(tally: Tally, options: Options) -> pl.DataFrame:
+    """All pairs of true and predicted label that are possible or occur."""
+    return pl.concat([label_pairs(tally, options), tally.cells.select(LABELS)], how="vertical_relaxed").unique()
+
+
+def label_pairs(tally: Tally, options: Options) -> pl.DataFrame:
+    """All possible pairs of true and predicted label."""
+    labels = labels_with_scores(
+        tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator,
+        allow_unseen=True,
+    )  # fmt: skip
+    sides: list[pl.DataFrame] = []
+    for name in LABELS:
+        column = tally.cells[name]
+        distinct = column.drop_nulls().unique()
+        if name == ESTIMATE and tally.cut is not None:
+            values = pl.Series([False, True]) if column.dtype == pl.Boolean else distinct
+        else:
+            values = pl.Series(list(labels.values)).cast(column.dtype) if len(distinct) else column.clear(1)
+        sides.append(pl.DataFrame({name: values}))
+    return sides[0].join(sides[1], how="cross")
+
+
+def is_of_labels(spec: MetricSpec) -> bool:
+    """Check whether counts of labels are enough for a spec."""
+    return all(formula.kind == "class" and not formula.all_terms for _, formula in spec.formulas)

@@ -8,11 +8,11 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import RepeatedCells
@@ -23,6 +23,7 @@ from tidyfair.specs.segments import Segments
 from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
 from tidyfair.tallies.moments import is_centre, is_end, of_replicate, weight_columns
 from tidyfair.tallies.source import WEIGHT
+from tidyfair.tallies.survey_checks import SHOWN, in_words
 from tidyfair.tallies.tally import HIDDEN, LABELS, ROW
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.group_index import GroupIndex
     from tidyfair.evaluation.ranked_rows import Rows
     from tidyfair.intervals.scales import Scale
-    from tidyfair.specs.columns import Column
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
     from tidyfair.specs.segments import Array, Booleans, Floats, Integers
@@ -42,8 +42,6 @@ __all__: list[str] = []
 
 _STEP = 1e-3
 """The part of a sum by which it is moved for a derivative, and by half as much again."""
-_SHOWN = 5
-"""The most strata or clusters that a message names."""
 _ROUNDED = 1e-9
 """The relative error of a value that does not vary is smaller."""
 _GROUP, _UNIT = "\0group", "\0unit"
@@ -79,66 +77,6 @@ def by_design(evaluator: Evaluator, formula: Formula, estimator: str, by: By | N
         return _linearized(evaluator, design, formula, estimator, by, scale)
     msg = "A tally without a design has no errors of a survey."
     raise ArgumentError(msg)
-
-
-# Checks
-
-
-def check_design(tally: Tally) -> None:
-    """Refuse strata, clusters and populations that are missing, or contradict each other."""
-    design = tally.design
-    if not isinstance(design, SurveyDesign):
-        return
-    cells = tally.cells
-    for column, name in zip(design.keys, tally.names(design.keys), strict=True):
-        if cells[name].null_count():
-            msg = f"`{ROLE}`: some values of {column.name!r} are missing; fill or filter these rows first."
-            raise ColumnError(msg)
-    if design.clusters is not None and design.strata and not design.nested:
-        _check_nested(tally, design.strata, design.clusters)
-    if design.fpc is not None:
-        _check_populations(tally, design, design.fpc)
-
-
-def _check_nested(tally: Tally, strata: Sequence[Column], clusters: Column) -> None:
-    """Refuse clusters of one number in several strata, which may be one cluster or several."""
-    (cluster,) = tally.names([clusters])
-    own = list(dict.fromkeys([cluster, *tally.names(strata)]))
-    pairs = tally.cells.select(own).unique(maintain_order=True)
-    repeated = pairs.filter(pairs[cluster].is_duplicated())[cluster].unique().sort()
-    if len(repeated):
-        msg = (
-            f"`{ROLE}`: the clusters {listed(repeated, shown=_SHOWN)} of {clusters.name!r} are in several strata. If "
-            "cluster numbers start again in each stratum, write `survey_design(…, nested=True)`; otherwise correct the "
-            "data."
-        )
-        raise ColumnError(msg)
-
-
-def _check_populations(tally: Tally, design: SurveyDesign, fpc: Column) -> None:
-    """Refuse finite populations that are no numbers, or differ within a stratum."""
-    (name,) = tally.names([fpc])
-    column = tally.cells[name]
-    if not column.dtype.is_numeric():
-        msg = f"`{ROLE}`: the population {fpc.name!r} is {column.dtype}; it is a number of PSUs, or a share."
-        raise ColumnError(msg)
-    if not (column.is_finite() & (column > 0)).all():
-        msg = (
-            f"`{ROLE}`: some values of the population {fpc.name!r} are not above 0; it is a number of PSUs, or a share."
-        )
-        raise ColumnError(msg)
-    strata = tally.names(design.strata)
-    distinct = tally.cells.select(list(dict.fromkeys([*strata, name]))).unique().sort(*strata, name)
-    several = distinct.select(strata).is_duplicated() if strata else distinct[name].is_null() | (len(distinct) > 1)
-    if several.any():
-        stratum = f" in the stratum {_in_words(distinct.select(strata).filter(several).row(0))}" if strata else ""
-        msg = f"`{ROLE}`: the population {fpc.name!r} has several values{stratum}; it is one number for each stratum."
-        raise ColumnError(msg)
-
-
-def _in_words(values: tuple[Any, ...]) -> str:
-    """A stratum as part of a sentence."""
-    return repr(values[0]) if len(values) == 1 else repr(values)
 
 
 # Linearization
@@ -202,7 +140,7 @@ def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupInde
         return given
     if (given < drawn).any():
         stratum = int(np.flatnonzero(given < drawn)[0])
-        subject = f"the stratum {_in_words(strata.keys.row(stratum))}" if design.strata else "the population"
+        subject = f"the stratum {in_words(strata.keys.row(stratum))}" if design.strata else "the population"
         msg = (
             f"`{ROLE}`: {subject} has {given[stratum]:g} PSUs by {design.fpc.name!r}, but {drawn[stratum]:g} of them "
             "are in the sample. The finite population is a number of PSUs, or a share of 1 or less in all strata."
@@ -215,11 +153,11 @@ def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
     """The message for strata with a single PSU."""
     if not design.strata:
         return f"`{ROLE}`: the sample is a single PSU, so the variation between PSUs is unknown."
-    shown = [_in_words(row) for row in strata.keys.filter(lonely).rows()]
-    more = f", and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    shown = [in_words(row) for row in strata.keys.filter(lonely).rows()]
+    more = f", and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
     column = ", ".join(repr(own.name) for own in design.strata)
     return (
-        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:_SHOWN])}{more} of {column}, so the variation "
+        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:SHOWN])}{more} of {column}, so the variation "
         'between its PSUs is unknown. Combine strata, or write `survey_design(…, lonely="adjust")` to use its distance '
         'from the mean of all PSUs, or `lonely="certainty"` if it was included with certainty.'
     )

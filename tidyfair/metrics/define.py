@@ -116,6 +116,7 @@ def prob_metric(
     counts: Counts = "instances",
     error_of_bins: Callable[..., Any] | None = None,
     deviations: tuple[Callable[..., Expr], ...] = (),
+    variance: Callable[..., Expr] | None = None,
     influence: Callable[..., Influence] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
@@ -139,6 +140,7 @@ def prob_metric(
         error_of_bins: A formula of `hits` and `false_alarms`, or of two samples, for the largest error of the metric
             when scores are binned; without it the metric does not support `score_bins=`.
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
+        variance: A formula of its variance alone, for permutation tests.
         influence: A function of a sample and the clusters of its rows that gives the sampling variation of the value.
     """
     settings: dict[str, Any] = {
@@ -150,6 +152,7 @@ def prob_metric(
         "counts": counts,
         "error_of_bins": error_of_bins,
         "deviations": deviations,
+        "variance": variance,
         "influence": influence,
     }
 

@@ -289,8 +289,8 @@ def statistic(
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
     labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. `tail`
     applies to errors: how many times the mean of a group, or the largest error seen, a rare one may be, which intervals
-    of few rows allow for. A `flag` is 1 or 0, so that intervals of its mean are those of a share. With `at_last_point`, averages over evaluation
-    times read it at the last of them.
+    of few rows allow for. A `flag` is 1 or 0, so that intervals of its mean are those of a share. With `at_last_point`,
+    averages over evaluation times read it at the last of them.
     """
     if function is None:
         return partial(statistic, cumulative=cumulative, tail=tail, flag=flag, at_last_point=at_last_point)
@@ -368,6 +368,8 @@ class Formula:
     """For formulas over distinct scores, or of two samples: the largest error if scores are counted in bins."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """For formulas over distinct scores: the variance, and the effective numbers with and without the event."""
+    variance: Callable[..., Expr] | None = None
+    """For formulas over distinct scores: the variance, where tests need one and intervals do not."""
     influence: Callable[..., Influence] | None = None
     """For formulas that read rows: the sampling variation, from the rows of a group as arrays, and their units."""
     in_order_unless: str | None = None
@@ -549,9 +551,10 @@ class Formula:
 
     @property
     def spreads(self) -> dict[str, Formula]:
-        """The formulas of its `deviations`, by the name of the column."""
+        """The formulas of its `deviations`, or of its `variance`, by the name of the column."""
+        functions = self.deviations if self.variance is None else (self.variance,)
         formulas: dict[str, Formula] = {}
-        for name, function in zip(("variance", "events", "others"), self.deviations, strict=False):
+        for name, function in zip(("variance", "events", "others"), functions, strict=False):
             formulas[name] = Formula(function, self.kind, self.input, undefined_levels=self.undefined_levels)
         return formulas
 
