@@ -102,6 +102,17 @@ def test_calibration_lines_of_clusters_are_what_is_left_without_one_of_them() ->
     assert set(result[".method"]) == {"jackknife"}
 
 
+def freedom_of_area(data: pl.DataFrame) -> float:
+    """The degrees of freedom of DeLong's variance, from those of either class (Satterthwaite, 1946)."""
+    events, others = (data.filter(t=label)["s"].to_numpy() for label in (1, 0))
+    above = (events[:, None] > others) + 0.5 * (events[:, None] == others)
+    parts = [
+        (above.mean(axis=1).var(ddof=1) / len(events), len(events) - 1),
+        (above.mean(axis=0).var(ddof=1) / len(others), len(others) - 1),
+    ]
+    return sum(variance for variance, _ in parts) ** 2 / sum(variance**2 / freedom for variance, freedom in parts)
+
+
 def test_rows_that_stand_in_clusters_twice_tell_no_more_than_once() -> None:
     data = scored(5, 80)
     twice = pl.concat([data, data])
@@ -113,12 +124,14 @@ def test_rows_that_stand_in_clusters_twice_tell_no_more_than_once() -> None:
         if metric is tf.calibration_slope:
             assert both[".lower"].item() == pytest.approx(once[".lower"].item())
             continue
+        freedom = freedom_of_area(data)
         for result, rows in ((once, data), (both, twice)):
             value, error = result.select(".estimate", ".std_error").row(0)
             # as many rows as would have that error without clusters
             alone = tf.roc_auc(rows, "t", probs="s", interval="auto")[".std_error"].item()
             share, events = min(1.0, (alone / error) ** 2), rows["t"].sum()
-            expected = limits_of_area(value, error, events * share, (len(rows) - events) * share, stats.t(79).ppf(0.975))
+            others = len(rows) - events
+            expected = limits_of_area(value, error, events * share, others * share, stats.t(freedom).ppf(0.975))
             assert (result[".lower"].item(), result[".upper"].item()) == pytest.approx(expected)
 
 

@@ -28,7 +28,7 @@ ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 INTERVALS = (
     "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
     "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "jackknife", "information",
-    "influence", "pairwise", "simultaneous", "test_inversion",
+    "pairwise", "simultaneous", "test_inversion",
 )  # fmt: skip
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -44,7 +44,7 @@ OnUndefined: TypeAlias = Literal["warn", "ignore", "null", "raise"]
 Interval: TypeAlias = Literal[
     "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
     "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "jackknife", "information",
-    "influence", "pairwise", "simultaneous", "test_inversion",
+    "pairwise", "simultaneous", "test_inversion",
 ]  # fmt: skip
 
 
