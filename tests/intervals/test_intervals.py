@@ -584,7 +584,7 @@ def test_area_of_a_class_of_one_row_varies_as_much_as_it_may() -> None:
         data = pl.DataFrame({"y": [1, 0, 0, 0], "p": scores})
         result = tf.roc_auc(data, "y", probs="p", interval="auto")
         assert result[".estimate"].item() == pytest.approx(area)
-        # Birnbaum and Klose (1957)
+        # by Birnbaum and Klose (1957) it is no more than that
         most = math.sqrt(area * (1 - area) / 1)
         assert ends(result) == pytest.approx(limits_of_area(area, most, 1, 3, Z))
 

@@ -14,7 +14,14 @@ from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.empty_cells import Filled
 from tidyfair.intervals.estimates import Resampled
 from tidyfair.intervals.proportions import student, z_value
-from tidyfair.intervals.resampling import drawn_clusters, drawn_indices, drawn_labels, is_of_labels, possible_pairs
+from tidyfair.intervals.resampling import (
+    drawn_clusters,
+    drawn_indices,
+    drawn_labels,
+    is_of_labels,
+    placed,
+    possible_pairs,
+)
 from tidyfair.intervals.scales import Scale
 from tidyfair.tallies.tally import BLOCK, HIDDEN
 
@@ -95,21 +102,25 @@ class Summary:
     """Mask of the numbers that all replicates agree about."""
 
     @classmethod
-    def of(cls, values: Floats, level: float, clusters: int | None) -> Summary:
-        """The quantiles of replicates by numbers, nan where there are none; wider where clusters are few."""
+    def of(cls, values: Floats, level: float, clusters: Integers | int | None) -> Summary:
+        """The quantiles of replicates by numbers, nan where there are none; wider where clusters are few.
+
+        `clusters` is their number, the same for all numbers or one for each.
+        """
         import numpy as np
 
-        tail, factor = tail_of(level, clusters)
         known = ~np.isnan(values)
         lower, upper, error = np.full((3, values.shape[1]), np.nan)
-        some = known.any(axis=0)
-        if some.any():
-            quantile = np.quantile if known[:, some].all() else np.nanquantile
-            with np.errstate(invalid="ignore"):
-                lower[some], upper[some] = quantile(values[:, some], [tail, 1 - tail], axis=0)
-            several = known.sum(axis=0) > 1
-            with np.errstate(invalid="ignore"):
-                error[several] = np.nanstd(values[:, several], axis=0, ddof=1) * factor
+        some, several = known.any(axis=0), known.sum(axis=0) > 1
+        counts = np.broadcast_to(-1 if clusters is None else clusters, values.shape[1])
+        for count in np.unique(counts).tolist():
+            tail, factor = tail_of(level, None if count < 0 else count)
+            own, varying = some & (counts == count), several & (counts == count)
+            if own.any():
+                quantile = np.quantile if known[:, own].all() else np.nanquantile
+                with np.errstate(invalid="ignore"):
+                    lower[own], upper[own] = quantile(values[:, own], [tail, 1 - tail], axis=0)
+                    error[varying] = np.nanstd(values[:, varying], axis=0, ddof=1) * factor
         alike = _are_alike(np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))
         return cls(lower, upper, error, len(values) - known.sum(axis=0), alike)
 
@@ -180,6 +191,20 @@ class Draws:
     def _tally(self) -> Tally:
         return self.uncertainty.tally
 
+    def _clusters_in(self, outer: Integers) -> Integers | None:
+        """The number of the user's own clusters in some outer groups; None without any."""
+        import numpy as np
+
+        names = self._tally.names([key.column for key in self._tally.clusters if key.column.name != BLOCK])
+        if not names:
+            return None
+        group_cells = self._evaluated.group_cells
+        by, index = next(iter(group_cells.indices.items()))
+        of_cell = group_cells.outer[group_cells.spans[by][0] + index.of_cell]
+        cluster = placed(self._tally.cells, names)[0]
+        distinct = np.unique(np.stack([of_cell, cluster]), axis=1)[0]
+        return np.bincount(distinct, minlength=self.uncertainty.outers)[outer]
+
     # Values of groups
 
     def _values(self, specs: Iterable[int], options: Options) -> tuple[Summary, dict[int, int]]:
@@ -194,7 +219,7 @@ class Draws:
         for design in designs_of(self._evaluated.specs, specs):
             parts = list(replicates_of(self._evaluated, design, options))
             rows, values = parts[0].rows, np.concatenate([own.values for own in parts])
-            summary = Summary.of(values, options.conf_level, clusters_of(self._tally))
+            summary = Summary.of(values, options.conf_level, self._clusters_in(self.uncertainty.column("outer")[rows]))
             lower[rows], upper[rows], error[rows] = summary.lower, summary.upper, summary.error
             lost[rows], alike[rows] = summary.lost, summary.is_alike
             times_of_spec |= dict.fromkeys(design.specs, len(values))
@@ -311,7 +336,7 @@ class Draws:
             # a comparison of fewer groups is another one
             values = np.where(known == known.max(axis=0, initial=0), values, np.nan)
             index = np.flatnonzero(left & np.isin(np.arange(len(left)) // outers, design.specs))
-            summary = Summary.of(values[:, index], options.conf_level, clusters_of(self._tally))
+            summary = Summary.of(values[:, index], options.conf_level, self._clusters_in(index % outers))
             lost[index] = summary.lost
             filled = Filled.of(self.uncertainty, design.specs, z_value(options.conf_level))
             lowest, highest = (np.array([part[number] for part in drawn]) for number in (3, 4))
