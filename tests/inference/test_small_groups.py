@@ -63,6 +63,6 @@ def test_missing_truth_by_decision() -> None:
         theirs: Any = fisher_exact(table)
         assert row[".p_value"] == pytest.approx(theirs[1], rel=1e-6)
         assert row[".p_adjusted"] < 0.001
-    assert inference.missing_truth(people, "paid", "lent")[".n"].item() == 400
+    assert inference.missing_truth(people, "paid", "lent")[".n"].item() == 800
     with pytest.raises(tf.ArgumentError, match="'yes' is not among the predictions"):
         inference.missing_truth(people, "paid", "lent", positive="yes")
