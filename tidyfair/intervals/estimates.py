@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+from tidyfair.intervals.calibration_errors import calibration_error_limits
 from tidyfair.intervals.proportions import (
     jeffreys,
     score_of_equality,
@@ -297,6 +298,8 @@ class Smooth(Estimates):
     freedom: Floats
     scale: Scale
     influences: Influences | None = None
+    below: tuple[Floats, Floats] | None = None
+    """The centre and the spread of lower limits, where these count what has not been seen."""
 
     @property
     def bounds(self) -> tuple[Any, Any]:
@@ -325,6 +328,9 @@ class Smooth(Estimates):
             half = factor * self.spread
             lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
             upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
+            if self.below is not None:
+                centre, spread = self.below
+                lower = self.scale.inverse(self.scale.transform(centre) - factor * spread)
         lower, upper = self._with_infinite(lower, upper)
         low, high = self.bounds
         lower, upper = np.maximum(lower, low), np.minimum(upper, high)
@@ -347,6 +353,33 @@ class Fitted(Smooth):
     """Values of a fit, which says itself how far they vary."""
 
     kind = "fit"
+
+
+class Ranked(Smooth):
+    """Areas under a curve of ranked scores, from the influence of rows."""
+
+    kind = "ranked"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationErrors(Estimates):
+    """Sums of the distances of bins from calibration, which chance makes larger."""
+
+    kind = "calibration_error"
+    value: Floats
+    error: Floats
+    gap: Floats
+    """The distances with their sign: values by bins."""
+    errors_of_gaps: Floats
+    freedom: Floats
+
+    def limits(self, z: float | Floats) -> Limits:
+        """Limits of all errors, which include the values: debiased ones may be below 0."""
+        import numpy as np
+
+        factor = student_limits(z, self.freedom)
+        lower, upper = calibration_error_limits(self.gap, self.errors_of_gaps, self.error, factor)
+        return np.minimum(lower, self.value), np.maximum(upper, self.value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

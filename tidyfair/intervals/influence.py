@@ -132,6 +132,8 @@ class Deviations:
     """The influence of each cluster of a group in standard errors: clusters of groups by labels."""
     influences: Influences | None = None
     """The same with the clusters, where groups may share them."""
+    below: tuple[Floats, Floats] | None = None
+    """The centre and the standard error on the scale of lower limits, where these count what has not been seen."""
 
     def influences_at(self, values: Integers) -> Influences | None:
         """The influences on some of the values, by their position."""
@@ -143,7 +145,8 @@ def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
     if tally.design is not None:
         return has_survey_error(formula, estimator, tally)
     if formula.influence is not None:
-        return estimator in ONE_LABEL and tally.rows is not None
+        # bins do not show the order of scores within them
+        return estimator in ONE_LABEL and tally.rows is not None and not (tally.binned and reads_ranks(formula))
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
     if formula.reads_neighbors:
@@ -153,9 +156,12 @@ def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
     return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
 
 
-def deviations_of(
-    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale
-) -> Deviations:
+def reads_ranks(formula: Formula) -> bool:
+    """Check whether a formula is an area under a curve of ranked scores other than that of DeLong's error."""
+    return formula.influence is not None and formula.input == "rows" and not formula.deviations
+
+
+def deviations_of(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale) -> Deviations:
     """The deviations of the values of a formula in the groups of a `by`."""
     tally = evaluator.tally
     if tally.design is not None:
@@ -191,9 +197,7 @@ def _of_survey(errors: SurveyErrors, scale: Scale) -> Deviations:
     return Deviations(errors.value, errors.error, spread, errors.freedom, {}, influences=influences)
 
 
-def _influences(
-    amount: Array, group: Integers, unit: Integers, sign: Floats | None, groups: int
-) -> Influences:
+def _influences(amount: Array, group: Integers, unit: Integers, sign: Floats | None, groups: int) -> Influences:
     """Influences from those of the units of groups: an array of units of groups by labels."""
     import numpy as np
 
@@ -213,19 +217,23 @@ def _of_read_rows(
     rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
     requested = next(one for one in evaluator.tables if (one.formula, one.estimator) == (formula, estimator))
     value = evaluator.values(requested).estimate[slice_of(evaluator.group_cells, by)]
-    error, freedom = np.full_like(value, np.nan), np.full_like(value, np.nan)
+    error, freedom, centre_below, error_below = np.full((4, *value.shape), np.nan)
     of_clusters: dict[int, tuple[Integers, Floats]] = {}
     for number, level in enumerate(labels.levels):
         for group, units, influence in influences_of(
             formula, rows, Level(level, evaluator.reading.scores.get(level, ""))
         ):
             error[group, number], freedom[group, number] = influence.error, influence.freedom
+            if influence.unseen is not None:
+                centre_below[group, number], error_below[group, number] = influence.unseen
             if by is not None and units is not None and influence.error > 0:
                 _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))
                 of_units[:, number] = influence.of_unit / influence.error
     with np.errstate(invalid="ignore"):
         spread = error * scale.slope(value)
-    return Deviations(value, error, spread, freedom, {}, influences=_of_clusters(of_clusters, len(value)))
+        below = (centre_below, error_below * scale.slope(centre_below)) if reads_ranks(formula) else None
+    influences = _of_clusters(of_clusters, len(value))
+    return Deviations(value, error, spread, freedom, {}, influences=influences, below=below)
 
 
 def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int) -> Influences | None:
@@ -234,9 +242,9 @@ def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int
 
     if not of_clusters:
         return None
-    groups = sorted(of_clusters)
-    clusters, influences = zip(*(of_clusters[group] for group in groups), strict=True)
-    group = np.repeat(groups, list(map(len, clusters)))
+    varying = sorted(of_clusters)
+    clusters, influences = zip(*(of_clusters[group] for group in varying), strict=True)
+    group = np.repeat(varying, list(map(len, clusters)))
     return _influences(np.concatenate(influences), group, np.concatenate(clusters), None, groups)
 
 

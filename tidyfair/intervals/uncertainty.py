@@ -7,19 +7,22 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.intervals.calibration_errors import Gaps
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import (
     Areas,
+    CalibrationErrors,
     Fitted,
     Linearized,
     MadeOfShares,
     OfShare,
+    Ranked,
     Replicated,
     Shares,
     Smooth,
     Weighted,
 )
-from tidyfair.intervals.influence import CELLS, deviations_of, is_smooth
+from tidyfair.intervals.influence import CELLS, deviations_of, is_smooth, reads_ranks
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.specs.segments import NO_ROW, Segments
@@ -43,7 +46,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Kind: TypeAlias = Literal["rate", "function_of_rate", "sum_of_rates", "area", "fit", "smooth"]
+Kind: TypeAlias = Literal[
+    "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth"
+]
 """The kinds of values whose errors have a closed form."""
 Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights"]
 
@@ -70,18 +75,30 @@ def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
         return "rate"
     if not clustered and tally.weights is None and is_share_of_flags(formula):
         return "rate"
-    if formula.deviations and is_of_one and (known or not clustered):
-        return "area"
+    if formula.input != "sums":
+        return _kind_of_rows(tally, formula, estimator)
     if not known:
         return None
     if clustered or tally.weights is not None:
         return "smooth"
-    if formula.influence is not None and formula.of_labels:
-        # the fits of calibration lines say themselves how far they vary
-        return "fit"
     if is_of_one and rising_share_of(formula) is not None:
         return "function_of_rate"
     return "sum_of_rates" if is_of_one and sum_of_shares_of(formula) is not None else "smooth"
+
+
+def _kind_of_rows(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
+    """The same of a formula that reads rows."""
+    known, clustered = is_smooth(formula, estimator, tally), is_clustered(tally)
+    if formula.deviations:
+        return "area" if estimator in ONE_LABEL and (known or not clustered) else None
+    if formula.bins_of is not None:
+        return "calibration_error"
+    if not known:
+        return None
+    if reads_ranks(formula):
+        return "ranked"
+    # the fits of calibration lines say themselves how far they vary
+    return "fit" if formula.of_labels and not clustered and tally.weights is None else "smooth"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +110,7 @@ class Uncertainty:
     _deviations: dict[tuple[Formula, str, By | None], Deviations] = field(
         default_factory=dict[tuple["Formula", str, "By | None"], "Deviations"], repr=False
     )
+    _gaps: dict[tuple[object, ...], Gaps] = field(default_factory=dict[tuple[object, ...], "Gaps"], repr=False)
 
     @property
     def tally(self) -> Tally:
@@ -146,6 +164,8 @@ class Uncertainty:
             return self._shares(value, rows)
         if kind == "area":
             return self._areas(requested, value, rows)
+        if kind == "calibration_error":
+            return self._calibration_errors(requested, value, rows)
         return self._smooth(requested, kind, value, rows)
 
     def _shares(self, value: Floats, rows: Integers) -> Shares:
@@ -164,17 +184,27 @@ class Uncertainty:
         if not is_clustered(self.tally):
             return Areas(value, variance**0.5, events, others)
         deviations = self.deviations(requested)
-        at = self._positions(requested, rows, deviations)
+        at = self._positions(requested, rows, deviations.error.shape[1])
         error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
         with np.errstate(divide="ignore", invalid="ignore"):
             # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each cluster
             share = np.where(variance > 0, variance / error**2, (freedom + 1) / np.minimum(events, others)).clip(0, 1)
         return Areas(value, error, events * share, others * share, freedom, deviations.influences_at(at))
 
+    def _calibration_errors(self, requested: RequestedFormula, value: Floats, rows: Integers) -> CalibrationErrors:
+        """Errors of calibration, from the gaps of their bins; those with the same bins have the same."""
+        formula, by = requested.formula, self.evaluated.specs[requested.spec].by
+        key = (formula.bins_of, formula.options, requested.estimator, by)
+        if key not in self._gaps:
+            self._gaps[key] = Gaps.of(self.evaluated.evaluator, formula, requested.estimator, by)
+        gaps = self._gaps[key]
+        at = self._positions(requested, rows, gaps.total_error.shape[1])
+        return CalibrationErrors(value, *gaps.at(at))
+
     def _smooth(self, requested: RequestedFormula, kind: Kind | None, value: Floats, rows: Integers) -> Smooth:
         """Values of a function of sums; those that are made of shares have the limits of these."""
         formula, deviations = requested.formula, self.deviations(requested)
-        at = self._positions(requested, rows, deviations)
+        at = self._positions(requested, rows, deviations.error.shape[1])
         centre, error, spread, freedom = (
             own.ravel()[at] for own in (deviations.centre, deviations.error, deviations.spread, deviations.freedom)
         )
@@ -182,6 +212,8 @@ class Uncertainty:
             "value": value, "centre": centre, "error": error, "spread": spread, "freedom": freedom,
             "scale": self.scale(requested), "influences": deviations.influences_at(at),
         }  # fmt: skip
+        if deviations.below is not None:
+            fields["below"] = tuple(own.ravel()[at] for own in deviations.below)
         design = self.tally.design
         if design is not None:
             return Linearized(**fields) if isinstance(design, SurveyDesign) else Replicated(**fields)
@@ -193,7 +225,8 @@ class Uncertainty:
             factors = tuple(factor for factor, _ in made_of.shares)
             shares = tuple(_shares_of_counts(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
-        return Fitted(**fields) if kind == "fit" else Smooth(**fields)
+        classes: dict[Kind | None, type[Smooth]] = {"fit": Fitted, "ranked": Ranked}
+        return classes.get(kind, Smooth)(**fields)
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
@@ -208,12 +241,12 @@ class Uncertainty:
             self._deviations[key] = deviations_of(evaluator, requested.formula, requested.estimator, by, scale)
         return self._deviations[key]
 
-    def _positions(self, requested: RequestedFormula, rows: Integers, deviations: Deviations) -> Integers:
-        """The positions of some rows among deviations, which are arrays of groups by labels."""
+    def _positions(self, requested: RequestedFormula, rows: Integers, labels: int) -> Integers:
+        """The positions of some rows in arrays of groups by labels."""
         import numpy as np
 
         first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
-        group, labels = self.column(GROUP_CELL)[rows].astype(np.int64) - first, deviations.error.shape[1]
+        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
         if labels == 1:
             return group
         position = np.zeros(max([*self.evaluated.labels.levels, 0]) + 2, dtype=np.int64)

@@ -117,6 +117,8 @@ def prob_metric(
     error_of_bins: Callable[..., Any] | None = None,
     deviations: tuple[Callable[..., Expr], ...] = (),
     influence: Callable[..., Influence] | None = None,
+    bins_of: Callable[..., Any] | None = None,
+    no_interval: str = "",
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
@@ -140,6 +142,9 @@ def prob_metric(
             when scores are binned; without it the metric does not support `score_bins=`.
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
         influence: A function of a sample and the clusters of its rows that gives the sampling variation of the value.
+        bins_of: For errors of calibration, a function of scores, and of one that gives the shares at or below them
+            among all rows (`"common"`) or those of the group (`"own"`), that gives their bins.
+        no_interval: The reason why it has no interval.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels,
@@ -151,6 +156,8 @@ def prob_metric(
         "error_of_bins": error_of_bins,
         "deviations": deviations,
         "influence": influence,
+        "bins_of": bins_of,
+        "no_interval": no_interval,
     }
 
     def define(function: Callable[..., Any]) -> Metric:
