@@ -75,7 +75,7 @@ def test_errors_of_areas_are_those_of_finite_differences(name: str, way: str) ->
     data = scored(1, 90)
     weight = data["w"].to_numpy() if way == "weights" else np.ones(len(data))
     unit = (data["c"] if way == "clusters" else data["row"]).to_numpy()
-    call = SCORED | {"rows": {}, "weights": {"case_weights": "w"}, "clusters": {"cluster": "c"}}[way]
+    call: dict[str, Any] = SCORED | {"rows": {}, "weights": {"case_weights": "w"}, "clusters": {"cluster": "c"}}[way]
     result = AREAS[name](data, **call, interval="auto")
     assert result[".estimate"].item() == pytest.approx(area(name, data["t"].to_numpy(), data["s"].to_numpy(), weight))
     assert result[".std_error"].item() == pytest.approx(standard_error(name, data, weight, unit), rel=1e-6)
@@ -101,7 +101,8 @@ def test_limits_of_areas_are_on_logits_with_half_an_event_below(name: str) -> No
     (value, low, high, error) = AREAS[name](data, **SCORED, interval="auto").select(
         ".estimate", ".lower", ".upper", ".std_error"
     ).row(0)  # fmt: skip
-    events, rate = data["t"].sum(), data["t"].mean()
+    truth = data["t"].to_numpy()
+    events, rate = truth.sum(), truth.mean()
     part = 0.5 / (events + 0.5)
     centre = (1 - part) * value + part * rate
     spread = np.hypot(error, np.sqrt(0.5) * (value - rate) / (events + 0.5))
@@ -156,7 +157,8 @@ def test_ranges_of_areas_and_folds_take_no_replicates() -> None:
 
 
 def test_bins_of_scores_do_not_show_the_order_in_them() -> None:
-    for options in ({}, {"cluster": "c"}):
+    ways: tuple[dict[str, Any], ...] = ({}, {"cluster": "c"})
+    for options in ways:
         with pytest.raises(tf.ArgumentError, match="no interval of pr_auc, of which only bins of scores were counted"):
             tf.pr_auc(scored(6, 100), **SCORED, score_bins=20, interval="auto", **options)
 
@@ -206,7 +208,7 @@ def test_limits_of_calibration_errors_are_those_of_their_gaps(way: str, binning:
     options = {"width": {}, "own": {"edges": "own"}, "count": {"binning": "count"}}[binning]
     gap, error = gaps(data, weight, bin_of)
     lower, upper = plain_limits(gap, error)
-    call = SCORED | ({"case_weights": "w"} if way == "weights" else {}) | {"interval": "auto"}
+    call: dict[str, Any] = SCORED | ({"case_weights": "w"} if way == "weights" else {}) | {"interval": "auto"}
     plain, debiased = (
         tf.metric_tweak(metric, "tweaked", **options)(data, **call)
         for metric in (tf.expected_calibration_error, tf.expected_calibration_error_debiased)
@@ -232,7 +234,7 @@ def test_rows_that_stand_in_clusters_twice_tell_no_more_of_calibration_than_once
     twice = pl.concat([data, data])
     columns = [".lower", ".upper", ".std_error"]
     for metric in (tf.pr_auc, tf.expected_calibration_error):
-        call = SCORED | {"interval": "auto", "cluster": "row"}
+        call: dict[str, Any] = SCORED | {"interval": "auto", "cluster": "row"}
         once, both = metric(data, **call), metric(twice, **call)
         assert both.select(columns).row(0) == pytest.approx(once.select(columns).row(0))
 
@@ -301,7 +303,7 @@ def test_limits_of_calibration_errors_cover_the_truth(steepness: float) -> None:
     true_gap = special.expit(steepness * special.logit(edges)) - edges
     true = float(np.abs(true_gap.reshape(10, -1).mean(axis=1)).mean())
     result = tf.expected_calibration_error(data, **SCORED, group_by="run", interval="auto")
-    covered = ((result[".lower"] <= true) & (true <= result[".upper"])).mean()
+    covered = ((result[".lower"] <= true) & (true <= result[".upper"])).to_numpy().mean()
     # three standard errors of a simulation below 95 %
     assert covered > 0.917
 
@@ -320,5 +322,5 @@ def test_limits_of_areas_cover_the_truth(name: str) -> None:
         sample_weight=np.repeat([0.2, 0.8], [100_000, 100_000]),
     )
     result = AREAS[name](data, **SCORED, group_by="run", interval="auto")
-    covered = ((result[".lower"] <= true) & (true <= result[".upper"])).mean()
+    covered = ((result[".lower"] <= true) & (true <= result[".upper"])).to_numpy().mean()
     assert covered > 0.917
