@@ -21,6 +21,7 @@ from mathematics import READING, mathematics
 
 import tidyfair
 from tidyfair import catalogue
+from tidyfair.intervals.methods import METHODS
 from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.metrics import (
     annotators,
@@ -41,6 +42,7 @@ from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
 from tidyfair.metrics.other_names import OTHER_NAMES
 from tidyfair.specs.formulas import Statistic, unprefixed
+from tidyfair.specs.options import INTERVALS
 from tidyfair.specs.result_columns import COLUMNS
 
 if TYPE_CHECKING:
@@ -315,11 +317,47 @@ Printed frames leave out the columns in the middle. This shows those that are re
 `result.pipe(tdf.as_table)` makes a table of it for people, with each value beside its interval."""
 
 
+METHODS_OF_INTERVALS = """# Methods of intervals
+
+The table that `interval=` is looked up in, as the library reads it: the first row that admits the kind of value, what
+is compared and how the rows were sampled, and that answers to the name that is asked for. `"auto"` is the recommended
+method, `"analytic"` the same where it needs no replicates, and any other name asks for that method alone. A name that
+does not apply is an error that lists those that do:
+
+```pycon
+>>> import tidyfair as tdf
+>>> from tidyfair.datasets import lending
+>>> loans = lending()
+>>> tdf.sens(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")[".method"].item()
+'jeffreys'
+>>> try:
+...     tdf.mcc(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")
+... except tdf.TidyfairError as error:
+...     print(error)
+mcc: `interval='jeffreys'` is no interval of a value; take 'auto', 'jackknife', 'bootstrap', 'bayes'.
+
+```
+
+Values are *rates* (shares of rows), *functions* and *sums of rates* (F1, balanced accuracy), *areas* under a ROC curve,
+*ranked* ones (areas under a precision-recall curve), *calibration errors*, *fits* of calibration lines, and *smooth*
+functions of sums; *resampled* ones have errors from replicates. Samples are *rows* (with weights or in clusters, too),
+*strata* of a survey, or *replicate weights*.
+[How intervals are computed](../how-sure/interval-methods.md) says which method a metric has, and how well it holds."""
+
+COMPARED = {
+    "Values by themselves": {"alone"},
+    "Two groups": {"difference", "ratio", "odds_ratio"},
+    "Several groups": {"range", "many", "rest", "extreme", "distance"},
+}
+"""What is compared, by the heading of its rows."""
+
+
 def pages() -> dict[str, str]:
     """The text of every page by its path."""
     found = {f"metrics/{name}": _parts(name) for name in INTRODUCTIONS}
     found["metrics/names.md"] = _index_of_names()
     found["reference/columns.md"] = _columns_of_results()
+    found["reference/interval-methods.md"] = _methods_of_intervals()
     found |= {f"coming-from/{path.stem}.md": _rows(path) for path in sorted(COMING_FROM.glob("*.py"))}
     return {name: "\n\n".join(_without_empty_sections(parts)) + "\n" for name, parts in found.items()}
 
@@ -347,6 +385,35 @@ def _columns_of_results() -> Iterator[str]:
         yield f"## {heading}"
         rows = ["| column | holds |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in columns.items())]
         yield "\n".join(rows)
+
+
+def _methods_of_intervals() -> Iterator[str]:
+    """The table of methods as calls read it."""
+    yield METHODS_OF_INTERVALS
+    for heading, compared in COMPARED.items():
+        yield f"## {heading}"
+        rows = [
+            "| `.method` | values | compared | samples | taken by `interval=` | source |",
+            "|---|---|---|---|---|---|",
+        ]
+        taken: set[tuple[str, ...]] = set()
+        for method in METHODS:
+            own = compared & set(method.compared.split()) or (set() if method.compared else compared)
+            if not own:
+                continue
+            # of two rows of the same values the first one answers to their name
+            place = (method.value, " ".join(sorted(own)), method.sampling)
+            names = [*method.interval.split(), *({method.name} & {*INTERVALS} - {method.interval})]
+            asked = [name for name in dict.fromkeys(names) if (name, *place) not in taken]
+            taken |= {(name, *place) for name in asked}
+            columns = [f"`{method.name}`", _words(method.value), _words(" ".join(sorted(own))), _words(method.sampling)]
+            rows.append(f"| {' | '.join([*columns, ', '.join(f'`{name}`' for name in asked), method.source])} |")
+        yield "\n".join(rows)
+
+
+def _words(words: str) -> str:
+    """The words of a column of the table of methods; an empty one admits all."""
+    return ", ".join(word.replace("_", " ") for word in words.split()) or "all"
 
 
 def _where(name: str) -> str:

@@ -92,7 +92,10 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "a monitor": (
         lambda **options: tf.inference.monitor(**options)(**LABELLED),
-        {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9, "period": None, "groups": 5},
+        {
+            "given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9, "period": None, "groups": 5,
+            "change": False,
+        },
     ),
     "a monitor of numbers": (
         lambda bounds: tf.inference.monitor(tf.mae, below=0.5, bounds=bounds)(**LABELLED), {"bounds": (0, 1)},

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, in_short, listed
-from tidyfair.intervals.survey import check_design
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival
 from tidyfair.specs.formulas import OF_CENSORING, OF_INTERVAL, Statistic, unprefixed
 from tidyfair.tallies.moments import Needs, step
+from tidyfair.tallies.survey_checks import check_design
 from tidyfair.tallies.tally import Scores, check_tally
 from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
 

@@ -296,7 +296,7 @@ class Run:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 if options.on_undefined == "warn":
                     _warn_of_direction(tally, evaluated, options)
-                part = _with_intervals(tally, evaluated, tidy_groups(evaluated), options)
+                part = _with_intervals(evaluated, tidy_groups(evaluated), options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
         if options.on_undefined == "warn" and options.na_rm:
             self.warn_of_missing_predictions([tally for tally, _ in counted])
@@ -331,7 +331,7 @@ class Run:
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
-                parts.append(_with_intervals(tally, evaluated, part, options))
+                parts.append(_with_intervals(evaluated, part, options))
                 has_unknown |= bool(evaluated.group_cells.unknown.any())
                 if on_undefined == "warn":
                     _warn_of_direction(tally, evaluated, options)
@@ -424,7 +424,7 @@ def _keys(
     return tuple(keys.values())
 
 
-def _with_intervals(tally: Tally, evaluated: Evaluated, table: pl.DataFrame, options: Options) -> pl.DataFrame:
+def _with_intervals(evaluated: Evaluated, table: pl.DataFrame, options: Options) -> pl.DataFrame:
     """A table with the requested intervals."""
     if options.interval is None:
         return table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tidyfair.inference.confidence_sequences import Pair, Totals
+from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,8 +88,8 @@ def test_limits_without_rows_say_nothing() -> None:
     nothing = totals(0, 0)
     threshold = np.array([THRESHOLD])
     assert nothing.lower_limit(threshold).item() == 0
-    assert Pair(nothing, nothing).lower_limit_of_difference(threshold).item() == -1
-    assert Pair(nothing, totals(5, 10)).lower_limit_of_ratio(threshold).item() == 0
+    assert Pair(nothing, nothing).lower_limit(DIFFERENCE, threshold).item() == -1
+    assert Pair(nothing, totals(5, 10)).lower_limit(RATIO, threshold).item() == 0
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_limits_of_pairs_equal_a_search_over_both_means(one: tuple[int, int], ot
     is_inside = logarithms[0] + logarithms[1] < THRESHOLD
     pair, threshold = Pair(totals(*one), totals(*other)), np.array([THRESHOLD])
     difference = (means[:, None] - means[None, :])[is_inside].min()
-    assert pair.lower_limit_of_difference(threshold).item() == pytest.approx(difference, abs=2 / 800)
-    assert pair.lower_limit_of_difference(threshold).item() <= difference
+    assert pair.lower_limit(DIFFERENCE, threshold).item() == pytest.approx(difference, abs=2 / 800)
+    assert pair.lower_limit(DIFFERENCE, threshold).item() <= difference
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.nanmin((means[:, None] / means[None, :])[is_inside])
-    assert pair.lower_limit_of_ratio(threshold).item() <= ratio
-    assert pair.lower_limit_of_ratio(threshold).item() == pytest.approx(ratio, rel=0.05, abs=0.01)
+    assert pair.lower_limit(RATIO, threshold).item() <= ratio
+    assert pair.lower_limit(RATIO, threshold).item() == pytest.approx(ratio, rel=0.05, abs=0.01)
 
 
 def test_e_value_of_a_difference_is_the_smallest_of_all_means_with_it() -> None:
@@ -118,10 +118,10 @@ def test_e_value_of_a_difference_is_the_smallest_of_all_means_with_it() -> None:
     for difference in (-0.2, 0.0, 0.1, 0.6):
         means = np.linspace(max(difference, 0), min(1, 1 + difference), 4001)
         smallest = min(log_e_value_of_pair(one, other, mean, mean - difference) for mean in means)
-        assert pair.log_e_value_of_difference(difference).item() == pytest.approx(smallest, abs=1e-4)
+        assert pair.log_e_value(DIFFERENCE, difference).item() == pytest.approx(smallest, abs=1e-4)
     smallest = min(log_e_value_of_pair(one, other, 0.8 * mean, mean) for mean in np.linspace(0, 1, 4001))
-    assert pair.log_e_value_of_ratio(0.8).item() == pytest.approx(smallest, abs=1e-4)
-    assert pair.log_e_value_of_ratio(math.inf).item() < 0
+    assert pair.log_e_value(RATIO, 0.8).item() == pytest.approx(smallest, abs=1e-4)
+    assert pair.log_e_value(RATIO, math.inf).item() < 0
 
 
 def test_searches_end_at_many_rows() -> None:
@@ -131,11 +131,11 @@ def test_searches_end_at_many_rows() -> None:
     total = random.binomial(rows.astype(np.int64), random.random((40, 2)) ** 3).astype(float)
     pair = Pair(Totals(total[:, 0], rows[:, 0]), Totals(total[:, 1], rows[:, 1]))
     threshold = np.full(40, THRESHOLD)
-    lower = pair.lower_limit_of_difference(threshold)
+    lower = pair.lower_limit(DIFFERENCE, threshold)
     for index in np.flatnonzero(lower > -1).tolist():
         own = Pair(totals(*pair_of(pair.one, index)), totals(*pair_of(pair.other, index)))
         # slopes are of the order of the rows, and limits exact to 1e-10
-        assert own.log_e_value_of_difference(lower[index]).item() == pytest.approx(THRESHOLD, abs=0.05)
+        assert own.log_e_value(DIFFERENCE, lower[index]).item() == pytest.approx(THRESHOLD, abs=0.05)
 
 
 def pair_of(sums: Totals, index: int) -> tuple[float, float]:
@@ -208,12 +208,12 @@ def test_differences_and_ratios_are_hardly_ever_wrong_in_1000_looks() -> None:
         some = at_truth >= THRESHOLD
         pair = Pair(*(Totals(group.total[some], group.rows[some]) for group in sums))
         for found in (
-            pair.log_e_value_of_difference(rates[one] - rates[other]),
-            pair.log_e_value_of_ratio(rates[one] / rates[other]),
+            pair.log_e_value(DIFFERENCE, rates[one] - rates[other]),
+            pair.log_e_value(RATIO, rates[one] / rates[other]),
         ):
             wrong = np.zeros(some.shape, dtype=bool)
             wrong[some] = found >= THRESHOLD
             assert wrong.any(axis=1).mean() <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 1_000)
     # and yet they tell the rates from each other
     last = Pair(*(Totals(total[:, -1, group], rows[:, -1, group]) for group in (0, 1)))
-    assert (last.lower_limit_of_difference(np.full(1_000, THRESHOLD)) > 0).all()
+    assert (last.lower_limit(DIFFERENCE, np.full(1_000, THRESHOLD)) > 0).all()

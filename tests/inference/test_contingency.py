@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from typing import Any
@@ -77,6 +78,21 @@ def test_exact_tests_know_probabilities_that_are_tiny() -> None:
     theirs: Any = stats.fisher_exact([[300, 10**6 - 300], [10, 10**6 - 10]])
     assert fisher(300, 10**6, 10, 10**6) == pytest.approx(theirs[1], rel=1e-8)
     assert fisher(10**6, 10**6, 0, 10**6) == mcnemar(10**6, 0) == 0
+
+
+@pytest.mark.parametrize("mid_p", [False, True])
+def test_fisher_equals_sums_of_whole_numbers_for_all_small_tables(mid_p: bool) -> None:
+    tables: list[tuple[int, int, int, int]] = []
+    expected: list[float] = []
+    for rows, other_rows in itertools.product(range(9), repeat=2):
+        for hits, other_hits in itertools.product(range(rows + 1), range(other_rows + 1)):
+            total = hits + other_hits
+            ways = [math.comb(rows, one) * math.comb(other_rows, total - one) for one in range(min(rows, total) + 1)]
+            observed = ways[hits]
+            fewer, as_many = sum(way for way in ways if way < observed), observed * ways.count(observed)
+            tables.append((hits, rows, other_hits, other_rows))
+            expected.append((fewer + (as_many / 2 if mid_p else as_many)) / sum(ways))
+    assert fisher(*np.array(tables).T, mid_p=mid_p) == pytest.approx(expected, rel=1e-10)
 
 
 def test_p_values_of_a_hundred_thousand_tables_are_those_of_each_table() -> None:

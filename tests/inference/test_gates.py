@@ -6,12 +6,15 @@ import math
 import re
 import warnings
 from functools import cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
 from conftest import answer_kind, as_polars
+from scipy.stats import binom
+from statsmodels.stats.proportion import proportion_confint
 
 import tidyfair as tf
 from tidyfair import inference
@@ -1029,3 +1032,108 @@ def test_share_of_unknown_groups_in_no_rows_is_null() -> None:
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     (row,) = gate(nobody, estimate="e", on_undefined="ignore").to_dicts()
     assert (row[".unknown"], row[".unknown_share"], row[".verdict"]) == (0, None, UNSURE)
+
+
+# Extremes: all groups have to meet the limit, each judged by itself
+
+
+def wilson(hits: int, rows: int, tail: float) -> tuple[float, float]:
+    limits: Any = proportion_confint(hits, rows, alpha=2 * tail, method="wilson")
+    return limits
+
+
+def of_eight(right: int) -> pl.DataFrame:
+    """Labels of eight groups of 300 rows: seven without an error, and one with so many that are right."""
+    return people(x=(right, 300), **dict.fromkeys("abcdefg", (300, 300))).with_columns(t=1)
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit"),
+    [(tf.accuracy.group_minimum("g"), {"above": 0.83}), (tf.error_rate.group_maximum("g"), {"below": 0.17})],
+    ids=["minimum", "maximum"],
+)
+def test_extreme_passes_if_a_score_test_shows_it_of_each_group(metric: Any, limit: dict[str, Any]) -> None:
+    deviations = [(right / 300 - 0.83) / math.sqrt(0.83 * 0.17 / 300) for right in range(301)]
+    least = next(right for right, deviation in enumerate(deviations) if deviation > NormalDist().inv_cdf(0.95))
+    gate, call = tf.check(metric, **limit), {"pos_label": 1, "labels": [0, 1]}
+    assert [verdict(gate(of_eight(right), "t", "e", **call)) for right in (least - 1, least)] == [UNSURE, PASS]
+    # the probabilities that a group at the limit passes, and that eight with an accuracy of 0.9 do
+    assert binom.sf(least - 1, 300, 0.83) == pytest.approx(0.05, abs=1e-4)
+    assert binom.sf(least - 1, 300, 0.9) ** 8 == pytest.approx(0.814, abs=1e-3)
+
+
+SCORED = random_people().with_columns(
+    score=0.7 * pl.col("score") + 0.3 * pl.col("t"), weight=1 + pl.col("score"), guess=pl.col("fold").reverse(),
+    cluster=pl.int_range(pl.len()) // 5,
+)  # fmt: skip
+OF_EACH_GROUP: dict[str, tuple[Any, tuple[str, ...], dict[str, Any]]] = {
+    "rate": (tf.accuracy.group_minimum("g"), ("t", "e"), {"group_by": "fold"}),
+    "smooth": (tf.mcc.group_minimum("g"), ("t", "e"), {}),
+    "weights": (tf.accuracy.group_minimum("g"), ("t", "e"), {"case_weights": "weight"}),
+    "clusters": (tf.accuracy.group_minimum("g"), ("t", "e"), {"cluster": "cluster"}),
+    "area": (tf.roc_auc.group_minimum("g"), ("t",), {"probs": "score"}),
+    "numbers": (tf.mae.group_maximum("g"), ("t", "score"), {}),
+    "replicates": (tf.pr_auc.group_minimum("g"), ("t",), {"probs": "score", "times": 100}),
+    "thresholds": (tf.sens.group_minimum("g"), ("t",), {"probs": "score", "threshold": [0.4, 0.6]}),
+    "labels": (tf.sens.group_minimum("g"), ("fold", "guess"), {"estimator": "one_vs_rest"}),
+    "metrics": (
+        tf.new_groupwise_metric(tf.metric_set(tf.sens, tf.spec), "worst", tf.group_minimum())("g"), ("t", "e"), {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "columns", "call"), OF_EACH_GROUP.values(), ids=OF_EACH_GROUP)
+def test_bound_of_an_extreme_is_the_farthest_of_one_sided_bounds_of_groups(
+    metric: Any, columns: tuple[Any, ...], call: dict[str, Any]
+) -> None:
+    is_smallest = metric.aggregate.kind == "group_minimum"
+    limit: dict[str, Any] = {"above" if is_smallest else "below": 0.5}
+    judged = tf.check(metric, **limit)(SCORED, *columns, **call)
+    groups = metric.by_group(SCORED, *columns, **call, interval="auto", conf_level=0.9)
+    keys = [name for name in ("fold", ".threshold") if name in judged.columns]
+    groups = groups.with_columns(all=1).group_by("all", *keys, maintain_order=True)
+    own, other = (".lower", ".upper") if is_smallest else (".upper", ".lower")
+    farthest = groups.agg(pl.col(own).min() if is_smallest else pl.col(own).max())
+    assert judged[own].null_count() == 0
+    assert judged[own].to_list() == pytest.approx(farthest[own].to_list())
+    # that some group is beyond the limit is shown by limits that hold for all of them at once
+    together = metric(SCORED, *columns, **call, interval="auto", conf_level=0.9)
+    assert judged[other].to_list() == pytest.approx(together[other].to_list())
+    assert judged[".method"].str.ends_with(f", {own[1:]} end of each group").all()
+
+
+def test_a_group_is_shown_to_be_beyond_the_limit_of_an_extreme_by_simultaneous_limits() -> None:
+    minimum, maximum = tf.selection_rate.group_minimum("g"), tf.selection_rate.group_maximum("g")
+    data = people(**dict.fromkeys("abcdefgh", (250, 300)))
+    lower, upper = wilson(250, 300, (1 - 0.9 ** (1 / 8)) / 2)
+    found = [verdict(tf.check(minimum, above=upper + move)(data, estimate="e")) for move in (-1e-6, 1e-6)]
+    assert found == [UNSURE, FAIL]
+    # that the largest is above a limit is a claim about some group, and that it is not about all of them
+    _, alone = wilson(250, 300, 0.05)
+    limits = [lower - 1e-6, lower + 1e-6, alone - 1e-6, alone + 1e-6]
+    found = [verdict(tf.check(maximum, above=limit)(data, estimate="e")) for limit in limits]
+    assert found == [PASS, UNSURE, UNSURE, FAIL]
+
+
+def test_small_groups_and_those_without_a_bound_hold_back_the_pass_of_an_extreme() -> None:
+    data = pl.concat([FAIR, people(c=(4, 4))])
+    small = tf.selection_rate.group_minimum("g", min_n=10)
+    assert verdict(tf.check(small, above=0.4)(data, estimate="e")) == UNSURE
+    assert verdict(tf.check(small, above=0.4, outside="state")(data, estimate="e")) == PASS
+    # one row says nothing of how far errors vary
+    errors = pl.DataFrame({"y": [0.9, 1.1] * 100 + [0.0], "p": 0.0, "g": ["a"] * 200 + ["b"]})
+    (row,) = tf.check(tf.mae.group_maximum("g"), below=2)(errors, "y", "p").to_dicts()
+    assert (row[".upper"], row[".verdict"]) == (None, UNSURE)
+
+
+def test_failure_of_an_extreme_shows_the_bounds_of_its_groups() -> None:
+    # the group with the lowest bound is not the one with the lowest value
+    counts = {"large": (860, 1000), "small": (18, 20)}
+    text = failure(tf.selection_rate.group_minimum("g"), people(**counts), estimate="e", above=0.84, strict=True)
+    large, small = (wilson(hits, rows, 0.05)[0] for hits, rows in counts.values())
+    paragraph = text.partition("selection_rate_group_minimum of g passes if ")[2]
+    shown = f"these rows show no more than that it is above {math.floor(1000 * small) / 1000:g}."
+    assert paragraph.startswith(f"`.lower` of every group is above 0.84; {shown}")
+    rows = [[cell.strip() for cell in line.split("┆")] for line in paragraph.splitlines() if "┆ 0." in line]
+    assert [row[1] for row in rows] == ["small", "large"]
+    assert [float(row[3]) for row in rows] == pytest.approx([small, large], abs=1e-5)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, gamma
 from scipy.stats import t as student_t
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
@@ -102,6 +102,34 @@ def test_few_changed_rows_leave_room_for_true_change_of_f1() -> None:
     ]
     holds = result.select(pl.lit(truths[1] - truths[0]).is_between(".lower", ".upper"))
     assert holds.to_series().mean() >= 0.93
+
+
+def test_changes_of_disparities_are_of_the_groups_that_have_a_value() -> None:
+    # nobody of the third group has the event, so that it has no sensitivity
+    groups = pl.DataFrame({"g": ["a"] * 80 + ["b"] * 60 + ["c"] * 20})
+    random = np.random.default_rng(3)
+    data = groups.with_columns(
+        y=pl.Series(random.random(160) < 0.5) & (pl.col("g") != "c"), one=pl.Series(random.random(160) < 0.6),
+        other=pl.Series(random.random(160) < 0.7),
+    )  # fmt: skip
+    compare = tf.compare_models(tf.sens.difference("g"), tf.f_meas.ratio("g"))
+    call: dict[str, Any] = {"truth": "y", "one": "one", "other": "other", "on_undefined": "ignore"}
+    columns = [".change", ".lower", ".upper", ".std_error"]
+    result, known = compare(data, **call), compare(data.filter(pl.col("g") != "c"), **call)
+    assert np.array(result.select(columns)) == pytest.approx(np.array(known.select(columns)), rel=1e-9)
+
+
+def test_bootstrap_of_sums_of_numbers_draws_rows_again() -> None:
+    rows = LOANS.head(200).with_columns(second=pl.col("score") ** 2)
+    gap = tf.new_aggregate(pl.col(".estimate").max() - pl.col(".estimate").min(), "gap", equal=0, direction="minimize")
+    metric = tf.new_groupwise_metric(tf.mae, "gap of mae", gap)("sex")
+    result = tf.compare_models(metric)(rows, "weight", one="score", other="second", times=2_000)
+    truth, sex = rows["weight"].to_numpy(), rows["sex"].to_numpy() == "female"
+    away = np.stack([np.abs(truth - rows[name].to_numpy()) for name in ("score", "second")])
+    random = np.random.default_rng(1)
+    of_groups = [away[:, own][:, random.integers(0, own.sum(), (2_000, own.sum()))].mean(axis=2) for own in (sex, ~sex)]
+    gaps = np.abs(of_groups[0] - of_groups[1])
+    assert result[".std_error"].item() == pytest.approx((gaps[1] - gaps[0]).std(), rel=0.06)
 
 
 def test_model_compared_with_itself_may_change() -> None:
@@ -291,15 +319,19 @@ def test_bad_second_prediction_raises() -> None:
 
 
 def test_worst_groups_equals_wilson_and_grid() -> None:
-    result = inference.worst_groups(tf.equal_opportunity("race"), times=40_000)(LOANS, "y", "one")
+    result = inference.worst_groups(tf.equal_opportunity("race"), pooling=None, times=40_000)(LOANS, "y", "one")
     positives = LOANS.filter("y").group_by("race", maintain_order=True).agg(pl.col("one").sum(), pl.len())
     counts = {race: (hits, rows) for race, hits, rows in positives.rows()}
     level = 0.95 ** (1 / len(counts))
     grid = (np.arange(4000) + 0.5) / 4000
     for row in result.to_dicts():
         hits, rows = counts[row[".group"]]
-        expected: Any = proportion_confint(hits, rows, alpha=1 - level, method="wilson")
-        assert (row[".lower"], row[".upper"]) == pytest.approx(tuple(expected))
+        lower, upper = proportion_confint(hits, rows, alpha=1 - level, method="wilson")
+        # of three hits or misses or less Poisson's distribution gives the end, if it is farther
+        ends = [
+            gamma.ppf(1 - level, few) / rows if 0 < few <= min(3, rows / 2) else np.inf for few in (hits, rows - hits)
+        ]
+        assert (row[".lower"], row[".upper"]) == pytest.approx((min(lower, ends[0]), max(upper, 1 - ends[1])))
         # the chance that all others are above, summed over where the group may be
         density: Any = np.array(beta.pdf(grid, hits + 0.5, rows - hits + 0.5))
         for race, (other, others) in counts.items():

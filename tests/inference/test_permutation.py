@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +46,11 @@ def columns(data: pl.DataFrame, group: str) -> tuple[np.ndarray, ...]:
 def by_plain_shuffles(
     value: Callable[[np.ndarray], float], error: Callable[[np.ndarray], float], group: np.ndarray, strata: np.ndarray
 ) -> dict[str, float]:
-    """The range of values of groups and the largest distance in standard errors, with labels shuffled in a loop.
+    """The range of values of groups and the distances in standard errors, with labels shuffled in a loop.
 
-    What is expected are the distances, on the scale on which the observed one is the range.
+    What is expected are the distances, on the scale on which the observed ones are the range.
     """
-    random, ranges, distances = np.random.default_rng(5), list[float](), list[float]()
+    random, ranges, distances = np.random.default_rng(5), list[float](), list[tuple[float, float]]()
     names = np.unique(group)
     for draw in range(TIMES + 1):
         shuffled = group.copy()
@@ -60,14 +61,39 @@ def by_plain_shuffles(
         rows = [np.flatnonzero(shuffled == name) for name in names]
         values, errors = [value(item) for item in rows], [error(item) for item in rows]
         ranges.append(max(values) - min(values))
-        pairs = [(one, other) for one in range(len(names)) for other in range(one)]
-        distances.append(
-            max(abs(values[one] - values[other]) / math.hypot(errors[one], errors[other]) for one, other in pairs)
-        )
-    p_value = (1 + sum(item >= distances[0] - 1e-9 for item in distances[1:])) / (TIMES + 1)
-    scaled = np.array(distances[1:]) * ranges[0] / distances[0]
-    high = np.quantile(scaled, 0.95)
-    return {"estimate": ranges[0], "expected": scaled.mean(), "low": scaled.min(), "high": high, "p": p_value}
+        distances.append(distances_of(values, errors))
+    scaled = relative_to_first(np.array(distances))
+    p_value = (1 + sum(item >= 1 - 1e-9 for item in scaled[1:])) / (TIMES + 1)
+    expected = scaled[1:] * ranges[0]
+    high = np.quantile(expected, 0.95)
+    return {"estimate": ranges[0], "expected": expected.mean(), "low": expected.min(), "high": high, "p": p_value}
+
+
+def distances_of(values: list[float], errors: list[float]) -> tuple[float, float]:
+    """The root of the Wald statistic, and the largest distance of a group from all others."""
+    weights = [1 / error**2 for error in errors]
+
+    def mean(left_out: int | None = None) -> float:
+        kept = [index for index in range(len(values)) if index != left_out]
+        return sum(weights[index] * values[index] for index in kept) / sum(weights[index] for index in kept)
+
+    wald = sum(weight * (value - mean()) ** 2 for weight, value in zip(weights, values, strict=True))
+    away = [
+        abs(value - mean(index)) / math.sqrt(errors[index] ** 2 + 1 / (sum(weights) - weights[index]))
+        for index, value in enumerate(values)
+    ]
+    return math.sqrt(wald), max(away)
+
+
+def relative_to_first(distances: np.ndarray) -> np.ndarray:
+    """How much of the first distances is as rare as those of each draw; the largest one is three times rarer."""
+
+    def rarity(both: np.ndarray) -> float:
+        return float(min((distances >= both - 1e-9).mean(axis=0) * (1, 3)))
+
+    parts = np.unique(distances / distances[0])
+    rarity_of_parts = np.array([rarity(part * distances[0]) for part in parts])
+    return np.array([parts[rarity_of_parts >= rarity(both) - 1e-9].max() for both in distances])
 
 
 def assert_same(result: dict[str, Any], plain: dict[str, float], rows: int) -> None:
@@ -133,6 +159,50 @@ def test_auc_test_equals_shuffles_with_delong_errors() -> None:
         lambda rows: delong(truth[rows], score[rows]), group, np.zeros(len(data)),
     )  # fmt: skip
     assert_same(outcome(tf.auc_parity("sex"), data, SCORED), plain, len(data))
+
+
+def mean_precision(truth: np.ndarray, score: np.ndarray) -> float:
+    """Average precision of scores without ties."""
+    falling = truth[np.argsort(-score)]
+    precision = falling.cumsum() / np.arange(1, len(falling) + 1)
+    return float(precision[falling].mean())
+
+
+def area_by_trapezoids(truth: np.ndarray, score: np.ndarray) -> float:
+    """The area under the precision-recall curve of scores without ties."""
+    falling = truth[np.argsort(-score)]
+    precision = np.append(1, falling.cumsum() / np.arange(1, len(falling) + 1))
+    return float(((precision[1:] + precision[:-1]) / 2)[falling].mean())
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"), [(tf.average_precision, mean_precision), (tf.pr_auc, area_by_trapezoids)], ids=["mean", "area"]
+)
+def test_precision_test_equals_shuffles_with_jackknife_errors(
+    metric: tf.Metric, value: Callable[[np.ndarray, np.ndarray], float]
+) -> None:
+    data = LOANS.head(90)
+    truth, _, score, group = columns(data, "sex")
+    score = score + np.arange(len(score)) * 1e-9
+    data = data.with_columns(score=pl.Series(score).clip(0, 1))
+
+    def jackknife(rows: np.ndarray) -> float:
+        without = [value(np.delete(truth[rows], row), np.delete(score[rows], row)) for row in range(len(rows))]
+        return math.sqrt((len(rows) - 1) * float(np.var(without)))
+
+    plain = by_plain_shuffles(lambda rows: value(truth[rows], score[rows]), jackknife, group, np.zeros(len(data)))
+    assert_same(outcome(gap(metric)("sex"), data, SCORED), plain, len(data))
+
+
+@pytest.mark.parametrize("metric", [tf.pr_auc, tf.average_precision, tf.gain_capture], ids=lambda metric: metric.name)
+def test_tests_of_ranked_scores_are_fast(metric: tf.Metric) -> None:
+    random = np.random.default_rng(1)
+    score = random.random(2_000)
+    data = pl.DataFrame({"y": random.random(2_000) < score, "s": score, "g": random.integers(0, 2, 2_000)})
+    start = time.process_time()
+    inference.disparity_test(gap(metric)("g"))(data, "y", probs="s", pos_label=True)
+    # a second or less; leaving out random parts took eleven
+    assert time.process_time() - start < 3
 
 
 def test_weighted_rate_test_shuffles_weights() -> None:
@@ -241,6 +311,42 @@ def test_default_test_has_the_power_of_chi_squared_beside_a_rare_group(
     assert (p_values <= 0.05).mean() > (theirs <= 0.05).mean() - 0.07
 
 
+MANY = [
+    ((100,) * 20, (0.4,) * 10 + (0.5,) * 10), (tuple(range(20, 420, 20)), (0.4, 0.47) * 10),
+    ((200,) * 5, (0.4, 0.42, 0.45, 0.48, 0.5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "rates"), MANY)
+def test_default_test_has_the_power_of_chi_squared_where_many_groups_differ(
+    sizes: tuple[int, ...], rates: tuple[float, ...]
+) -> None:
+    data, hits = drawn_runs(sizes, rates, 60)
+    test = inference.disparity_test(tf.demographic_parity("group"), times=999, adjust="none")
+    p_values = test(data, **OF_RUNS)[".p_value"].to_numpy()
+    chi_squared: Any = stats.chi2_contingency
+    theirs = np.array([chi_squared([row, sizes - row], correction=False).pvalue for row in hits])
+    assert (p_values <= 0.05).mean() >= (theirs <= 0.05).mean() - 0.05
+
+
+def test_default_test_finds_one_of_many_groups_more_often_than_chi_squared() -> None:
+    data, hits = drawn_runs((50,) * 20, (0.4,) * 19 + (0.65,), 60)
+    test = inference.disparity_test(tf.demographic_parity("group"), times=999, adjust="none")
+    p_values = test(data, **OF_RUNS)[".p_value"].to_numpy()
+    chi_squared: Any = stats.chi2_contingency
+    theirs = np.array([chi_squared([row, 50 - row], correction=False).pvalue for row in hits])
+    assert (p_values <= 0.05).mean() > (theirs <= 0.05).mean()
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("groups", "rows", "rate"), [(20, 50, 0.4), (20, 100, 0.03), (5, 40, 0.2)])
+def test_default_test_keeps_its_level_with_many_groups(groups: int, rows: int, rate: float) -> None:
+    data, _ = drawn_runs((rows,) * groups, (rate,) * groups, 600)
+    test = inference.disparity_test(tf.demographic_parity("group"), times=199, adjust="none")
+    rejected = (test(data, **OF_RUNS)[".p_value"].to_numpy() <= 0.05).mean()
+    assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 600)
+
+
 @pytest.mark.simulation
 @pytest.mark.parametrize(("sizes", "rates"), BESIDE_RARE)
 def test_default_test_does_not_contradict_the_interval(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
@@ -271,7 +377,8 @@ def test_default_test_of_many_groups_finds_one_that_differs(groups: int) -> None
     hits = sizes // 2
     even = pl.DataFrame({"group": np.arange(groups), "1": hits, "0": sizes - hits})
     data = even.unpivot(["1", "0"], index="group", variable_name="hired", value_name="people").cast(pl.Int64)
-    test = inference.disparity_test(tf.demographic_parity("group"), times=199)
+    # one that differs by itself counts as the third of the sums of squares by chance
+    test = inference.disparity_test(tf.demographic_parity("group"), times=999)
     call = {name: value for name, value in OF_RUNS.items() if name != "group_by"}
     assert test(data, **call)[".p_value"].item() > 0.9
     is_moved = (pl.col("group") == 3) & (pl.col("hired") == 1)

@@ -316,10 +316,37 @@ def test_worst_groups_of_pooled_rates_equal_their_draws(model: Any) -> None:
     wider = (result[".upper"] - result[".lower"]) - (shrunken[".upper"] - shrunken[".lower"])
     assert (wider > 0).all()
     # chance makes a rare group look the worst; what groups have in common speaks against it
-    alone = inference.worst_groups(crossed, times=4000)(loans, **DECIDED)
+    alone = inference.worst_groups(crossed, pooling=None, times=4000)(loans, **DECIDED)
     rarest = alone.sort(".n").row(0, named=True)
     pooled = result.filter(pl.col(".group") == rarest[".group"])
     assert pooled[".upper"].item() - pooled[".lower"].item() < rarest[".upper"] - rarest[".lower"]
+
+
+def test_worst_groups_are_as_sure_as_they_are_right() -> None:
+    # by themselves, groups of a few rows look the worst with a certainty that they do not have
+    runs, sizes = 80, np.array([6, 8, 10, 12, 15, 15, 20, 30, 60, 400])
+    rates = np.array([0.6] * 9 + [0.55])
+    hits = np.random.default_rng(3).binomial(sizes, rates, (runs, len(sizes)))
+    people = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 20), "g": np.tile(np.repeat(np.arange(10), 2), runs),
+            "t": 1, "e": np.tile([1, 0], 10 * runs), "n": np.stack([hits, sizes - hits], axis=-1).ravel(),
+        }
+    )  # fmt: skip
+    recall = tf.recall.difference("g")
+    call: dict[str, Any] = {"frequency_weights": "n", "group_by": "run", "labels": [0, 1], "pos_label": 1}
+
+    def named(**options: Any) -> tuple[float, float]:
+        """How sure the group is that is named, and how often it is the worst."""
+        result = inference.worst_groups(recall, times=1000, **options)(people, "t", "e", **call)
+        first = result.sort(".p_worst", descending=True).unique("run", keep="first", maintain_order=True)
+        return first[".p_worst"].mean(), (first[".group"] == "9").mean()
+
+    sure, right = named()
+    sure_alone, right_alone = named(pooling=None)
+    assert sure_alone > 0.4 > 0.1 > right_alone
+    assert sure == pytest.approx(right, abs=0.1)
+    assert right > right_alone
 
 
 def test_simultaneous_limits_hold_for_all_rates_at_once() -> None:

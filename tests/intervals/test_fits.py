@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 import statsmodels.api as sm
+from plain_limits import limits_of_area
 from scipy import special, stats
 
 import tidyfair as tf
-from tidyfair.intervals.proportions import area
 
 FITS = tf.metric_set(tf.calibration_slope, tf.calibration_intercept)
 T = stats.norm.ppf(0.975)
@@ -102,14 +102,37 @@ def test_calibration_lines_of_clusters_are_what_is_left_without_one_of_them() ->
     assert set(result[".method"]) == {"jackknife"}
 
 
+def freedom_of_area(data: pl.DataFrame) -> float:
+    """The degrees of freedom of DeLong's variance, from those of either class (Satterthwaite, 1946)."""
+    events, others = (data.filter(t=label)["s"].to_numpy() for label in (1, 0))
+    above = (events[:, None] > others) + 0.5 * (events[:, None] == others)
+    parts = [
+        (above.mean(axis=1).var(ddof=1) / len(events), len(events) - 1),
+        (above.mean(axis=0).var(ddof=1) / len(others), len(others) - 1),
+    ]
+    return sum(variance for variance, _ in parts) ** 2 / sum(variance**2 / freedom for variance, freedom in parts)
+
+
 def test_rows_that_stand_in_clusters_twice_tell_no_more_than_once() -> None:
     data = scored(5, 80)
     twice = pl.concat([data, data])
     for metric in (tf.calibration_slope, tf.roc_auc):
         once = metric(data, "t", probs="s", interval="auto", cluster="row")
         both = metric(twice, "t", probs="s", interval="auto", cluster="row")
-        columns = [".estimate", ".lower", ".upper", ".std_error"]
+        columns = [".estimate", ".upper", ".std_error"]
         assert both.select(columns).row(0) == pytest.approx(once.select(columns).row(0))
+        if metric is tf.calibration_slope:
+            assert both[".lower"].item() == pytest.approx(once[".lower"].item())
+            continue
+        freedom = freedom_of_area(data)
+        for result, rows in ((once, data), (both, twice)):
+            value, error = result.select(".estimate", ".std_error").row(0)
+            # as many rows as would have that error without clusters
+            alone = tf.roc_auc(rows, "t", probs="s", interval="auto")[".std_error"].item()
+            share, events = min(1.0, (alone / error) ** 2), rows["t"].sum()
+            others = len(rows) - events
+            expected = limits_of_area(value, error, events * share, others * share, stats.t(freedom).ppf(0.975))
+            assert (result[".lower"].item(), result[".upper"].item()) == pytest.approx(expected)
 
 
 def test_six_calibration_metrics_of_groups_take_no_replicates() -> None:
@@ -172,9 +195,11 @@ def test_area_of_clusters_of_one_row_has_the_error_of_delong() -> None:
 def test_perfect_area_of_clusters_is_no_surer_than_one_row_of_each() -> None:
     data = scored(9, 400).with_columns(s=pl.col("t") * 0.5 + pl.col("s") * 0.4)
     result = tf.roc_auc(data, "t", probs="s", interval="auto", cluster="c")
-    value = np.ones(1)
-    lower, _ = area(value, value * 20, value * 20, stats.t(19).ppf(0.975))
-    assert result.select(".lower", ".upper").row(0) == (pytest.approx(lower.item(), abs=0.02), 1.0)
+    # of the smaller class one row of each cluster
+    events = data["t"].sum()
+    share = 20 / min(events, 400 - events)
+    expected = limits_of_area(1, 0, events * share, (400 - events) * share, stats.t(19).ppf(0.975))
+    assert result.select(".lower", ".upper").row(0) == pytest.approx(expected, rel=1e-6)
 
 
 def test_groups_that_are_copies_in_the_same_clusters_differ_for_sure_by_nothing() -> None:
@@ -270,23 +295,68 @@ def test_error_of_few_rows_has_limits_that_allow_for_a_rare_one() -> None:
     result = tf.rmse(data, "y", "p", interval="auto").row(0, named=True)
     plain = [math.sqrt(np.delete(squares, row).mean()) for row in range(10)]
     assert result[".std_error"] == pytest.approx(math.sqrt(0.9 * np.var(plain) * 10))
-    # half a row with twelve times the mean square
-    total = squares.sum() + 6 * squares.mean()
+    # below, what leaving out one row changes of the logarithm
+    value, logarithms = math.sqrt(squares.mean()), np.log(plain)
+    t = stats.t(9).ppf(0.975)
+    lower = value * math.exp(-t * math.sqrt(0.9 * ((logarithms - logarithms.mean()) ** 2).sum()))
+    # above, half a row with twelve times the mean square, or four times the largest if that is more
+    total = squares.sum() + max(12 * squares.mean(), 4 * squares.max()) / 2
     centre = math.sqrt(total / 10.5)
     changes = np.array([centre - math.sqrt((total - square) / 9.5) for square in squares])
     unseen = (centre - math.sqrt(squares.mean())) ** 2 / 0.5
     error = math.sqrt(0.9 * ((changes - changes.mean()) ** 2).sum() + unseen)
-    half = stats.t(9).ppf(0.975) * error / centre
-    limits = (centre * math.exp(-half), centre * math.exp(half))
-    assert (result[".lower"], result[".upper"]) == pytest.approx(limits)
+    assert (result[".lower"], result[".upper"]) == pytest.approx((lower, centre * math.exp(t * error / centre)))
+
+
+def limits_of_mean_error(errors: np.ndarray, *, means: float, largest: float) -> tuple[float, float]:
+    """Limits of a mean of errors on logarithms; above with half a row of so many means, or of the largest errors."""
+    rows, mean = len(errors), errors.mean()
+    t = stats.t(rows - 1).ppf(0.975)
+    # what leaving out one row changes of the logarithm
+    logarithms = np.log((errors.sum() - errors) / (rows - 1))
+    lower = math.log(mean) - t * math.sqrt((rows - 1) * logarithms.var())
+    centre = (rows * mean + max(means * mean, largest * errors.max()) / 2) / (rows + 0.5)
+    total = errors.sum() + max(means * mean, largest * errors.max()) / 2
+    without = (total - errors) / (rows - 0.5)
+    spread = math.sqrt((rows - 1) * without.var() + (centre - mean) ** 2 / 0.5)
+    return math.exp(lower), centre * math.exp(t * spread / centre)
+
+
+@pytest.mark.parametrize(("metric", "power", "means", "largest"), [(tf.mae, 1, 4, 0), (tf.mse, 2, 12, 4)])
+def test_upper_ends_of_mean_errors_alone_allow_for_rare_ones(
+    metric: tf.Metric, power: int, means: float, largest: float
+) -> None:
+    errors_of_rows = stats.expon.ppf((np.arange(12) + 0.5) / 12) - 1
+    data = pl.DataFrame({"y": errors_of_rows, "p": 0.0})
+    expected = limits_of_mean_error(np.abs(errors_of_rows) ** power, means=means, largest=largest)
+    result = metric(data, "y", "p", interval="auto").select(".lower", ".upper").row(0)
+    assert result == pytest.approx(expected, rel=1e-9)
+
+
+def test_interval_scores_allow_for_rare_misses() -> None:
+    random = np.random.default_rng(17)
+    data = pl.DataFrame({"y": random.normal(size=30), "low": -1.3, "high": 1.3})
+    truth = data["y"].to_numpy()
+    scores = 2.6 + 2 / 0.2 * np.maximum(np.abs(truth) - 1.3, 0)
+    interval = tf.prediction_interval("low", "high", level=0.8)
+    result = tf.interval_score(data, "y", interval, interval="auto").select(".lower", ".upper").row(0)
+    # the penalty may be that of a miss that has not been seen, and the width is what it is
+    assert result[0] == pytest.approx(limits_of_mean_error(scores, means=4, largest=0)[0], rel=1e-9)
+    assert result[1] > limits_of_mean_error(scores, means=0, largest=0)[1]
 
 
 def test_many_rows_hardly_feel_what_has_not_been_seen() -> None:
     random = np.random.default_rng(15)
     data = pl.DataFrame({"y": random.normal(size=20_000), "p": 0.0})
-    result = tf.rmse(data, "y", "p", interval="auto").row(0, named=True)
+    result = tf.mae(data, "y", "p", interval="auto").row(0, named=True)
     half = (result[".upper"] - result[".lower"]) / 2
     assert half / result[".std_error"] == pytest.approx(T, rel=0.02)
+    of_squares = tf.rmse(data, "y", "p", interval="auto").row(0, named=True)
+    assert (of_squares[".estimate"] - of_squares[".lower"]) / of_squares[".std_error"] == pytest.approx(T, rel=0.02)
+    # a square four times the largest is still rare and large
+    of_many = tf.mse(data, "y", "p", interval="auto").row(0, named=True)
+    _, upper = limits_of_mean_error(data["y"].to_numpy() ** 2, means=12, largest=4)
+    assert of_many[".upper"] == pytest.approx(upper, rel=1e-9)
 
 
 def test_constant_errors_are_not_enough_to_know_how_far_they_vary() -> None:

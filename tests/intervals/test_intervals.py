@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+import scipy.optimize
 import scipy.stats
 from conftest import as_polars
 from inline_snapshot import snapshot
 from lending_rates import CALL, LOANS, SCORED, Z, counts, ends
+from plain_limits import limits_of_area, limits_of_difference, limits_of_log_ratio, outer_limits, wilson_with_few
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 import tidyfair as tf
@@ -71,8 +73,7 @@ def test_signed_difference_of_two_rates_has_newcombe_interval_for_any_reference(
     one: tuple[int, int], other: tuple[int, int]
 ) -> None:
     data = two_rates(one, other)
-    expected = confint_proportions_2indep(*one, *other, method="newcomb", compare="diff")
-    turned = confint_proportions_2indep(*other, *one, method="newcomb", compare="diff")
+    expected, turned = limits_of_difference(one, other), limits_of_difference(other, one)
     parity, privileged = tf.demographic_parity, tf.privileged(g="large")
     ways = {
         "a group": (parity("g", aggregate=tf.difference(to="large", signed=True)), expected),
@@ -105,7 +106,7 @@ def test_newcombe_interval_needs_a_single_pair_in_the_outer_group() -> None:
     metric = tf.demographic_parity("g", aggregate=tf.difference(to="large", signed=True))
     result = metric(data, estimate="e", group_by="fold", interval="auto", times=400)
     assert result[".method"].to_list() == ["newcombe", "bootstrap"]
-    assert ends(result) == pytest.approx(confint_proportions_2indep(2, 6, 28, 100, method="newcomb", compare="diff"))
+    assert ends(result) == pytest.approx(limits_of_difference((2, 6), (28, 100)))
     with pytest.raises(tf.ArgumentError, match="there is no interval in closed form"):
         metric(data, estimate="e", group_by="fold", interval="analytic")
 
@@ -130,48 +131,58 @@ def test_unsigned_interval_is_folded_at_equality() -> None:
 # Ranges
 
 
-def wilson(hits: int, rows: int, level: float) -> tuple[float, float]:
-    result: Any = proportion_confint(hits, rows, alpha=1 - level, method="wilson")
-    return float(result[0]), float(result[1])
+def level_at_once(*groups: int, level: float = 0.95) -> float:
+    """The level of a pair at which all pairs of independent families of so many groups are within their limits."""
+
+    def beyond(q: float) -> float:
+        shares = [scipy.stats.studentized_range.cdf(q * math.sqrt(2), count, np.inf) for count in groups]
+        return math.prod(shares) - level
+
+    return 2 * NormalDist().cdf(float(scipy.optimize.brentq(beyond, 1, 6, xtol=1e-10))) - 1
 
 
-def deviations(groups: list[tuple[int, int]], times: int, random: Any, *, logarithm: bool) -> Any:
-    """The largest distance of any pair by chance, in standard errors, written out."""
-    largest = []
-    for _ in range(times):
-        drawn = []
-        for hits, rows in groups:
-            middle = (hits + 0.5) / (rows + 1)
-            share = (random.binomial(rows, middle) + 0.5) / (rows + 1)
-            if logarithm:
-                drawn.append((math.log(share) - math.log(middle), (1 - share) / (share * rows)))
-            else:
-                drawn.append((share - middle, share * (1 - share) / rows))
-        pairs = itertools.combinations(drawn, 2)
-        largest.append(max(abs(a - b) / math.sqrt(v + w) for (a, v), (b, w) in pairs))
-    return np.quantile(largest, 0.975)
+def nearest_end(groups: Sequence[tuple[int, int]], level: float, limits_of_pair: Callable[..., Any]) -> float:
+    """The largest limit towards equality of any pair, from the farther ones of two kinds of limits of each group."""
+    pairs = itertools.permutations(groups, 2)
+    return max(0.0, *(limits_of_pair(one, other, level, outer_limits)[0] for one, other in pairs))
 
 
 def test_range_interval_equals_simultaneous_pairs() -> None:
     groups = list(counts(tf.sens, "race").values())
-    q = deviations(groups, 4000, np.random.default_rng(5), logarithm=False)
-
-    def largest(z: float, *, upper: bool) -> float:
-        result = []
-        for (one, rows), (other, other_rows) in itertools.permutations(groups, 2):
-            level = 2 * NormalDist().cdf(z) - 1
-            low, high = wilson(one, rows, level)
-            less, more = wilson(other, other_rows, level)
-            first, second = one / rows, other / other_rows
-            below, above = math.hypot(first - low, more - second), math.hypot(high - first, second - less)
-            result.append(first - second + above if upper else first - second - below)
-        return max(0.0, *result)
-
+    level = level_at_once(len(groups))
     result = tf.equal_opportunity("race")(LOANS, **CALL, interval="auto")
     assert result[".method"].item() == "pairwise"
-    assert result[".upper"].item() == pytest.approx(largest(Z, upper=True))
-    assert result[".lower"].item() == pytest.approx(largest(float(q), upper=False), abs=0.004)
+    farthest = max(limits_of_difference(one, other)[1] for one, other in itertools.permutations(groups, 2))
+    assert result[".upper"].item() == pytest.approx(farthest)
+    assert result[".lower"].item() == pytest.approx(nearest_end(groups, level, limits_of_difference), rel=1e-6)
+    assert result[".lower"].item() > 0
     assert result[".std_error"].item() is None
+    # the seed and the number of draws are of no concern
+    assert tf.equal_opportunity("race")(LOANS, **CALL, interval="auto", seed=9, times=50).equals(result)
+
+
+def test_range_of_ratios_has_the_nearest_end_of_any_pair() -> None:
+    groups, runs = [(30, 90), (45, 100), (3, 40), (60, 80)], [[30, 45, 3, 60]]
+    people = selections(np.array(runs), [rows for _, rows in groups])
+    nearest = nearest_end(groups, level_at_once(4), limits_of_log_ratio)
+    ratio = tf.demographic_parity_ratio("g")(people, **OF_COUNTS)
+    assert ratio[".upper"].item() == pytest.approx(math.exp(-nearest), rel=1e-6)
+    assert ratio[".upper"].item() < 1
+    logarithm = tf.demographic_parity("g", aggregate=tf.log_ratio())(people, **OF_COUNTS)
+    assert logarithm[".lower"].item() == pytest.approx(nearest, rel=1e-6)
+
+
+def test_distance_to_a_named_group_has_the_nearest_end_of_its_pairs() -> None:
+    groups = [(30, 90), (45, 100), (3, 40), (60, 80)]
+    people = selections(np.array([[hits for hits, _ in groups]]), [rows for _, rows in groups])
+    metric = tf.demographic_parity("g", aggregate=tf.difference(to="1", signed=False))
+    result = metric(people.with_columns(pl.col("g").cast(pl.String)), **OF_COUNTS)
+    # three pairs hold at once (Šidák, 1967)
+    level, others = 0.95 ** (1 / 3), [groups[0], groups[2], groups[3]]
+    limits = [limits_of_difference(other, groups[1], level, outer_limits) for other in others]
+    assert result[".lower"].item() == pytest.approx(max(max(low, -high) for low, high in limits))
+    limits = [limits_of_difference(other, groups[1]) for other in others]
+    assert result[".upper"].item() == pytest.approx(max(max(high, -low) for low, high in limits))
 
 
 @pytest.mark.parametrize("interval", ["auto", "analytic"])
@@ -204,8 +215,11 @@ def test_equalized_odds_interval_covers_pairs_of_both_rates() -> None:
     spec = tf.new_groupwise_metric(tf.spec, "spec_gap", tf.difference())("race")
     other = spec(LOANS, **CALL, interval="auto")
     assert both[".upper"].item() == pytest.approx(max(one[".upper"].item(), other[".upper"].item()))
-    # more pairs must be far apart at once
-    assert both[".lower"].item() <= max(one[".lower"].item(), other[".lower"].item()) + 1e-9
+    # pairs of both are within their limits at once
+    of_rates = [list(counts(metric, "race").values()) for metric in (tf.sens, tf.spec)]
+    level = level_at_once(*map(len, of_rates))
+    nearest = max(nearest_end(groups, level, limits_of_difference) for groups in of_rates)
+    assert both[".lower"].item() == pytest.approx(nearest, rel=1e-6)
 
 
 def equal_sizes(shares: Sequence[float], rows: int, runs: int, random: np.random.Generator) -> pl.DataFrame:
@@ -337,30 +351,42 @@ def test_range_of_groups_that_share_clusters_has_the_largest_limit_of_pairs() ->
 
 @pytest.mark.parametrize("groups", [201, 20_000])
 def test_range_of_many_groups_uses_simultaneous_bands(groups: int) -> None:
-    rows, random = 12, np.random.default_rng(7)
-    hits = random.binomial(rows, 0.4, groups)
-    chosen = (np.arange(rows) < hits[:, None]).ravel()
-    people = pl.DataFrame({"g": np.repeat(np.arange(groups), rows), "e": chosen})
-    result = tf.demographic_parity("g")(people, estimate="e", interval="auto").row(0, named=True)
+    random, rows = np.random.default_rng(7), np.full(groups, 12)
+    # two large groups are surely apart
+    rows[:2] = 400
+    hits = random.binomial(rows, 0.4)
+    hits[:2] = 10, 380
+    people = selections(hits[None], rows.tolist())
+    result = tf.demographic_parity("g")(people, **OF_COUNTS).row(0, named=True)
     z = NormalDist().inv_cdf((1 + 0.95 ** (1 / groups)) / 2)
     assert result[".method"] == "simultaneous"
-    low, high = proportion_confint(hits, rows, alpha=2 * (1 - NormalDist().cdf(z)), method="wilson")
-    assert result[".lower"] == pytest.approx(max(0.0, float(np.max(low) - np.min(high))))
-    low, high = proportion_confint(hits, rows, method="wilson")
-    assert result[".upper"] == pytest.approx(float(np.max(high) - np.min(low)))
-    ratio = tf.demographic_parity_ratio("g")(people, estimate="e", interval="auto").row(0, named=True)
+    distinct = sorted({*zip(hits.tolist(), rows.tolist(), strict=True)})
+    limits = [wilson_with_few(*group, 2 * NormalDist().cdf(z) - 1) for group in distinct]
+    nearest = max(low for low, _ in limits) - min(high for _, high in limits)
+    assert result[".lower"] == pytest.approx(nearest)
+    assert nearest > 0.5
+    limits = [wilson_with_few(*group) for group in distinct]
+    assert result[".upper"] == pytest.approx(max(high for _, high in limits) - min(low for low, _ in limits))
+    ratio = tf.demographic_parity_ratio("g")(people, **OF_COUNTS).row(0, named=True)
     assert 0 <= ratio[".lower"] <= ratio[".estimate"] <= ratio[".upper"] <= 1
 
 
-@pytest.mark.parametrize("metric", [tf.group_minimum(), tf.group_maximum()])
-def test_group_minimum_and_maximum_have_simultaneous_interval(metric: Any) -> None:
-    groups = list(counts(tf.sens, "race").values())
-    level = 0.95 ** (1 / len(groups))
-    values = [proportion_confint(hits, rows, alpha=1 - level, method="wilson") for hits, rows in groups]
-    end = min if metric.kind == "group_minimum" else max
-    result = tf.equal_opportunity("race", aggregate=metric)(LOANS, **CALL, interval="auto")
-    assert ends(result) == pytest.approx((end(low for low, _ in values), end(high for _, high in values)))
-    assert result[".method"].item() == "simultaneous"
+@pytest.mark.parametrize("aggregate", [tf.group_minimum(), tf.group_maximum()])
+def test_extremes_have_the_limits_of_each_group_by_itself_and_of_all_at_once(aggregate: Any) -> None:
+    of_rates = [list(counts(metric, "race").values()) for metric in (tf.sens, tf.spec)]
+    of_one = tf.equal_opportunity("race", aggregate=aggregate)(LOANS, **CALL, interval="auto")
+    of_both = tf.equalized_odds("race", aggregate=aggregate)(LOANS, **CALL, interval="auto")
+    for result, groups in ((of_one, of_rates[0]), (of_both, [*of_rates[0], *of_rates[1]])):
+        alone = [wilson_with_few(*group) for group in groups]
+        at_once = [wilson_with_few(*group, 0.95 ** (1 / len(groups))) for group in groups]
+        if aggregate.kind == "group_minimum":
+            # it is above a limit if every group is (Berger, 1982), and below one if some group is
+            expected = min(low for low, _ in alone), min(high for _, high in at_once)
+        else:
+            expected = max(low for low, _ in at_once), max(high for _, high in alone)
+        assert ends(result) == pytest.approx(expected)
+        end = "lower" if aggregate.kind == "group_minimum" else "upper"
+        assert result[".method"].item() == f"simultaneous, {end} end of each group"
 
 
 # Distances to the rest and to all rows
@@ -393,6 +419,11 @@ def test_distance_to_rest_has_the_farthest_newcombe_limit_of_any_group(to: str) 
     nearest = max(part * max(low, -high) for part, (low, high) in zip(parts, limits, strict=True))
     assert 0 < result[".lower"] < nearest
     assert result[".lower"] < result[".estimate"] < result[".upper"]
+    groups, level = list(zip(HITS[0].tolist(), SIZES, strict=True)), 0.95 ** (1 / 4)
+    rests = [(HITS.sum() - hits, sum(SIZES) - rows) for hits, rows in groups]
+    limits = [limits_of_difference(*pair, level, outer_limits) for pair in zip(groups, rests, strict=True)]
+    nearest = max(part * max(low, -high) for part, (low, high) in zip(parts, limits, strict=True))
+    assert result[".lower"] == pytest.approx(nearest)
 
 
 @pytest.mark.parametrize("to", ["rest", "overall"])
@@ -423,9 +454,15 @@ def test_rest_of_one_of_two_groups_is_the_other() -> None:
 
 
 def test_worst_distance_to_rest_of_two_rates_is_simultaneous() -> None:
-    both = tf.equalized_odds("sex", aggregate=tf.difference(to="rest"))(LOANS, **CALL, interval="auto", times=20_000)
-    pairs = tf.equalized_odds("sex")(LOANS, **CALL, interval="auto", times=20_000)
-    assert ends(both) == pytest.approx(ends(pairs), abs=0.004)
+    both = tf.equalized_odds("sex", aggregate=tf.difference(to="rest"))(LOANS, **CALL, interval="auto")
+    pairs = tf.equalized_odds("sex")(LOANS, **CALL, interval="auto")
+    assert both[".upper"].item() == pytest.approx(pairs[".upper"].item())
+    # the two groups of two rates are four that hold at once
+    level = 0.95 ** (1 / 4)
+    limits = [
+        limits_of_difference(*counts(metric, "sex").values(), level, outer_limits) for metric in (tf.sens, tf.spec)
+    ]
+    assert both[".lower"].item() == pytest.approx(max(0.0, *(max(low, -high) for low, high in limits)))
 
 
 def test_unit_weights_do_not_change_distances_to_rest() -> None:
@@ -463,7 +500,7 @@ def test_distance_of_means_to_rest_is_nearly_normal() -> None:
         (tf.accuracy.difference("g", to="overall"), {"cluster": "c"}),
     ],
 )
-def test_other_distances_to_rest_have_replicates(metric: Any, options: dict[str, Any]) -> None:
+def test_other_distances_to_rest_invert_tests_or_have_replicates(metric: Any, options: dict[str, Any]) -> None:
     random, rows = np.random.default_rng(32), 300
     people = pl.DataFrame(
         {
@@ -476,7 +513,8 @@ def test_other_distances_to_rest_have_replicates(metric: Any, options: dict[str,
     (method,) = metric(people, "truth", "estimate", interval="auto", times=50, on_undefined="ignore", **options)[
         ".method"
     ]
-    assert "bootstrap" in method
+    # the sign of the farthest group is that of whichever is the farthest
+    assert method == ("bootstrap" if metric.aggregate.is_signed else "test_inversion")
 
 
 @pytest.mark.simulation
@@ -514,8 +552,13 @@ def test_delong_error_on_hanley_mcneil_ratings() -> None:
     assert result[".std_error"].item() == pytest.approx(0.0307, abs=5e-5)
     assert result[".method"].item() == "delong"
     area, error = result[".estimate"].item(), result[".std_error"].item()
+    assert ends(result) == pytest.approx(limits_of_area(area, error, 51, 58, Z))
+    # the end away from 1/2 is DeLong's on logits
     logit, half = math.log(area / (1 - area)), Z * error / (area * (1 - area))
-    assert ends(result) == pytest.approx((1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))))
+    assert result[".upper"].item() == pytest.approx(1 / (1 + math.exp(-half - logit)))
+    turned = ct_ratings().with_columns(rating=-pl.col("rating"))
+    reflected = tf.roc_auc(turned, "abnormal", probs="rating", interval="auto")
+    assert ends(reflected) == pytest.approx((1 - result[".upper"].item(), 1 - result[".lower"].item()))
 
 
 def test_delong_variance_equals_its_definition() -> None:
@@ -528,20 +571,28 @@ def test_delong_variance_equals_its_definition() -> None:
     assert result[".std_error"].item() == pytest.approx(math.sqrt(variance))
 
 
-def test_small_class_and_perfect_auc_have_newcombe_interval() -> None:
+def test_perfect_area_of_few_rows_allows_for_those_that_scores_say_nothing_of() -> None:
     few = pl.DataFrame({"y": [1, 1, 1, 0, 0], "p": [0.9, 0.8, 0.7, 0.2, 0.1]})
     result = tf.roc_auc(few, "y", probs="p", interval="auto")
-    assert result[".method"].item() == "newcombe"
-    assert result[".upper"].item() == pytest.approx(1.0)
-    assert 0.3 < result[".lower"].item() < 1
+    assert result[".method"].item() == "delong"
+    assert ends(result) == pytest.approx(limits_of_area(1, 0, 3, 2, Z))
+    assert result[".std_error"].item() is None
+
+
+def test_area_of_a_class_of_one_row_varies_as_much_as_it_may() -> None:
+    for scores, area in (([0.5, 0.2, 0.6, 0.1], 2 / 3), ([0.1, 0.2, 0.6, 0.05], 1 / 3), ([0.7, 0.2, 0.6, 0.1], 1)):
+        data = pl.DataFrame({"y": [1, 0, 0, 0], "p": scores})
+        result = tf.roc_auc(data, "y", probs="p", interval="auto")
+        assert result[".estimate"].item() == pytest.approx(area)
+        # by Birnbaum and Klose (1957) it is no more than that
+        most = math.sqrt(area * (1 - area) / 1)
+        assert ends(result) == pytest.approx(limits_of_area(area, most, 1, 3, Z))
 
 
 def test_method_is_reported_per_group() -> None:
-    data = pl.DataFrame(
-        {"y": [0, 1] * 20 + [0, 1, 1], "p": [0.2, 0.6, 0.7, 0.4] * 10 + [0.1, 0.5, 0.3], "g": ["a"] * 40 + ["b"] * 3}
-    )
-    groups = tf.auc_parity("g").by_group(data, "y", probs="p", interval="auto")
-    assert groups.select(".group", ".method").rows() == [("a", "delong"), ("b", "newcombe")]
+    data = pl.DataFrame({"t": [1, 0] * 20 + [1], "e": [1, 0, 0, 1] * 10 + [1], "g": ["a"] * 40 + ["b"]})
+    groups = tf.mcc.difference("g").by_group(data, "t", "e", interval="auto", on_undefined="ignore")
+    assert groups.select(".group", ".method").rows() == [("a", "jackknife"), ("b", None)]
 
 
 def test_difference_of_two_aucs_uses_mover() -> None:
@@ -737,8 +788,10 @@ def test_share_of_recognizes_rates() -> None:
     [
         (
             tf.sens,
-            {"interval": "wilson"},
-            snapshot("`interval=` must be 'auto', 'analytic', 'bootstrap', 'bayes' or 'exact', not 'wilson'."),
+            {"interval": "wilsons"},
+            snapshot(
+                "`interval=` must be 'auto', 'analytic', 'bootstrap', 'bayes', 'exact', 'wilson', 'clopper_pearson', 'jeffreys', 'agresti_coull', 'wald', 'newcombe', 'agresti_caffo', 'miettinen_nurminen', 'katz', 'mover', 'delong', 'jackknife', 'information', 'pairwise', 'simultaneous' or 'test_inversion', not 'wilsons'. Did you mean 'wilson'?"
+            ),
         ),
         (
             tf.sens,
@@ -846,7 +899,7 @@ def test_spread_intervals_cover_the_truth(rates: list[float]) -> None:
     result = spreads(people, estimate="e", interval="auto", times=200, group_by="run")
     assert len(result) == len(truth) * RUNS
     methods = dict(result.select(".metric", ".method").rows())
-    assert methods == {"range": "bootstrap, simultaneous", "sd": "bootstrap, simultaneous", "far": "pairwise"}
+    assert methods == {"range": "test_inversion", "sd": "test_inversion", "far": "pairwise"}
     for name, lower, upper in result.select(".metric", ".lower", ".upper").rows():
         wrong[name] += not lower <= truth[name] <= upper
         above[name] += lower > 0
@@ -856,16 +909,62 @@ def test_spread_intervals_cover_the_truth(rates: list[float]) -> None:
     assert min(above.values()) >= 30
 
 
-def test_custom_range_lower_end_equals_simultaneous_bands() -> None:
-    result = tf.demographic_parity("race", aggregate=RANGE)(LOANS, **CALL, interval="auto", times=200)
-    counts = LOANS.group_by("race").agg((pl.col("approved") == "yes").sum(), pl.len()).rows()
-    bands = [
-        proportion_confint(hits, rows, 1 - 0.975 ** (1 / len(counts)), method="wilson") for _, hits, rows in counts
-    ]
-    lower = max(0, max(low for low, _ in bands) - min(high for _, high in bands))
-    assert result[".lower"].item() == pytest.approx(lower, abs=1e-9)
-    plain = tf.demographic_parity("race")(LOANS, **CALL)
-    assert result[".estimate"].item() == pytest.approx(plain[".estimate"].item())
+def inverted(
+    distance: Callable[[Any], Any], values: Any, errors: Any, weights: Any, draws: int, random: np.random.Generator
+) -> tuple[float, float]:
+    """The ends of a distance of values at which the observed one is a quantile, over spreads in two patterns."""
+    middle, observed = np.average(values, weights=weights), float(distance(values))
+    away = values - middle
+    ends_of_patterns: list[tuple[float, float]] = []
+    # what chance alone may add is left out of the second (Breiman, 1995)
+    sparse = away * np.maximum(1 - 2 * math.log(len(values)) * (errors / away) ** 2, 0)
+    for pattern in (away, sparse):
+        spread = math.sqrt((pattern**2).mean())
+        unit = pattern / spread if spread else away / math.sqrt((away**2).mean())
+        reach = math.sqrt((away**2).mean()) + 4 * math.sqrt((errors**2).mean())
+        lows, highs = [], []
+        spreads = np.linspace(0, reach, 41)
+        for size in spreads:
+            drawn = distance(middle + size * unit + errors * random.standard_normal((draws, len(values))))
+            low, high = np.quantile(drawn, [0.025, 0.975])
+            lows.append(low)
+            highs.append(high)
+        least = 0.0 if observed <= highs[0] else float(np.interp(observed, highs, spreads))
+        most = float(np.interp(observed, lows, spreads))
+        ends_of_patterns.append((float(distance(middle + least * unit)), float(distance(middle + most * unit))))
+    lower, upper = zip(*ends_of_patterns, strict=True)
+    return min(*lower, observed), max(*upper, observed)
+
+
+DISTANCES = {
+    "sd": (tf.standard_deviation(), lambda v: np.std(v, axis=-1)),
+    "range": (RANGE, lambda v: np.ptp(v, axis=-1)),
+}
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_distances_of_several_groups_invert_tests_along_their_spread(name: str) -> None:
+    random, rows = np.random.default_rng(5), [300, 500, 400]
+    data = pl.DataFrame({"g": np.repeat([0, 1, 2], rows), "p": random.normal(size=1_200)})
+    data = data.with_columns(pl.col("p") + pl.col("g") * 0.3)
+    aggregate, distance = DISTANCES[name]
+    result = tf.new_groupwise_metric(tf.mean_prediction, name, aggregate)("g")(data, estimate="p", interval="auto")
+    parts = [data.filter(g=group)["p"].to_numpy() for group in range(3)]
+    values = np.array([part.mean() for part in parts])
+    errors = np.array([part.std(ddof=1) / math.sqrt(len(part)) for part in parts])
+    expected = inverted(distance, values, errors, rows, 40_000, random)
+    assert result[".method"].item() == "test_inversion"
+    # 400 draws know a quantile to a seventh of a standard error, and nine spreads are joined by lines
+    assert ends(result) == pytest.approx(expected, abs=3 / 7 * float(errors.max()))
+    assert 0 < result[".lower"].item() < result[".estimate"].item() < result[".upper"].item()
+
+
+def test_spread_of_groups_that_may_be_equal_reaches_equality() -> None:
+    people = selections(np.array([[30, 33, 29, 35]]), 100)
+    for aggregate, equality in ((tf.standard_deviation(), 0), (RANGE, 0), (QUOTIENT, 1)):
+        lower, upper = ends(tf.demographic_parity("g", aggregate=aggregate)(people, **OF_COUNTS))
+        assert equality in (lower, upper)
+        assert lower < upper
 
 
 def test_standard_deviation_of_means_has_lower_end() -> None:

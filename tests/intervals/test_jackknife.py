@@ -15,7 +15,7 @@ from scipy import stats
 
 import tidyfair as tf
 from tidyfair.intervals.influence import Influences
-from tidyfair.intervals.proportions import corrected_wilson, wilson
+from tidyfair.intervals.proportions import wilson, wilson_with_few
 from tidyfair.intervals.scales import Scale, SquaredCorrelation
 from tidyfair.intervals.shares import at_share, rising_share_of, sum_of_shares_of
 
@@ -171,7 +171,7 @@ def test_scale_of_a_squared_correlation_is_fishers_z() -> None:
     assert scale.inverse(np.array([-0.3, math.atanh(0.5)])) == pytest.approx([0.0, 0.25])
 
 
-def test_corrected_wilson_covers_all_rates_of_few_rows() -> None:
+def test_wilson_with_few_hits_covers_all_rates_of_few_rows() -> None:
     for rows, least in ((3, 0.88), (6, 0.9), (10, 0.9), (40, 0.91)):
         hits = np.arange(rows + 1.0)
         size = np.full(rows + 1, float(rows))
@@ -179,7 +179,7 @@ def test_corrected_wilson_covers_all_rates_of_few_rows() -> None:
         chances = stats.binom.pmf(hits[:, None], rows, rates)
         plain, corrected = (
             ((low[:, None] <= rates) & (rates <= high[:, None]))
-            for low, high in (wilson(hits / rows, size, Z), corrected_wilson(hits / rows, size, Z))
+            for low, high in (wilson(hits / rows, size, Z), wilson_with_few(hits / rows, size, Z))
         )
         assert (chances * corrected).sum(axis=0).min() >= least > (chances * plain).sum(axis=0).min()
 
@@ -192,7 +192,7 @@ def test_f1_has_the_limits_of_its_share() -> None:
     # with another beta it depends on more than that share
     assert rising_share_of(tf.metric_tweak(tf.f_meas, "f2", beta=2).definition) is None
     data = pl.DataFrame({"t": [1] * 12 + [0] * 8, "e": [1] * 9 + [0] * 3 + [1] * 2 + [0] * 6})
-    low, high = (float(end[0]) for end in corrected_wilson(np.array([9 / 14]), np.array([14.0]), Z))
+    low, high = (float(end[0]) for end in wilson_with_few(np.array([9 / 14]), np.array([14.0]), Z))
     result = row(tf.f_meas(data, "t", "e", interval="auto"))
     assert (result[".lower"], result[".upper"]) == pytest.approx((2 * low / (1 + low), 2 * high / (1 + high)))
 
@@ -201,7 +201,7 @@ def test_balanced_accuracy_has_limits_of_both_rates() -> None:
     assert sum_of_shares_of(tf.mcc.definition) is None
     data = pl.DataFrame({"t": [1] * 12 + [0] * 20, "e": [1] * 9 + [0] * 3 + [1] * 5 + [0] * 15})
     rates, sizes = np.array([9 / 12, 15 / 20]), np.array([12.0, 20.0])
-    low, high = corrected_wilson(rates, sizes, Z)
+    low, high = wilson_with_few(rates, sizes, Z)
     value = rates.mean()
     expected = (value - np.hypot(*(rates - low)) / 2, value + np.hypot(*(high - rates)) / 2)
     result = row(tf.bal_accuracy(data, "t", "e", interval="auto"))
@@ -352,8 +352,7 @@ def test_correlations_of_very_many_groups_are_those_of_their_clusters() -> None:
     influence[:, 0] = 1
     influence /= np.linalg.norm(influence, axis=1, keepdims=True)
     group, cluster = np.nonzero(influence)
-    shared = SharedClusters(influence[group, cluster][:, None], group, cluster)
-    correlations = shared.of(np.arange(groups), np.zeros(groups, dtype=np.int64))
+    correlations = Influences.sorted(group, cluster, influence[group, cluster], None, groups)
     one, other = random.integers(0, groups, (2, 50))
     expected = (influence[one] * influence[other]).sum(axis=1)
     assert correlations.between(one, other) == pytest.approx(expected)

@@ -24,6 +24,7 @@ from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.comparison_gates import GroupsCompared
 from tidyfair.inference.contingency import fisher
+from tidyfair.intervals.estimates import Resampled
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     SCALES,
@@ -37,7 +38,6 @@ from tidyfair.intervals.pairs import (
     scale_of,
 )
 from tidyfair.intervals.proportions import adjusted, z_value
-from tidyfair.intervals.estimates import Resampled
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.specs.aggregates import CONTEXTS

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.estimates import Estimates
     from tidyfair.intervals.pairs import ComparedGroups, Scale
     from tidyfair.intervals.proportions import Limits
-    from tidyfair.intervals.estimates import Estimates
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.specs.options import Options
     from tidyfair.specs.segments import Integers

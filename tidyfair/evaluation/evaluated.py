@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -21,13 +21,12 @@ from tidyfair.specs.metric_specs import ALL_LABELS, estimator_of, formulas_of
 from tidyfair.tallies.tally import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally

@@ -343,8 +343,6 @@ def complete_rows(tally: Tally, reads: frozenset[str]) -> Booleans:
 
 def cells_of(cells: Cells, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
     """The cells of a tally by group cell: `group_cell`, `truth` and `estimate` as label indices, `n` and `w`."""
-    import numpy as np
-
     group_cell, span = group_cells.indices[by].of_cell, slice_of(group_cells, by)
     keys = {
         GROUP_CELL: group_cell, "outer": group_cells.outer[span][group_cell],

@@ -15,11 +15,14 @@ from tidyfair.errors import Status
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.evaluator import Evaluator
 from tidyfair.evaluation.group_cells import complete_rows, number_group_cells, rows_of
+from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.results import frames_of
 from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
 from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs.aggregates import CONTEXTS
+from tidyfair.specs.segments import Segments
+from tidyfair.tallies.moments import centred, is_centre, is_least, is_sum
 from tidyfair.tallies.tally import LABELS
 
 if TYPE_CHECKING:
@@ -56,11 +59,14 @@ class RepeatedCells(Cells):
         """The cells with all that is summed."""
         import numpy as np
 
-        columns = {name: values.ravel() for name, values in self.sums.items()}
+        columns: dict[str, Array] = {}
         for name in self.own.frame.columns:
-            is_key = name in LABELS or name.startswith("k")
-            if name not in columns and not is_key:
+            if name in self.sums:
+                columns[name] = self.sums[name].ravel()
+            elif name not in self.tally.counted_by and name not in LABELS:
                 columns[name] = np.tile(self.own.frame[name].to_numpy(), self.times)
+        # replicates of rows without weights may have some
+        columns |= {name: values.ravel() for name, values in self.sums.items() if name not in columns}
         return pl.DataFrame(columns)
 
     @cached_property
@@ -138,18 +144,19 @@ class Replicates:
         return cls.by_evaluator(evaluated, specs, evaluator, repeated.times)
 
     @classmethod
-    def of_rows(
+    def of_rows(  # noqa: PLR0917 - rows, and the sums that belong to them
         cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, row: Integers,
-        replicate: Integers, times: int,
+        replicate: Integers, times: int, sums: Mapping[str, Array] | None = None,
     ) -> Replicates:  # fmt: skip
-        """Values of some specs from rows that a tally has kept, by their indices."""
+        """Values of some specs from rows that a tally has kept, by their indices; sums are of all rows if None."""
         import numpy as np
 
         group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
         own = replace(_with_formulas(evaluated, specs, tally), group_cells=group_cells, cells=cells)
-        sums = [name for name in ("n", "w", "w2") if name in cells.frame.columns]
-        once = {name: np.tile(cells.frame[name].to_numpy(), (times, 1)) for name in sums}
-        repeated = RepeatedCells(tally, evaluated.labels, cells, once)
+        if sums is None:
+            names = [name for name in ("n", "w", "w2") if name in cells.frame.columns]
+            sums = {name: np.tile(cells.frame[name].to_numpy(), (times, 1)) for name in names}
+        repeated = RepeatedCells(tally, evaluated.labels, cells, sums)
         evaluator = _RowsDrawn(
             tally, own.labels, group_cells.repeated(times), repeated, own.reading, own.specs, own.tables,
             with_variances=False, row=row, replicate=replicate, own=own,
@@ -157,9 +164,7 @@ class Replicates:
         return cls.by_evaluator(evaluated, specs, evaluator, times)
 
     @classmethod
-    def by_evaluator(
-        cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int
-    ) -> Replicates:
+    def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
         """Values of some specs by the evaluator of all replicates."""
         import numpy as np
 
@@ -184,7 +189,9 @@ class Replicates:
         return cls(evaluated, rows, columns)
 
     @classmethod
-    def of_values(cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]) -> Replicates:
+    def of_values(
+        cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]
+    ) -> Replicates:
         """Other values of some groups, and other contexts of these: arrays of replicates by values."""
         import numpy as np
 
@@ -282,3 +289,67 @@ def _with_formulas(evaluated: Evaluated, specs: Collection[int], tally: Tally) -
     evaluator = evaluated.evaluator
     tables = {requested: table for requested, table in evaluator.tables.items() if requested.spec in specs}
     return replace(evaluator, tally=tally, tables=tables, with_variances=False)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitsOfOneFeature:
+    """An evaluation of specs of one feature whose cells are counted by units, which replicates have so many times."""
+
+    evaluated: Evaluated
+    unit: str
+    """The key that numbers the units."""
+    tally: Tally
+    """The counts without units, whose sums are those of one unit."""
+    cells: pl.DataFrame
+    """The cells by unit, those that merge together."""
+    starts: Integers
+    """The first of the cells that merge."""
+
+    @classmethod
+    def of(cls, evaluated: Evaluated, unit: str) -> UnitsOfOneFeature:
+        """Bring the cells in order."""
+        import numpy as np
+
+        tally = evaluated.evaluator.tally
+        keys = [name for name in tally.cells.columns[: tally.cells.columns.index("n")] if name != unit]
+        cells = centred(tally.cells, keys)
+        code = KeyCodes(cells).index(keys).of_cell
+        order = np.argsort(code, kind="stable")
+        cells, starts = cells[order], Segments.of(code[order]).starts
+        return cls(evaluated, unit, replace(tally, cells=cells[starts]), cells, starts)
+
+    @cached_property
+    def _columns(self) -> dict[str, Array]:
+        """What is summed of each cell."""
+        names = self.cells.columns[self.cells.columns.index("n") :]
+        return {name: self.cells[name].to_numpy() for name in names if not is_centre(name)}
+
+    def replicates(self, times: Array) -> Replicates:
+        """The values with units so many times: an array of replicates by units."""
+        import numpy as np
+
+        evaluated, specs, by = self.evaluated, range(len(self.evaluated.specs)), self.evaluated.specs[0].by
+        drawn = np.take(times, self.cells[self.unit].to_numpy(), axis=1).astype(float)
+        sums = {name: _merged(name, values, drawn, self.starts) for name, values in self._columns.items()}
+        if self.tally.rows is None or all(own.formula.input == "sums" for own in evaluated.evaluator.tables):
+            return Replicates.of_sums(evaluated, specs, by, self.tally, sums)
+        of_rows = np.take(times, self.tally.rows[self.unit].to_numpy(), axis=1)
+        replicate, row = np.nonzero(of_rows)
+        drawn_rows = of_rows[replicate, row]
+        if (drawn_rows > 1).any():
+            row, replicate = np.repeat(row, drawn_rows), np.repeat(replicate, drawn_rows)
+        return Replicates.of_rows(evaluated, specs, by, self.tally, row, replicate, len(times), sums)
+
+
+def _merged(name: str, values: Array, drawn: Floats, starts: Integers) -> Array:
+    """The sums, or ends, of runs of cells that are there so many times: replicates by runs."""
+    import numpy as np
+
+    if not len(starts):
+        return np.zeros((len(drawn), 0))
+    if is_sum(name):
+        # nothing is 0 of an infinite number, too
+        parts = drawn * values if np.isfinite(values).all() else np.where(drawn > 0, drawn * values, 0)
+        return np.add.reduceat(parts, starts, axis=1)
+    merge = np.fmin if is_least(name) else np.fmax
+    return merge.reduceat(np.where(drawn > 0, values, np.nan), starts, axis=1)

@@ -63,7 +63,9 @@ def _numbers_of_equal_pairs(groups: int) -> int:
 
 def harmonic(count: int) -> float:
     """The sum of 1, 1/2, 1/3 and so on."""
-    return sum(1 / number for number in range(1, count + 1))
+    import numpy as np
+
+    return float((1 / np.arange(1, count + 1)).sum())
 
 
 class Distances:

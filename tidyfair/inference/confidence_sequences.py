@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+    Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
     Index: TypeAlias = Any
     """The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""
 
@@ -38,6 +40,10 @@ _CENTRAL, _SPREAD = 5, 4
 _MOST_STEPS, _SLOW = 200, 4
 _EXACT = 1e-10
 """Steps that are smaller end a search."""
+_EXACT_VALUE = 1e-7
+"""So do steps that change the smallest value on a line by less; what they would change is known to its square."""
+_FEW = 16
+"""Pairs of each row whose limits are worked out first."""
 _PRICE = 2.0
 """Roughly what the mixture costs of the logarithm of the best bet."""
 _BLOCK = 2**12
@@ -59,6 +65,14 @@ class Totals:
     def at(self, index: Index) -> Totals:
         """Some of the sums."""
         return Totals(self.total[index], self.rows[index])
+
+    @property
+    def mean(self) -> Floats:
+        """The means; nan without rows."""
+        import numpy as np
+
+        with np.errstate(invalid="ignore"):
+            return self.total / self.rows
 
     @property
     def about(self) -> tuple[Floats, Floats]:
@@ -84,6 +98,20 @@ class Totals:
 
         return _falling_root(excess, np.zeros(self.total.shape), np.ones(self.total.shape), start)
 
+    def best_log_e_value(self, mean: Floats) -> Floats:
+        """An upper bound of the logarithm of the e-value: that of the best bet of all, known afterwards."""
+        import numpy as np
+        from scipy.special import rel_entr
+
+        best = rel_entr(self.total, self.rows * mean) + rel_entr(self.rows - self.total, self.rows * (1 - mean))
+        return np.where(self.total > self.rows * mean, best, 0.0)
+
+    @property
+    def least_log_e_value(self) -> Floats:
+        """A lower bound of the logarithm of the e-value against any mean: that of the smallest bet against 1."""
+        bets, log_weights = _mixture()
+        return log_weights[-1] - bets[-1] * (self.rows - self.total)
+
 
 @dataclass(frozen=True, eq=False)
 class Pair:
@@ -108,53 +136,75 @@ class Pair:
         value, slope, curvature = _log_mixture(self.other.reversed, 1 - means[1])
         return _log_mixture(self.one, means[0]), np.stack([value, -slope, curvature])
 
-    def log_e_value_of_difference(self, difference: float) -> Floats:
-        """Logarithm of the e-value against a mean that is larger than the other by at most `difference`."""
+    def log_e_value(self, contrast: Contrast, value: Floats | float) -> Floats:
+        """Logarithm of the e-value against a difference, or a ratio, of at most `value`."""
         import numpy as np
 
-        return _OnLines(self, _pairs_of_difference).least(np.full(self.one.total.shape, difference), ...)[0]
+        parameter = contrast.parameter(np.broadcast_to(value, self.one.total.shape))
+        return _OnLines(self, contrast).least(parameter, ...)[0]
 
-    def lower_limit_of_difference(self, log_threshold: Floats) -> Floats:
-        """The smallest difference whose e-value is below the threshold; -1 without rows."""
+    def lower_limit(self, contrast: Contrast, log_threshold: Floats) -> Floats:
+        """The smallest difference, or ratio, whose e-value is below the threshold."""
         import numpy as np
 
-        lines, one = _OnLines(self, _pairs_of_difference), np.ones(self.one.total.shape)
-        log_threshold = np.broadcast_to(log_threshold, one.shape)
-        (mean, variance), (other_mean, other_variance) = self.one.about, self.other.about
-        width = np.sqrt(2 * (log_threshold + 2 * _PRICE) * (variance + other_variance))
-        start = np.clip(mean - other_mean - width, -1, 1)
+        lines, shape = _OnLines(self, contrast), self.one.total.shape
+        log_threshold = np.broadcast_to(log_threshold, shape)
+        start = contrast.parameter(contrast.rough_limit(self, log_threshold))
 
-        def excess(difference: Floats, index: Index) -> tuple[Floats, Floats]:
-            value, slope, other_slope, _ = lines.least(difference, index)
-            return value - log_threshold[index], (slope - other_slope) / 2
+        def excess(parameter: Floats, index: Index) -> tuple[Floats, Floats]:
+            value, slope = lines.least(parameter, index)
+            return value - log_threshold[index], slope
 
-        return _falling_root(excess, -one, one, start)
+        ends = np.full(shape, contrast.least), np.ones(shape)
+        return contrast.value(_falling_root(excess, *ends, start))
 
-    def log_e_value_of_ratio(self, ratio: float) -> Floats:
-        """Logarithm of the e-value against a mean that is at most `ratio` times the other."""
+    def extreme_limits(self, contrast: Contrast, log_threshold: Floats, compared: Mask) -> tuple[Floats, Floats]:
+        """The smallest and the largest lower limit of the pairs that are compared, of each row of pairs.
+
+        They are sought among pairs whose limits are roughly the extremes, and then among those with limits beyond.
+        """
         import numpy as np
 
-        share = 1.0 if math.isinf(ratio) else ratio / (1 + ratio)
-        return _OnLines(self, _pairs_of_ratio).least(np.full(self.one.total.shape, share), ...)[0]
+        rough, chosen = contrast.rough_limit(self, log_threshold), np.zeros(compared.shape, dtype=bool)
+        for values in (rough, -rough):
+            first = np.where(compared, values, np.inf).argsort(axis=1)[:, :_FEW]
+            np.put_along_axis(chosen, first, values=True, axis=1)
+        index, limits = np.nonzero(chosen & compared), np.full(compared.shape, np.nan)
+        limits[index] = self.at(index).lower_limit(contrast, log_threshold[index])
+        smallest, largest = np.fmin.reduce(limits, axis=1), np.fmax.reduce(limits, axis=1)
+        index = np.nonzero(compared & ~chosen)
+        others, threshold, row = self.at(index), log_threshold[index], index[0]
+        is_beyond = others.reach(contrast, largest[row], threshold)
+        may_be_less = contrast.parameter(smallest[row]) > contrast.least
+        is_beyond |= may_be_less & ~others.reach(contrast, smallest[row], threshold)
+        index = tuple(axis[is_beyond] for axis in index)
+        limits[index] = self.at(index).lower_limit(contrast, log_threshold[index])
+        return np.fmin.reduce(limits, axis=1), np.fmax.reduce(limits, axis=1)
 
-    def lower_limit_of_ratio(self, log_threshold: Floats) -> Floats:
-        """The smallest ratio whose e-value is below the threshold; 0 without rows."""
+    def reach(self, contrast: Contrast, value: Floats, log_threshold: Floats) -> Mask:
+        """Whether e-values against a value reach the threshold, so that lower limits are not below it."""
         import numpy as np
 
-        lines, one = _OnLines(self, _pairs_of_ratio), np.ones(self.one.total.shape)
-        log_threshold = np.broadcast_to(log_threshold, one.shape)
-        (mean, variance), (other_mean, other_variance) = self.one.about, self.other.about
-        relative = variance / mean**2 + other_variance / other_mean**2
-        ratio = mean / other_mean * np.exp(-np.sqrt(2 * (log_threshold + 2 * _PRICE) * relative))
-        start = ratio / (1 + ratio)
-
-        def excess(share: Floats, index: Index) -> tuple[Floats, Floats]:
-            value, slope, other_slope, position = lines.least(share, index)
-            return value - log_threshold[index], position * (slope - other_slope)
-
-        share = _falling_root(excess, 0 * one, one, start)
-        with np.errstate(divide="ignore"):
-            return share / (1 - share)
+        lines = contrast.lines(contrast.parameter(value))
+        means = lines.start + lines.nearest(self) * lines.direction
+        most = self.one.best_log_e_value(means[0]) + self.other.reversed.best_log_e_value(1 - means[1])
+        reached = most >= log_threshold
+        some = np.nonzero(reached)
+        pairs, threshold = self.at(some), log_threshold[some]
+        direction: Floats = lines.direction[:, *some]
+        (one, slope, _), (other, other_slope, _) = pairs.bets(means[:, *some])
+        fall: Floats = -slope * direction[0]
+        rise: Floats = other_slope * direction[1]
+        # by the tangents, what one bet loses along the line the other one wins, but for the difference of their slopes
+        room: Floats = one - pairs.one.least_log_e_value
+        other_room: Floats = other - pairs.other.reversed.least_log_e_value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lost: Floats = np.maximum((1 - fall / rise) * other_room, (1 - rise / fall) * room)
+        found: Floats = one + other
+        is_open: Mask = (found >= threshold) & ~(found - lost >= threshold)
+        found[is_open] = pairs.at(is_open).log_e_value(contrast, value[some][is_open])
+        reached[some] = found >= threshold
+        return reached
 
 
 def _log_mixture(totals: Totals, mean: Floats) -> Floats:
@@ -169,21 +219,29 @@ def _log_mixture(totals: Totals, mean: Floats) -> Floats:
     return found.reshape(3, *mean.shape)
 
 
+@cache
+def _mixture() -> tuple[Floats, Floats]:
+    """The bets, and the logarithms of their weights."""
+    import numpy as np
+
+    halvings = np.arange(_BETS, dtype=np.float64)
+    weights: Floats = 1 / (_SPREAD + (halvings - _CENTRAL) ** 2)
+    return _LARGEST_BET / 2.0**halvings, np.log(weights / weights.sum())
+
+
 def few_mixtures(total: Floats, rows: Floats, mean: Floats) -> tuple[Floats, Floats, Floats]:
     """The same of few sums, as one array each."""
     import numpy as np
 
-    halvings = np.arange(_BETS)
-    weights = 1 / (_SPREAD + (halvings - _CENTRAL) ** 2)
     # a row for each bet
-    bets = (_LARGEST_BET / 2.0**halvings)[:, None]
+    bets, log_weights = (values[:, None] for values in _mixture())
     gains = np.expm1(bets)
     falls = gains * mean
     falls += 1
     logarithms = np.log(falls)
     logarithms *= -rows
     logarithms += bets * total
-    logarithms += np.log(weights / weights.sum())[:, None]
+    logarithms += log_weights
     largest = logarithms.max(axis=0)
     logarithms -= largest
     shares = np.exp(logarithms, out=logarithms)
@@ -217,66 +275,134 @@ class _Lines:
         return np.clip(along / (self.direction**2 / variance).sum(axis=0), 0, self.end)
 
 
-def _pairs_of_difference(difference: Floats) -> _Lines:
-    """All pairs of means with that difference."""
-    import numpy as np
+class Contrast:
+    """How much larger the mean of one is than that of the other: means with the same difference are on one line."""
 
-    start = np.stack([np.maximum(difference, 0), np.maximum(-difference, 0)])
-    return _Lines(start, np.ones(start.shape), 1 - abs(difference))
+    least = -1.0
+    """The smallest parameter of a line; the largest is 1."""
+
+    def of(self, mean: Floats, other_mean: Floats) -> Floats:
+        """The value of two means."""
+        return mean - other_mean
+
+    def parameter(self, value: Floats) -> Floats:
+        """The parameter of the line of means with a value."""
+        return value
+
+    def value(self, parameter: Floats) -> Floats:
+        """The value of the means on a line."""
+        return parameter
+
+    def lines(self, parameter: Floats) -> _Lines:
+        """The lines with some parameters."""
+        import numpy as np
+
+        start = np.stack([np.maximum(parameter, 0), np.maximum(-parameter, 0)])
+        return _Lines(start, np.ones(start.shape), 1 - abs(parameter))
+
+    def shift(self, position: Floats) -> Floats:
+        """How fast the one mean rises, and the other falls, with the parameter."""
+        return 0 * position + 1 / 2
+
+    def rough_limit(self, pair: Pair, log_threshold: Floats) -> Floats:
+        """Roughly the lower limit of the value."""
+        import numpy as np
+
+        (mean, variance), (other_mean, other_variance) = pair.one.about, pair.other.about
+        width = np.sqrt(2 * (log_threshold + 2 * _PRICE) * (variance + other_variance))
+        return np.clip(mean - other_mean - width, -1, 1)
 
 
-def _pairs_of_ratio(share: Floats) -> _Lines:
-    """All pairs of means of which the first is that share of both."""
-    import numpy as np
+class _Ratio(Contrast):
+    """How many times the mean of the other the mean of one is; the parameter is its share of both."""
 
-    direction = np.stack([share, 1 - share])
-    return _Lines(np.zeros(direction.shape), direction, 1 / direction.max(axis=0))
+    least = 0.0
+
+    def of(self, mean: Floats, other_mean: Floats) -> Floats:
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return mean / other_mean
+
+    def parameter(self, value: Floats) -> Floats:
+        # also of infinity
+        return 1 - 1 / (1 + value)
+
+    def value(self, parameter: Floats) -> Floats:
+        return self.of(parameter, 1 - parameter)
+
+    def lines(self, parameter: Floats) -> _Lines:
+        import numpy as np
+
+        direction = np.stack([parameter, 1 - parameter])
+        return _Lines(np.zeros(direction.shape), direction, 1 / direction.max(axis=0))
+
+    def shift(self, position: Floats) -> Floats:
+        return position
+
+    def rough_limit(self, pair: Pair, log_threshold: Floats) -> Floats:
+        import numpy as np
+
+        (mean, variance), (other_mean, other_variance) = pair.one.about, pair.other.about
+        relative = variance / mean**2 + other_variance / other_mean**2
+        return mean / other_mean * np.exp(-np.sqrt(2 * (log_threshold + 2 * _PRICE) * relative))
+
+
+DIFFERENCE, RATIO = Contrast(), _Ratio()
 
 
 class _OnLines:
     """The smallest e-values of pairs on lines, each sought from the position of the one before."""
 
-    def __init__(self, pair: Pair, lines_of: Callable[[Floats], _Lines]) -> None:
+    def __init__(self, pair: Pair, contrast: Contrast) -> None:
         self._pair = pair
-        self._lines_of = lines_of
+        self._contrast = contrast
         self._share = pair.one.total * math.nan
         """The position on the line as a share of its end."""
 
-    def least(self, parameter: Floats, index: Index) -> tuple[Floats, Floats, Floats, Floats]:
-        """The smallest logarithm of the e-value, its derivatives by the two means, and the position on the line."""
+    def least(self, parameter: Floats, index: Index) -> tuple[Floats, Floats]:
+        """The smallest logarithm of the e-value, and its derivative by the parameter."""
         import numpy as np
 
-        lines, pair = self._lines_of(parameter), self._pair.at(index)
+        lines, pair = self._contrast.lines(parameter), self._pair.at(index)
+        values = np.zeros((3, *parameter.shape))
 
         def descent(position: Floats, some: Index) -> tuple[Floats, Floats]:
             direction = lines.direction[:, *some]
-            (_, slope, curvature), (_, other_slope, other_curvature) = pair.at(some).bets(
+            (value, slope, curvature), (other_value, other_slope, other_curvature) = pair.at(some).bets(
                 lines.start[:, *some] + position * direction
             )
             along = direction[0] * slope + direction[1] * other_slope
             bend = direction[0] ** 2 * curvature + direction[1] ** 2 * other_curvature
+            # the value after a last step, unless it leads off the line
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = -along / bend
+            is_last = abs(along * step) <= _EXACT_VALUE
+            is_last &= (position + step >= 0) & (position + step <= lines.end[some])
+            values[:, *some] = value + other_value + np.where(is_last, along * step / 2, 0), slope, other_slope
             return -along, -bend
 
         before = self._share[index]
         start = np.where(np.isnan(before), lines.nearest(pair), before * lines.end)
-        position = _falling_root(descent, np.zeros(lines.end.shape), lines.end, start)
+        position = _falling_root(descent, np.zeros(lines.end.shape), lines.end, start, _EXACT_VALUE)
         self._share[index] = position / np.where(lines.end > 0, lines.end, 1)
-        (value, slope, _), (other_value, other_slope, _) = pair.bets(lines.start + position * lines.direction)
-        return value + other_value, slope, other_slope, position
+        return values[0], self._contrast.shift(position) * (values[1] - values[2])
 
 
 def _falling_root(
-    function: Callable[[Floats, Index], tuple[Floats, Floats]], low: Floats, high: Floats, start: Floats
-) -> Floats:
+    function: Callable[[Floats, Index], tuple[Floats, Floats]], low: Floats, high: Floats, start: Floats,
+    exact_value: float = 0.0,
+) -> Floats:  # fmt: skip
     """The roots of falling functions between two ends, by Newton's steps, or an end of what has none.
 
     The function takes numbers and the index of the elements that they are of: of those whose search has not ended. A
-    step beyond an end goes to the end. One that leaves the bracket of the root otherwise, or is slow, halves it.
+    step beyond an end goes to the end. One that leaves the bracket of the root otherwise, or is slow, halves it. Steps
+    that are tiny, or change what the function is the slope of by less than `exact_value`, end the search.
     """
     import numpy as np
 
     roots, least, most = start.copy(), low, high
-    index = np.nonzero(high > low)
+    index = np.nonzero(high >= low)
     low, high, root = low[index], high[index], roots[index]
     low_is_tried = high_is_tried = np.zeros(root.shape, dtype=bool)
     for step in range(1, _MOST_STEPS):
@@ -290,9 +416,9 @@ def _falling_root(
         with np.errstate(divide="ignore", invalid="ignore"):
             # without rows slopes are zeros, of either sign
             following = root + value / abs(slope)
-        is_active &= ~(abs(following - root) <= _EXACT)
         is_slow = (step % _SLOW == 0) & (abs(following - root) > (high - low) / _SLOW)
         is_out = ~((following > low) & (following < high))
+        is_active &= is_out | (abs(value * (following - root)) > exact_value)
         beyond_low, beyond_high = (following <= low) & ~low_is_tried, (following >= high) & ~high_is_tried
         following = np.where(is_out | is_slow, (low + high) / 2, following)
         following = np.where(beyond_low, low, np.where(beyond_high, high, following))

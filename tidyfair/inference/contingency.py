@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidyfair.progress import in_progress
 
@@ -21,10 +22,16 @@ _ROUNDED = 1e-7
 """Probabilities with a smaller relative difference are the same."""
 _NEGLIGIBLE = 745.0
 """The logarithm of a probability, with its sign changed, that is zero as a float."""
-_MARGIN = 60.0
-"""The same of a probability that is nothing beside another one."""
-_MOST_COUNTS = 2**20
-"""The most counts whose probabilities are worked out at once; if one table has more, neighbours are alike."""
+_TAIL = 1e-14
+"""What is nothing beside another probability."""
+_NEAR, _SURE = 9.0, 1e-2
+"""Chi-squared statistics up to which p-values are what likelier tables leave, and the smallest such p-value."""
+_HUGE = 500.0
+"""The logarithm of a probability, with its sign changed, whose inverse is nearly too large for a float."""
+_BLOCK, _FIRST_STEPS = 2**16, 8
+"""The tables, or the steps of all of them, that are worked out at once; and the steps of each, to begin with."""
+_SERIES, _MOST_LISTED = 32, 2**20
+"""The counts from which logarithms of factorials follow from a series, and up to which they are listed."""
 
 
 def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *, mid_p: bool = False) -> Array:
@@ -35,19 +42,178 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
     import numpy as np
 
     given: list[Array] = [np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)]
-    tables = np.stack([column.ravel() for column in np.broadcast_arrays(*given)])
-    low, high, is_possible = _window(*tables)
-    step = 1 + (high - low) // _MOST_COUNTS
-    below = (tables[0] - low) // step
-    width = np.where(is_possible, below + (high - tables[0]) // step + 1, 0)
-    p_values: Array = np.zeros(len(width))
-    for index in in_progress(_blocks(width), "testing"):
-        probability = _probabilities(tables[:, index, None], below[index, None], width[index, None], step[index, None])
-        observed = np.take_along_axis(probability, below[index, None], axis=1)
-        less_likely = np.where(probability < observed * (1 - _ROUNDED), probability, 0).sum(axis=1)
-        as_likely = np.where(probability <= observed * (1 + _ROUNDED), probability, 0).sum(axis=1) - less_likely
-        p_values[index] = np.minimum(1, less_likely + as_likely * (0.5 if mid_p else 1.0))
-    return p_values.reshape(np.broadcast_shapes(*(column.shape for column in given)))
+    shape = np.broadcast_shapes(*(column.shape for column in given))
+    columns = [np.broadcast_to(column, shape).ravel() for column in given]
+    p_values: Array = np.zeros(len(columns[0]))
+    largest = int((columns[1] + columns[3]).max(initial=0))
+    factorials = _Factorials(_remainder(np.arange(min(largest, _MOST_LISTED) + 1.0)))
+    for start in in_progress(range(0, len(p_values), _BLOCK), "testing"):
+        block = slice(start, start + _BLOCK)
+        hits, rows, other_hits, other_rows = (column[block] for column in columns)
+        tables = _Tables(hits, other_rows - other_hits, other_hits, rows - hits)
+        p_values[block] = tables.toward_equality().p_values(factorials, mid_p=mid_p)
+    return p_values.reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Factorials:
+    """Logarithms of factorials, without the largest part: n log n - n."""
+
+    listed: Array
+
+    def of(self, counts: Array) -> Array:
+        """The logarithms of some counts."""
+        if counts.max(initial=0) < len(self.listed):
+            return self.listed[counts]
+        return _remainder(counts.astype(float))
+
+
+def _remainder(counts: Array) -> Array:
+    """The logarithm of n! without n log n - n."""
+    import numpy as np
+    from scipy.special import gammaln, xlogy
+
+    large = np.maximum(counts, _SERIES)
+    series = np.log(2 * math.pi * large) / 2 + (1 / 12 - (1 / 360 - 1 / 1260 / large**2) / large**2) / large
+    small = np.minimum(counts, _SERIES)
+    return np.where(counts < _SERIES, gammaln(small + 1) - xlogy(small, small) + small, series)
+
+
+class _Tables(NamedTuple):
+    """The cells of tables: the two of a diagonal that fall, and those that rise, with each step to other tables."""
+
+    falling: Array
+    other_falling: Array
+    rising: Array
+    other_rising: Array
+
+    def chosen(self, index: Array) -> _Tables:
+        """Some of the tables."""
+        return _Tables(*(cell[index] for cell in self))
+
+    def toward_equality(self) -> _Tables:
+        """The tables in such an order that steps lead first to likelier ones."""
+        import numpy as np
+
+        one, other, two, last = (cell.astype(float) for cell in self)
+        is_lower = one * other < two * last
+        order = (self.rising, self.other_rising, self.falling, self.other_falling)
+        return _Tables(*(np.where(is_lower, turned, cell) for turned, cell in zip(order, self, strict=True)))
+
+    def turned(self) -> _Tables:
+        """The tables in the other order."""
+        return _Tables(self.rising, self.other_rising, self.falling, self.other_falling)
+
+    def after(self, steps: Array) -> _Tables:
+        """The tables so many steps away."""
+        return _Tables(self.falling - steps, self.other_falling - steps, self.rising + steps, self.other_rising + steps)
+
+    def p_values(self, factorials: _Factorials, *, mid_p: bool) -> Array:
+        """The p-values: what likelier tables leave of 1, or the sum of both tails where that is little."""
+        import numpy as np
+
+        logarithm, (away, variance) = self.log_probability(factorials), self.moments()
+        probability, p_values = np.exp(logarithm), np.zeros(len(logarithm))
+        is_near = away**2 <= _NEAR * variance
+        near, likelier = np.flatnonzero(is_near), np.zeros(len(logarithm))
+        likelier[near], _, as_likely = self.chosen(near).walk(1 + _ROUNDED)
+        p_values[near] = 1 - probability[near] * likelier[near]
+        equal = np.zeros(len(logarithm))
+        equal[near] = as_likely >= 1 - _ROUNDED
+        rest = np.flatnonzero((~is_near | (p_values < _SURE)) & (logarithm > -_NEGLIGIBLE))
+        tails, equal[rest] = self.chosen(rest).tails(logarithm[rest], away[rest], factorials)
+        p_values[rest] = np.exp(logarithm[rest] + np.log(tails))
+        p_values[logarithm <= -_NEGLIGIBLE] = 0.0
+        if mid_p:
+            p_values -= probability * (1 + equal) / 2
+        return np.clip(p_values, 0, 1)
+
+    def tails(self, logarithm: Array, away: Array, factorials: _Factorials) -> tuple[Array, Array]:
+        """The probability of tables no likelier, relative to that of each; and whether one is as likely."""
+        import numpy as np
+
+        # the farthest of likelier tables is about as far from equality on the other side
+        most = np.minimum(self.falling, self.other_falling)
+        steps = np.minimum(np.floor(1.8 * away).astype(np.int64), most)
+        ratio = self.after(steps).log_probability(factorials) - logarithm
+        is_likelier = ratio > _ROUNDED
+        steps = np.where(is_likelier, steps, 0)
+        # relative to a small number, where others are too large
+        start = np.where(is_likelier, np.exp(np.minimum(ratio, _NEGLIGIBLE - 40)), 1.0)
+        scale = np.where(~is_likelier & (logarithm < -_HUGE), 1e-250, 1.0)
+        _, more, last = self.after(steps).walk((1 + _ROUNDED) * scale, start * scale)
+        last = last / scale
+        other, _, _ = self.after(np.minimum(steps + more, most)).walk(_TAIL)
+        own, _, _ = self.turned().walk(_TAIL)
+        return 1 + own + last * (1 + other), last >= 1 - _ROUNDED
+
+    def walk(self, least: Array | float, start: Array | float = 1.0) -> tuple[Array, Array, Array]:
+        """The sum of the probabilities of the next tables while they are above the least, relative to that of each.
+
+        Then the number of the first table that is not, and its probability. Each table has the probability `start`.
+        """
+        import numpy as np
+
+        count = len(self.falling)
+        least, term = np.broadcast_to(least, count), np.array(np.broadcast_to(start, count), dtype=float)
+        total, steps, last = np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros(count)
+        walking, width = np.arange(count), _FIRST_STEPS
+        while len(walking):
+            still: list[Array] = []
+            size = max(1, _BLOCK * _FIRST_STEPS // width)
+            for first in range(0, len(walking), size):
+                index = walking[first : first + size]
+                # a column is a table
+                step = np.arange(width)[:, None] + steps[index].astype(float)
+                falling, other_falling, rising, other_rising = self.chosen(index)
+                ratio = (falling - step) * (other_falling - step)
+                step += 1
+                ratio /= (rising + step) * (other_rising + step)
+                terms = np.cumprod(ratio, axis=0, out=ratio)
+                terms *= term[index]
+                is_below = terms <= least[index]
+                end = np.where(is_below[-1], is_below.argmax(axis=0), width)
+                is_above = np.arange(width)[:, None] < end
+                total[index] += np.einsum("ij,ij->j", terms, is_above)
+                ends = end < width
+                term[index], last[index] = terms[-1], terms[np.minimum(end, width - 1), np.arange(len(index))]
+                steps[index] += np.where(ends, end + 1, width)
+                still.append(index[~ends])
+            walking, width = np.concatenate(still), min(2 * width, _BLOCK * _FIRST_STEPS)
+        return total, steps, last
+
+    def moments(self) -> tuple[Array, Array]:
+        """How far the first cell is from what is expected, and its variance."""
+        import numpy as np
+
+        one, other, two, last = (cell.astype(float) for cell in self)
+        total = np.maximum(one + other + two + last, 1)
+        margins = (one + last) * (one + two) * (other + two) / total * (other + last) / total
+        return (one * other - two * last) / total, margins / np.maximum(total - 1, 1)
+
+    def log_probability(self, factorials: _Factorials) -> Array:
+        """The logarithms of the probabilities of tables, given their margins."""
+        import numpy as np
+
+        # rows are the first and the last cell, and the other two
+        one, other, two, last = self
+        rows, hits = (one + last, two + other), (one + two, last + other)
+        logarithm = sum(factorials.of(margin) for margin in (*rows, *hits)) - factorials.of(rows[0] + rows[1])
+        total = np.maximum(rows[0] + rows[1], 1)
+        away = (one.astype(float) * other - two.astype(float) * last) / total
+        for cell, row, column, sign in ((one, 0, 0, 1), (other, 1, 1, 1), (two, 1, 0, -1), (last, 0, 1, -1)):
+            expected = rows[row] * (hits[column] / total)
+            logarithm -= factorials.of(cell) + _deviance(cell, expected, sign * away)
+        return logarithm
+
+
+def _deviance(observed: Array, expected: Array, away: Array) -> Array:
+    """The part of a cell in half the likelihood ratio statistic: o log(o / e) - (o - e)."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = observed * np.log1p(away / expected) - away
+    return np.where(observed > 0, part, expected)
 
 
 def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
@@ -85,68 +251,6 @@ def cochrans_q(hits: Array) -> tuple[float | None, float | None]:
         return None, None
     statistic = float((columns - 1) * (columns * (of_column**2).sum() - of_column.sum() ** 2) / scale)
     return statistic, float(chdtrc(columns - 1, statistic))
-
-
-def _window(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> tuple[Array, Array, Array]:
-    """The smallest and the largest hits whose probability matters, and whether that of the observed ones is not 0.
-
-    Hits are sums of independent zeros and ones, as it were, so that Bernstein's inequality says how far from their mean
-    they can be (Vatutin and Mikhailov, 1982).
-    """
-    import numpy as np
-
-    total, size = hits + other_hits, rows + other_rows
-    share = total / np.maximum(size, 1)
-    mean, variance = rows * share, rows * share * (1 - share) * other_rows / np.maximum(size - 1, 1)
-    logarithm = _log_choices(rows, hits) + _log_choices(other_rows, other_hits) - _log_choices(size, total)
-
-    def reach(negligible: Array | float) -> Array:
-        third = negligible / 3
-        return third + np.sqrt(third**2 + 2 * negligible * variance) + 1
-
-    away = reach(np.clip(_MARGIN - logarithm, 0, _NEGLIGIBLE))
-    low = np.maximum(np.maximum(0, total - other_rows), np.floor(np.minimum(mean - away, hits)).astype(np.int64))
-    high = np.minimum(np.minimum(total, rows), np.ceil(np.maximum(mean + away, hits)).astype(np.int64))
-    return low, high, abs(hits - mean) <= reach(_NEGLIGIBLE)
-
-
-def _log_choices(size: Array, chosen: Array) -> Array:
-    """Roughly the logarithm of the number of choices."""
-    import numpy as np
-    from scipy.special import betaln
-
-    return -np.log1p(size) - betaln(size - chosen + 1, chosen + 1)
-
-
-def _blocks(width: Array) -> list[Array]:
-    """The indices of tables that are worked out at once: of about as many counts each, and not too many together."""
-    import numpy as np
-
-    order = np.argsort(-width, kind="stable")
-    order = order[width[order] > 0]
-    blocks: list[Array] = []
-    while len(order):
-        size = max(_MOST_COUNTS // int(width[order[0]]), 1)
-        blocks.append(order[:size])
-        order = order[size:]
-    return blocks
-
-
-def _probabilities(tables: Array, below: Array, width: Array, step: Array) -> Array:
-    """The probabilities of hits, some steps below and above those observed; a row for each table."""
-    import numpy as np
-
-    hits, rows, other_hits, other_rows = tables
-    number = np.arange(int(width.max()))
-    counts = hits + step * (number - below)
-    # between counts that are some steps from each other, the ratio of probabilities is that in their middle
-    middle = (counts[:, :-1] + counts[:, 1:] - 1) / 2
-    misses = hits + other_hits - middle
-    ratio = (rows - middle) * misses / ((middle + 1) * (other_rows - misses + 1))
-    logarithms = np.cumsum(np.log(np.where(number[1:] < width, ratio, 1.0)) * step, axis=1)
-    logarithms = np.where(number < width, np.insert(logarithms, 0, 0, axis=1), -math.inf)
-    probability = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-    return probability / probability.sum(axis=1, keepdims=True)
 
 
 def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
@@ -222,6 +326,6 @@ def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other
 def _one_degree(statistic: Array) -> Array:
     """Upper tail probabilities of the chi-squared distribution with one degree of freedom."""
     import numpy as np
-    from scipy.special import chdtrc
+    from scipy.special import erfc
 
-    return chdtrc(1, np.maximum(statistic, 0))
+    return erfc(np.sqrt(np.maximum(statistic, 0) / 2))

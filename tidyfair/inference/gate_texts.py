@@ -128,7 +128,10 @@ def _what_passes(metric: Metric | GroupwiseMetric, row: dict[str, Any], side: st
     """The condition of a pass, and the distance of these rows from it."""
     limit, lower, upper = row[".limit"], row[".lower"], row[".upper"]
     bound = "upper" if side == "below" else "lower"
-    text = f"passes if `.{bound}` is {side} {limit:g}"
+    subject = f"`.{bound}`"
+    if _bound_of_each(row) == f".{bound}":
+        subject += " of every group"
+    text = f"passes if {subject} is {side} {limit:g}"
     if groups := row[".groups_left_out"]:
         verb = "is" if len(groups) == 1 else "are"
         return f"{text} and no group is left out; here {listed(groups)} {verb}."
@@ -157,16 +160,23 @@ def _rounded_up(value: float) -> float:
     return (math.floor(value / unit) + 1) * unit
 
 
+def _bound_of_each(row: dict[str, Any]) -> str | None:
+    """The bound that holds for each group by itself, because it is a claim about all of them; None if there is none."""
+    method = row[".method"] or ""
+    return next((f".{end}" for end in ("lower", "upper") if method.endswith(f"{end} end of each group")), None)
+
+
 def _groups_of(metric: GroupwiseMetric, row: dict[str, Any], groups: pl.DataFrame) -> pl.DataFrame:
-    """The groups that a disparity compares, the lowest first."""
+    """The groups that a disparity compares, the lowest first, and the bounds that each is judged by."""
     compared = [row[".base_metric"]] if row[".base_metric"] else [base.name for base in metric.metrics]
     groups = groups.filter(pl.col(".by") == row[".by"], pl.col(".metric").is_in(compared))
     if row[".level"] is not None:
         groups = groups.filter(pl.col(".level").eq_missing(pl.lit(row[".level"], groups.schema[".level"])))
-    groups = groups.sort(".metric", ".estimate", maintain_order=True, nulls_last=True)
+    bound = _bound_of_each(row)
+    groups = groups.sort(".metric", bound or ".estimate", maintain_order=True, nulls_last=True)
     if len(groups) > _GROUPS:
         groups = pl.concat([groups.head(_GROUPS // 2), groups.tail(_GROUPS // 2)])
-    columns = [".metric", ".group", ".estimate", ".denominator", ".n"]
+    columns = [".metric", ".group", ".estimate", *([bound] if bound else []), ".denominator", ".n"]
     if (groups[".status"] != "ok").any():
         columns.append(".status")
     return groups.select(columns)

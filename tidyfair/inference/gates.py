@@ -308,6 +308,10 @@ def check(
     many may not fail although it would alone; passes are judged one by one. A user's aggregate fails only if
     `new_aggregate` states its value for equal groups.
 
+    The smallest value of groups is above a limit if each group is by its own bound, without an adjustment for the
+    number of groups, and is shown to be below it by limits that hold for all groups at once; the largest value the
+    other way round.
+
     Groups without a value make a pass impossible. Groups outside the policy of a metric (`min_n`, `min_share`,
     `unknown`) hold a pass back: small groups always, and unknown ones unless the gate also passes with them compared
     like all others or, if they have too few rows for a verdict, with their rows in any of the known groups. With
@@ -571,7 +575,7 @@ def assert_fair(
             with warnings.catch_warnings():
                 # rows are counted again for the failure alone; the gate has given the warnings
                 warnings.simplefilter("ignore")
-                groups = open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
+                groups = _groups_with_bounds(gate, data, truth, estimate, options)
             paragraphs += groups_behind(gate.metrics, failed, groups, side)
         raise UnfairError("\n\n".join(paragraphs))
     unsure = judged.filter(pl.col(".verdict") == UNSURE)
@@ -582,6 +586,15 @@ def assert_fair(
             "`strict=True` makes this a failure.",
             EvidenceWarning,
         )
+
+
+def _groups_with_bounds(
+    gate: Gate, data: object, truth: TruthLike | None, estimate: Prediction | None, options: Mapping[str, Any]
+) -> pl.DataFrame:
+    """The values of the groups of a gate, with their own bounds if some are judged by these."""
+    if any(metric.aggregate is not None and metric.aggregate.is_extreme for metric in gate.metrics.specs):
+        options = {**options, "interval": "auto", "conf_level": 2 * gate.confidence - 1}
+    return open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
 
 
 def _verdicts_of(

@@ -6,12 +6,16 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.escapes import visible
+from tidyfair.evaluation.evaluated import evaluate_specs
+from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.replicates import Replicates, UnitsOfOneFeature
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
@@ -25,17 +29,16 @@ from tidyfair.inference.unknown_groups import (
 )
 from tidyfair.intervals.draws import (
     Draws,
+    Summary,
     clusters_of,
-    is_of_labels,
     is_stratified,
-    label_pairs,
-    tail_of,
     warn_of_few_clusters,
 )
-from tidyfair.intervals.left_out import LeftOut, without_parts, without_rows_of_cells
+from tidyfair.intervals.leave_one_out import without_parts, without_rows_of_cells
 from tidyfair.intervals.proportions import z_value
-from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
-from tidyfair.intervals.shares import Share, share_of
+from tidyfair.intervals.resampling import drawn_labels, drawn_units, generator, is_of_labels, label_pairs
+from tidyfair.intervals.shares import share_of
+from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.notebook_html import display
@@ -48,20 +51,24 @@ from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import PREDICTED
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
+from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Unpack
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.runner import Run
+    from tidyfair.intervals.leave_one_out import Units
+    from tidyfair.intervals.resampling import DrawnCells, DrawnUnits
+    from tidyfair.intervals.shares import Share
     from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
+    from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
+    from tidyfair.specs.segments import Booleans, Floats, Integers
     from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Key, Tally
+    from tidyfair.tallies.tally import Tally
 
 __all__ = ["ModelComparison", "compare_models"]
 
@@ -83,6 +90,12 @@ _ADDED_ROWS = 2.0
 """Rows added for each true label, spread over the cells of both predictions: half a row per cell for two labels."""
 _MOST_PAIRS = 100
 """With more pairs of labels no rows are added."""
+_ADDED_CHANGES = 2.0
+"""Rows that change as others do, and are taken to have been missed (Bonett and Price, 2012)."""
+_CODES = {True: 1, False: 0, None: -1}
+"""The codes of labels in tables of one label against the rest."""
+_UNIT = "\0unit"
+"""The key that numbers what is left out, or drawn, together."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,103 +212,75 @@ class ModelComparison:
 
     def _compared(self, pairs: _Cells | _Rows, options: Options) -> pl.DataFrame:
         """The values of both models, their change with its interval, and the p-values."""
-        keys = [*pairs.outer, ".metric", ".by"]
-        one, other = pairs.sides
+        import numpy as np
+
         run = self.metrics.run
-        (values_of_one,), (values_of_other,) = run.evaluate(one, options), run.evaluate(other, options)
-        first = tidy_results(values_of_one, undefined_is_null=False)
-        second = tidy_results(values_of_other, undefined_is_null=False)
-        results = first.select(*keys, ".estimator", pl.col(".estimate").alias(".one"))
+        one, other = (run.evaluate(side, options)[0] for side in pairs.sides)
+        results, second = (tidy_results(side, undefined_is_null=False) for side in (one, other))
+        results = results.select(*pairs.outer, ".metric", ".by", ".estimator", pl.col(".estimate").alias(".one"))
         results = results.with_columns(second[".estimate"].alias(".other"))
         results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
-        changes = self._changed_rows(pairs, values_of_one, len(results))
-        in_closed_form = [self._is_paired_rate(metric) and changes is not None for metric in self.metrics]
-        others = [metric for metric, closed in zip(self.metrics, in_closed_form, strict=True) if not closed]
-        intervals = [results.select(*keys).clear().with_columns(pl.lit(0.0).alias(name) for name in _INTERVAL)]
-        intervals += self._intervals(pairs, others, options)
-        results = results.join(
-            pl.concat(intervals, how="vertical_relaxed"), on=keys, how="left", nulls_equal=True, maintain_order="left"
-        )
-        results = _including_change(results)
-        if changes is not None:
-            results = _with_paired_limits(results, changes, options.conf_level)
+        changed = self._changed_rows(pairs, one)
+        shape = (len(changed), len(one.group_cells.outer_keys))
+        left = [number for number, rows in enumerate(changed) if rows is None]
+        limits = self._limits(pairs, (one, other), left, options)
+        change = results[".change"].fill_null(math.nan).to_numpy().reshape(shape)
+        lower, upper = np.minimum(limits[0], change), np.maximum(limits[1], change)
+        limits = np.where(np.isfinite(change + lower + upper), [lower, upper, limits[2]], np.nan)
+        p_values = np.full(shape, np.nan)
+        for number, rows in enumerate(changed):
+            if rows is not None:
+                limits[:, number], p_values[number] = rows.limits(options.conf_level), rows.p_values(mid_p=self.mid_p)
         # a single row or cluster does not vary, so it has no interval
-        is_lone = lone_results(one, values_of_one) | lone_results(other, values_of_other)
-        results = results.with_columns(pl.when(~is_lone).then(name).alias(name) for name in _INTERVAL)
-        p_values: list[float | None] = [None] * len(results)
-        for index, change in enumerate(changes or ()):
-            if change is not None:
-                p_values[index] = mcnemar(change.only_one, change.only_other, mid_p=self.mid_p)
-        return results.with_columns(pl.Series(".p_value", p_values, dtype=pl.Float64))
+        lone = [Draws(Uncertainty(side, options)).lone_results.reshape(shape) for side in (one, other)]
+        limits[:, lone[0] | lone[1]] = np.nan
+        columns = zip((*_INTERVAL, ".p_value"), (*limits, p_values), strict=True)
+        return results.with_columns(pl.Series(name, own.ravel(), nan_to_null=True) for name, own in columns)
 
-    @staticmethod
-    def _is_paired_rate(metric: Metric | GroupwiseMetric) -> bool:
-        """Check whether a metric is a rate of the same rows for both models."""
-        share = share_of(metric.definition) if isinstance(metric, Metric) else None
-        return share is not None and _is_of_same_rows(share)
+    def _limits(
+        self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
+    ) -> Floats:
+        """Limits and errors of changes, metrics by outer groups: by leaving out rows where smooth, else by drawing."""
+        import numpy as np
 
-    def _intervals(
-        self, pairs: _Cells | _Rows, metrics: Sequence[Metric | GroupwiseMetric], options: Options
-    ) -> list[pl.DataFrame]:
-        """The intervals of the changes of metrics: by leaving out rows where these are smooth, else by replicates."""
-        smooth: dict[By | None, list[Metric | GroupwiseMetric]] = {}
-        intervals: list[pl.DataFrame] = []
-        for metric in metrics:
+        limits = np.full((3, len(self.metrics.metrics), len(sides[0].group_cells.outer_keys)), np.nan)
+        smooth: dict[By | None, list[int]] = {}
+        for number in numbers:
+            metric = self.metrics.metrics[number]
             if _is_smooth(metric):
-                smooth.setdefault(metric.by, []).append(metric)
-            else:
-                intervals.append(self._drawn_interval(pairs, metric, options))
-        intervals += [self._jackknife(pairs, by, own, options) for by, own in smooth.items()]
-        return intervals
+                smooth.setdefault(metric.by, []).append(number)
+                continue
+            changes = _changes(pairs.redrawn(sides, number, options))
+            summary = Summary.of(changes[:, 0], options.conf_level, clusters_of(pairs.sides[0]))
+            limits[:, number] = summary.lower, summary.upper, summary.error
+        for own in smooth.values():
+            limits[:, own] = self._jackknife(pairs, sides, own, options)
+        if smooth:
+            warn_of_few_clusters(pairs.sides[0])
+        return limits
 
-    @staticmethod
     def _jackknife(
-        pairs: _Cells | _Rows, by: By | None, metrics: Sequence[Metric | GroupwiseMetric], options: Options
-    ) -> pl.DataFrame:
-        """The intervals of changes by leaving out rows with both predictions."""
-        compared = metric_set(*metrics)
-        reads_truth = all("truth" in formula.reads for formula in formulas_of(*compared.specs))
-        left_out, replicates = pairs.left_out(by, options, reads_truth=reads_truth)
-        widths = {metric.name: float(metric.range[1]) - float(metric.range[0]) for metric in metrics}
-        width = pl.col(".metric").replace_strict(widths, return_dtype=pl.Float64)
+        self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
+    ) -> Floats:
+        """The limits of the changes of metrics of one feature, by leaving out rows with both predictions."""
+        import numpy as np
+
+        units, results = pairs.left_out(sides, numbers, options)
+        ranges = [self.metrics.metrics[number].range for number in numbers]
+        width = np.array([[float(highest) - float(lowest)] for lowest, highest in ranges])
         # shares have the rounding errors of 1, and others those of their values
-        size = pl.when(width.is_finite()).then(pl.max_horizontal("size", 1.0)).otherwise("size")
-        changes = pl.concat(_changes(compared.run, sides, options, pairs.outer) for sides in replicates)
-        changes = changes.with_columns(size.alias("size"))
-        limits = left_out.limits(changes, options.conf_level, few_change=isinstance(pairs, _Rows))
-        warn_of_few_clusters(pairs.sides[0])
-        bounded = limits.with_columns(
-            pl.col(".lower").clip(lower_bound=-width), pl.col(".upper").clip(upper_bound=width)
-        )
-        return bounded.select(*pairs.outer, ".metric", ".by", *_INTERVAL)
+        size = np.fmax(np.abs(results[:, 0]).max(axis=0), np.where(np.isfinite(width), 1.0, 0.0))
+        added = _ADDED_CHANGES if isinstance(pairs, _Rows) else 0.0
+        lower, upper, error = units.limits(_changes(results), size, options.conf_level, added_changes=added)
+        return np.stack([np.maximum(lower, -width), np.minimum(upper, width), error])
 
-    @staticmethod
-    def _drawn_interval(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, options: Options) -> pl.DataFrame:
-        """The bootstrap interval of the change; rows are drawn again with both predictions."""
-        by = metric.by.columns if metric.by else ()
-        strata = by if is_stratified(metric) else ()
-        random = generator(options.seed, "changes")
-        times = options.replicates_of_rows if isinstance(pairs, _Rows) else options.replicates
-        drawn = pairs.redrawn(by, strata=strata, times=times, random=random)
-        changes = pl.concat(_changes(metric.run, sides, options, pairs.outer) for sides in drawn)
-        interval = interval_of(pl.col("value"), pairs.sides[0], options.conf_level)
-        return changes.drop_nulls("value").group_by(*pairs.outer, ".metric", ".by").agg(interval)
-
-    def _changed_rows(
-        self, pairs: _Cells | _Rows, evaluated: Evaluated, results: int
-    ) -> list[_ChangedRows | None] | None:
-        """The rows that change, for each metric and outer group; None where these are not counts of labels."""
+    def _changed_rows(self, pairs: _Cells | _Rows, evaluated: Evaluated) -> list[_ChangedRows | None]:
+        """The rows that change, for each metric; None where these are not counts of labels."""
         if isinstance(pairs, _Rows) or evaluated.labels.event is None or pairs.tally.weights is not None:
-            return None
-        cells = _named_cells(pairs.tally, pairs.second, evaluated)
-        outers = range(len(evaluated.group_cells.outer_keys))
-        changes: list[_ChangedRows | None] = []
-        for metric in self.metrics:
-            share = share_of(metric.definition) if isinstance(metric, Metric) else None
-            for outer in outers:
-                is_paired = share is not None and _is_of_same_rows(share)
-                changes.append(_ChangedRows.of(cells.filter(outer=outer), share) if share and is_paired else None)
-        return changes if len(changes) == results else None
+            return [None] * len(self.metrics.metrics)
+        tables = _TablesOfBoth.of(pairs, evaluated)
+        shares = [share_of(metric.definition) if isinstance(metric, Metric) else None for metric in self.metrics]
+        return [tables.changed(share) if share and _is_of_same_rows(share) else None for share in shares]
 
 
 def _name_of(prediction: object) -> str | None:
@@ -357,12 +342,12 @@ class PairedModels:
         return replace(self, comparison=replace(self.comparison, metrics=metrics))
 
 
-def _changes(run: Run, sides: Sequence[Tally], options: Options, outer: Sequence[str]) -> pl.DataFrame:
-    """The changes of all metrics in each of some replicates, and the size of the larger of both values."""
-    one, other = (tidy_results(run.evaluate(side, options)[0], undefined_is_null=False) for side in sides)
-    before, after = one[".estimate"], other[".estimate"]
-    size = pl.max_horizontal(before.abs(), after.abs())
-    return one.select(*outer, DRAW, ".metric", ".by").with_columns(value=after - before, size=size)
+def _changes(results: Floats) -> Floats:
+    """The changes of results from one model to the other."""
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):
+        return results[1] - results[0]
 
 
 def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
@@ -378,53 +363,34 @@ def _is_of_areas(formula: Formula) -> bool:
     return counts_pairs or (bool(parts) and all(map(_is_of_areas, parts)))
 
 
-def _including_change(results: pl.DataFrame) -> pl.DataFrame:
-    """The results with limits that include the changes; null limits for changes without a finite value."""
-    change, lower, upper = (pl.col(name) for name in (".change", ".lower", ".upper"))
-    known = change.is_finite() & lower.is_not_null() & upper.is_not_null()
-    ends = {".lower": pl.min_horizontal(lower, change), ".upper": pl.max_horizontal(upper, change)}
-    ends[".std_error"] = pl.col(".std_error")
-    return results.with_columns(pl.when(known).then(end).alias(name) for name, end in ends.items())
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _ChangedRows:
-    """The rows in the denominator of a rate, and those that only one of two models counts."""
+    """The rows in the denominator of a rate, and those that only one of two models counts: arrays of outer groups."""
 
-    only_one: int
-    only_other: int
-    rows: int
+    only_one: Integers
+    only_other: Integers
+    rows: Integers
 
-    @classmethod
-    def of(cls, cells: pl.DataFrame, share: Share) -> _ChangedRows | None:
-        """From the cells of an outer group; None without rows in the denominator."""
-        denominator = cells.filter(pl.col("one").is_in(list(share.among)))
-        if denominator.is_empty():
-            return None
-        one, other = pl.col("one").is_in(list(share.holds)), pl.col("other").is_in(list(share.holds))
-        only_one = int(denominator.filter(one & ~other)["n"].sum())
-        only_other = int(denominator.filter(other & ~one)["n"].sum())
-        return cls(only_one, only_other, int(denominator["n"].sum()))
+    def limits(self, level: float) -> list[Floats]:
+        """Limits of the change, and its standard error, with a row more of either change (Bonett and Price, 2012).
 
-    def limits(self, level: float) -> tuple[float, float, float]:
-        """Limits of the change, and its standard error, with a row more of either change (Bonett and Price, 2012)."""
+        Half a row (Agresti and Min, 2005) is too little where all rows change for the better, as by a lower threshold.
+        """
+        import numpy as np
+
         rows = self.rows + 2
         gained, lost = (self.only_other + 1) / rows, (self.only_one + 1) / rows
-        change = gained - lost
-        error = math.sqrt((gained + lost - change**2) / rows)
-        z = z_value(level)
-        observed = (self.only_other - self.only_one) / self.rows
-        lower, upper = max(-1.0, change - z * error), min(1.0, change + z * error)
-        return min(lower, observed), max(upper, observed), error
+        change, half = gained - lost, z_value(level)
+        error = np.sqrt((gained + lost - change**2) / rows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            observed = (self.only_other - self.only_one) / self.rows
+        lower, upper = np.maximum(-1.0, change - half * error), np.minimum(1.0, change + half * error)
+        return [np.minimum(lower, observed), np.maximum(upper, observed), np.where(self.rows > 0, error, np.nan)]
 
-
-def _with_paired_limits(
-    results: pl.DataFrame, changes: Sequence[_ChangedRows | None], level: float
-) -> pl.DataFrame:  # fmt: skip
-    """The results, with the limits of rates of the same rows."""
-    rows = [(None, None, None) if change is None else change.limits(level) for change in changes]
-    limits = pl.DataFrame(rows, schema=dict.fromkeys((".lower", ".upper", ".std_error"), pl.Float64), orient="row")
-    return results.with_columns(pl.coalesce(limits[name], results[name]).alias(name) for name in limits.columns)
+    def p_values(self, *, mid_p: bool) -> list[float]:
+        """McNemar's p-values; nan without rows."""
+        counts = zip(self.only_one.tolist(), self.only_other.tolist(), self.rows.tolist(), strict=True)
+        return [mcnemar(one, other, mid_p=mid_p) if rows else math.nan for one, other, rows in counts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,7 +404,7 @@ class _Cells:
     def outer(self) -> list[str]:
         return [key.column.name for key in self.tally.outer]
 
-    @property
+    @cached_property
     def sides(self) -> list[Tally]:
         return [_side(self.tally, self.second, swapped=False), _side(self.tally, self.second, swapped=True)]
 
@@ -447,29 +413,42 @@ class _Cells:
         (second,) = self.tally.names([self.second])
         return replace(self, tally=replace(self.tally, cells=self.tally.cells.drop_nulls([ESTIMATE, second])))
 
-    def left_out(self, by: By | None, options: Options, *, reads_truth: bool) -> tuple[LeftOut, Iterator[list[Tally]]]:
-        """Replicates without a row of one cell, for both predictions."""
-        (second,) = self.tally.names([self.second])
-        tally, columns = self.tally, by.columns if by else ()
-        if reads_truth:
-            tally = replace(tally, cells=tally.cells.drop_nulls(TRUTH))
+    def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
+        """The results of metrics of one feature, of replicates without a row of one cell."""
+        specs = [sides[0].specs[number] for number in numbers]
+        by, (second,) = specs[0].by, self.tally.names([self.second])
+        columns = by.columns if by else ()
         first, other = (label_pairs(side, options) for side in self.sides)
-        cells = first.join(other.select(pl.col(ESTIMATE).alias(second)).unique(), how="cross")
-        if len(first) > _MOST_PAIRS:
-            cells = cells.clear()
-        rows = _ADDED_ROWS * first[TRUTH].n_unique()
+        possible = first.join(other.select(pl.col(ESTIMATE).alias(second)).unique(), how="cross")
+        rows = _ADDED_ROWS * first[TRUTH].n_unique() if len(first) <= _MOST_PAIRS else 0.0
         if by and by.sides:
             # sides are made of many groups
-            rows *= min(1.0, 2 / max(1, tally.cells.select(tally.names(columns)).n_unique()))
-        left_out, replicates = without_rows_of_cells(
-            tally, (*columns, self.second), [TRUTH, ESTIMATE, second], cells, rows
-        )
-        return left_out, (replace(self, tally=tally).sides for tally in replicates)
+            rows *= min(1.0, 2 / max(1, self.tally.cells.select(self.tally.names(columns)).n_unique()))
+        has_truth = all("truth" in formula.reads for formula in formulas_of(*specs))
+        units, drawn = without_rows_of_cells(self.tally, columns, self.second, possible, rows, reads_truth=has_truth)
+        return units, self._results(sides, numbers, drawn)
 
-    def redrawn(self, by: Sequence[Column], **draws: Any) -> Iterator[list[Tally]]:
-        """Bootstrap draws of the cells, for both predictions."""
-        for tally in redrawn(self.tally, (*by, self.second), method="bootstrap", **draws):
-            yield replace(self, tally=tally).sides
+    def redrawn(self, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:
+        """The results of a metric, of bootstrap draws of the cells."""
+        spec = sides[0].specs[number]
+        columns = spec.by.columns if spec.by else ()
+        drawn = drawn_labels(
+            self.tally, (*columns, self.second), strata=columns if is_stratified(spec) else (),
+            times=options.replicates, seed=options.seed, method="bootstrap",
+        )  # fmt: skip
+        return self._results(sides, [number], drawn)
+
+    def _results(self, sides: Sequence[Evaluated], numbers: Sequence[int], drawn: DrawnCells) -> Floats:
+        by, pairs = sides[0].specs[numbers[0]].by, [*zip(sides, self.of_both(drawn.tally), strict=True)]
+        replicates = (
+            [Replicates.of_sums(side, numbers, by, tally, sums) for side, tally in pairs] for sums in drawn.parts
+        )
+        return _results_of(replicates)[:, :, numbers]
+
+    def of_both(self, tally: Tally) -> list[Tally]:
+        """A tally with the second prediction among its keys, with either of them as the estimate."""
+        (second,) = tally.names([self.second])
+        return [tally, replace(tally, cells=tally.cells.with_columns(pl.col(second).alias(ESTIMATE)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -508,27 +487,31 @@ class _Rows:
         other = recounted(self.other, others.filter(both), self.other.keys)
         return _Rows(one, other)
 
-    def left_out(
-        self,
-        by: By | None,
-        options: Options,
-        *,
-        reads_truth: bool,  # noqa: ARG002 - cells need to know
-    ) -> tuple[LeftOut, Iterator[list[Tally]]]:
-        """Replicates without a part of the rows, or a cluster, for both predictions."""
-        random = generator(options.seed, "parts")
-        left_out, replicates = without_parts(self.one, self._both, by.columns if by else (), random)
-        return left_out, (self._split(drawn, keys) for drawn, keys in replicates)
+    def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
+        """The results of metrics of one feature, of replicates without a part of the rows, or a cluster."""
+        specs = [sides[0].specs[number] for number in numbers]
+        columns = specs[0].by.columns if specs[0].by else ()
+        units, drawn = without_parts(self.one, self._both, columns, generator(options.seed, "parts"))
+        return units, self._results(specs, options, drawn)
 
-    def redrawn(self, by: Sequence[Column], **draws: Any) -> Iterator[list[Tally]]:
-        """Bootstrap draws of the rows, for both predictions."""
-        for drawn, keys in drawn_rows(self.one, self._both, by, **draws):
-            yield self._split(drawn, keys)
+    def redrawn(self, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:
+        """The results of a metric, of bootstrap draws of the rows."""
+        spec = sides[0].specs[number]
+        columns = spec.by.columns if spec.by else ()
+        drawn = drawn_units(
+            self.one, self._both, columns, strata=columns if is_stratified(spec) else (),
+            times=options.replicates_of_rows, seed=options.seed,
+        )  # fmt: skip
+        return self._results([spec], options, drawn)
 
-    @property
-    def _names_of_other(self) -> dict[str, str]:
-        """The names of the other predictions beside the first ones."""
-        return {name: f"\0other {name}" for name in self.own}
+    def _results(self, specs: Sequence[MetricSpec], options: Options, drawn: DrawnUnits) -> Floats:
+        unit, units = f"k{len(self.one.keys)}", list[UnitsOfOneFeature]()
+        for side in self.sides:
+            rows = pl.DataFrame() if side.rows is None else side.rows
+            keys = (*side.keys, Key(Column(_UNIT), "cluster"))
+            counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
+            units.append(UnitsOfOneFeature.of(evaluate_specs(counted, specs, options)[0], unit))
+        return _results_of([own.replicates(times) for own in units] for times in drawn.parts)
 
     @property
     def _both(self) -> pl.DataFrame:
@@ -537,14 +520,18 @@ class _Rows:
         if rows is None or others is None:
             msg = "models are compared row by row, and no rows were kept"
             raise AssertionError(msg)
-        return rows.hstack(others.select(self.own).rename(self._names_of_other).get_columns())
+        return rows.hstack(others.select(pl.col(self.own).name.prefix("\0other ")).get_columns())
 
-    def _split(self, both: pl.DataFrame, keys: tuple[Key, ...]) -> list[Tally]:
-        """The tallies of either prediction."""
-        own_names = {renamed: name for name, renamed in self._names_of_other.items()}
-        first = both.drop(*own_names)
-        second = both.drop(self.own).rename(own_names).select(first.columns)
-        return [recounted(self.one, first, keys), recounted(self.other, second, keys)]
+
+def _results_of(replicates: Iterable[Sequence[Replicates]]) -> Floats:
+    """The results of both models in all replicates: an array of models by replicates, metrics and outer groups."""
+    import numpy as np
+
+    parts: list[Floats] = []
+    for sides in replicates:
+        shape = (sides[0].times, len(sides[0].evaluated.specs), -1)
+        parts.append(np.stack([side.results.reshape(shape) for side in sides]))
+    return np.concatenate(parts, axis=1)
 
 
 def _score_count(tally: Tally) -> int:
@@ -557,34 +544,45 @@ def _is_of_same_rows(share: Share) -> bool:
     return all(guess is not None and (truth, not guess) in cells for truth, guess in cells)
 
 
-def _named_cells(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
-    """The cells of both predictions by outer group: the name of the cell for `one` and for `other`."""
-    names = tally.names([key.column for key in tally.outer])
-    (of_second,) = tally.names([second])
-    event = evaluated.labels.values[evaluated.labels.event or 0]
-    cells = tally.cells.drop_nulls([ESTIMATE, of_second])
-    if cells.is_empty():
-        # the kind of labels need not be that of the event
-        return cells.select(pl.lit(0).alias("outer"), pl.lit("").alias("one"), pl.lit("").alias("other"), "n").clear()
-    keys = evaluated.group_cells.outer_keys
-    if names:
-        outer = keys.rename(dict(zip(keys.columns, names, strict=True))).with_row_index("outer")
-        cells = cells.join(outer, on=names, how="left", nulls_equal=True)
-    else:
-        cells = cells.with_columns(pl.lit(0).alias("outer"))
-    is_true = pl.col(TRUTH) == event
-    one = _cell_name(is_true, pl.col(ESTIMATE) == event).alias("one")
-    other = _cell_name(is_true, pl.col(of_second) == event).alias("other")
-    return cells.select("outer", one, other, "n")
+@dataclass(frozen=True, eq=False)
+class _TablesOfBoth:
+    """Counts of rows by outer group, truth and both predictions: 1 for the event, 0 and, where there is none, -1."""
 
+    outer: Integers
+    outers: int
+    truth: Integers
+    guesses: tuple[Integers, Integers]
+    rows: Integers
 
-def _cell_name(is_true: pl.Expr, is_predicted: pl.Expr) -> pl.Expr:
-    """The name of the cell of a truth and a prediction, of which either may be null."""
-    names: list[pl.Expr] = []
-    for name, (truth, guess) in CELLS.items():
-        is_cell = is_true.eq_missing(pl.lit(truth)) & is_predicted.eq_missing(pl.lit(guess))
-        names.append(pl.when(is_cell).then(pl.lit(name)))
-    return pl.coalesce(names)
+    @classmethod
+    def of(cls, pairs: _Cells, evaluated: Evaluated) -> _TablesOfBoth:
+        """From the counts with both predictions."""
+        import numpy as np
+
+        labels, cells = evaluated.labels, pairs.tally.cells
+        one, other = pairs.of_both(pairs.tally)
+        indices = [labels.index(*side) for side in ((one, TRUTH), (one, ESTIMATE), (other, ESTIMATE))]
+        truth, first, second = (np.where(index < 0, -1, index == labels.event) for index in indices)
+        outer = KeyCodes(cells).index(one.outer_names).of_cell
+        return cls(outer, len(evaluated.group_cells.outer_keys), truth, (first, second), cells["n"].to_numpy())
+
+    def changed(self, share: Share) -> _ChangedRows:
+        """The rows that change a rate."""
+        import numpy as np
+
+        one, other = self.guesses
+        among = self._are_in(share.among, one) & (one >= 0) & (other >= 0)
+        hits, hits_of_other = (self._are_in(share.holds, guess) for guess in self.guesses)
+        masks = (among & hits & ~hits_of_other, among & ~hits & hits_of_other, among)
+        counts = [np.bincount(self.outer, np.where(mask, self.rows, 0), self.outers) for mask in masks]
+        return _ChangedRows(*(count.astype(np.int64) for count in counts))
+
+    def _are_in(self, cells: Collection[str], guess: Integers) -> Booleans:
+        """Mask of the counts in some cells of the table of truth and one prediction."""
+        import numpy as np
+
+        labels = [[_CODES[label] for label in CELLS[name]] for name in cells]
+        return np.any([(self.truth == truth) & (guess == estimate) for truth, estimate in labels], axis=0)
 
 
 def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:

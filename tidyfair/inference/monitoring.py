@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.inference.confidence_sequences import Pair, Totals
+from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.running_sums import LOOK, Looks, RunningSums
+from tidyfair.inference.running_sums import LOOK, MOST_PAIRS, Looks, RunningSums
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.progress import in_progress
-from tidyfair.specs.arguments import is_list, number, proper_share, whole
+from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.contrasts import Difference, Ratio
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
     import numpy as np
@@ -54,8 +54,8 @@ _REFUSED: dict[str, str] = {
 _BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limit"}
 _WITHIN, _UNDECIDED = "within", "undecided"
 _ENDS = 2
-_MOST_PAIRS = 5_000_000
-"""The most pairs of groups, both ways round, over all looks: about three minutes."""
+_MOST_PAIRS = 25_000_000
+"""The most pairs of groups, both ways round, over all looks: about two minutes."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Monitor(CalledOnData):
     period: str | None = None
     groups: int | None = None
     bounds: tuple[float, float] | None = None
+    change: bool = False
 
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
@@ -101,7 +102,7 @@ class Monitor(CalledOnData):
     @property
     def _of_groups(self) -> _GroupMonitor:
         return _GroupMonitor(
-            self.metrics, self.side, self.limit, self.confidence, self.period, self.groups, self.bounds
+            self.metrics, self.side, self.limit, self.confidence, self.period, self.groups, self.bounds, self.change
         )
 
     @property
@@ -115,19 +116,29 @@ class Monitor(CalledOnData):
         return replace(options, on_undefined="ignore")
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        looks, sums = self._sums(tally, options)
+        return pl.concat([looks.keyed(table) for table in self._verdicts(looks, sums)])
+
+    def _sums(self, tally: Tally, options: Options) -> tuple[Looks, list[RunningSums]]:
+        """The looks at a tally, and the sums of each metric."""
         _check_counted(tally)
         (evaluated,) = self._run.evaluate(tally, options)
-        looks = Looks.of(evaluated.group_cells.outer_keys, self.period)
-        sums = [
+        looks = Looks.of(evaluated.group_cells.outer_keys, self.period, change=self.change)
+        return looks, [
             RunningSums.of(evaluated, index, looks, bounds_of(metric, self.bounds))
             for index, metric in enumerate(self.metrics)
         ]
+
+    def _verdicts(self, looks: Looks, sums: Sequence[RunningSums]) -> list[pl.DataFrame]:
+        """The verdicts on each metric, a row for each look."""
         self._check_pairs(sums)
-        parts = [part for of_metric in sums for part in of_metric.parts()]
-        tables = [
-            self._table(part).with_columns(pl.col(LOOK) + first) for first, part in in_progress(parts, "monitoring")
-        ]
-        return pl.concat([looks.keyed(table) for table in tables])
+        tables: list[list[pl.DataFrame]] = [[] for _ in sums]
+        parts = [(index, *part) for index, of_metric in enumerate(sums) for part in of_metric.parts()]
+        for index, first, part in in_progress(parts, "monitoring"):
+            judged = _judged(part, self.side, self.limit, self._level(part))
+            tables[index].append(judged.with_columns(pl.col(LOOK) + first))
+        judged = map(pl.concat, tables)
+        return [table[looks.recent((table[".verdict"] != _UNDECIDED).to_numpy())] for table in judged]
 
     def _check_pairs(self, sums: Sequence[RunningSums]) -> None:
         """Refuse more pairs of groups, over all looks, than are worked out in a few minutes."""
@@ -142,10 +153,6 @@ class Monitor(CalledOnData):
         )
         raise ArgumentError(msg)
 
-    def _table(self, sums: RunningSums) -> pl.DataFrame:
-        """The verdicts on a metric, a row for each look."""
-        return _judged(sums, self.side, self.limit, self._level(sums))
-
     def _level(self, sums: RunningSums) -> _Level:
         """The error that a metric may have at each look, and the share of it for the groups so far.
 
@@ -156,34 +163,38 @@ class Monitor(CalledOnData):
         import numpy as np
 
         error = sums.share_of_error * (1 - self.confidence) / len(self.metrics)
-        groups = sums.groups_so_far
+        groups, share = sums.groups_so_far, sums.share_of_window
         if not sums.may_grow:
-            return _Level(error, np.ones(groups.shape), groups)
+            return _Level(error, share, groups)
         if self.groups is None:
-            return _Level(error, 1 / (groups + 1), groups)
+            return _Level(error, share / (groups + 1), groups)
         if (groups > self.groups).any():
             msg = (
                 f"monitor(): {sums.spec.name} by {sums.by_text} has {groups.max():.0f} groups so far, more than "
                 f"`groups={self.groups}`; give the largest number of groups that may ever occur."
             )
             raise ArgumentError(msg)
-        return _Level(error, np.ones(groups.shape), np.full(groups.shape, float(self.groups)))
+        return _Level(error, share, np.full(groups.shape, float(self.groups)))
 
 
 class _GroupMonitor(Monitor):
     """The values of the groups of a monitor."""
 
-    def _check_pairs(self, sums: Sequence[RunningSums]) -> None:
-        """Accept any number of groups, because none is compared with another."""
-
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        table = super()._results(tally, options)
+        import numpy as np
+
+        looks, sums = self._sums(tally, options)
+        tables: list[pl.DataFrame] = []
+        shown: list[Array] = [np.arange(len(looks.last))] * len(sums)
+        if self.change:
+            shown = [table[LOOK].to_numpy() for table in self._verdicts(looks, sums)]
+        for of_metric, windows in zip(sums, shown, strict=True):
+            groups = _groups_of(of_metric.at(windows), self._level(of_metric.at(windows)))
+            tables.append(looks.keyed(groups.with_columns(pl.Series(LOOK, windows[groups[LOOK].to_numpy()]))))
+        table = pl.concat(tables)
         # metrics that compare the same values have them once
         names = [name for name in table.columns if name not in {".n", ".estimate", ".lower", ".upper"}]
         return table.unique(names, keep="first", maintain_order=True)
-
-    def _table(self, sums: RunningSums) -> pl.DataFrame:
-        return _groups_of(sums, self._level(sums))
 
 
 def _check_counted(tally: Tally) -> None:
@@ -279,11 +290,8 @@ def _numbers(values: Floats) -> pl.Series:
 
 def _compared(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
     """The limits of a metric at each look."""
-    aggregate = sums.spec.aggregate
-    if isinstance(aggregate, Difference):
-        return _differences(sums, limit, level)
-    if isinstance(aggregate, Ratio):
-        return _ratios(sums, limit, level)
+    if isinstance(sums.spec.aggregate, Difference | Ratio):
+        return _contrasts(sums, limit, level)
     return _extremes(sums, side, limit, level)
 
 
@@ -303,8 +311,6 @@ def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Co
     is_smallest = isinstance(sums.spec.aggregate, GroupMinimum)
     totals, compared = sums.totals, sums.are_compared
     lower, upper = _limits_of_groups(sums, level)
-    with np.errstate(invalid="ignore"):
-        mean = totals.total / totals.rows
 
     def extreme(values: Floats) -> Floats:
         chosen = _smallest(values, compared) if is_smallest else _largest(values, compared)
@@ -319,39 +325,33 @@ def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Co
         # all groups have to be beyond the limit
         merged = _smallest(e_values, compared)
     weight = level.weight(level.groups * len(sums.spec.formulas))
-    return _Compared(extreme(mean), extreme(lower), extreme(upper), weight * merged)
+    return _Compared(extreme(totals.mean), extreme(lower), extreme(upper), weight * merged)
 
 
-def _differences(sums: RunningSums, limit: float, level: _Level) -> _Compared:
-    """The difference of the groups that are farthest from each other, or from the reference."""
+def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
+    """The difference, or ratio below 1, of the groups that are farthest from each other, or from the reference."""
     import numpy as np
 
-    pairs = _pairs(sums, level)
-    lower = pairs.pair.lower_limit_of_difference(pairs.log_threshold)
-    e_values = _exponentials(pairs.pair.log_e_value_of_difference(limit / sums.width))
-    return _Compared(
-        sums.width * _largest(pairs.mean - pairs.other_mean, pairs.compared),
-        sums.width * np.maximum(_largest(lower, pairs.compared), 0),
-        -sums.width * _smallest(lower, pairs.compared),
-        pairs.weight * np.where(pairs.compared, e_values, 0).sum(axis=1),
-    )
-
-
-def _ratios(sums: RunningSums, limit: float, level: _Level) -> _Compared:
-    """The ratio, below 1, of the groups that are farthest from each other, or from the reference."""
-    import numpy as np
-
-    pairs = _pairs(sums, level)
-    lower = pairs.pair.lower_limit_of_ratio(pairs.log_threshold)
-    e_values = _exponentials(pairs.pair.log_e_value_of_ratio(1 / limit if limit else math.inf))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = pairs.mean / pairs.other_mean
-    return _Compared(
-        _smallest(ratio, pairs.compared),
-        _smallest(lower, pairs.compared),
-        1 / np.maximum(_largest(lower, pairs.compared), 1),
-        pairs.weight * np.where(pairs.compared, e_values, 0).sum(axis=1),
-    )
+    is_difference = isinstance(sums.spec.aggregate, Difference)
+    # against ratios of at most 1 / limit of either group to the other
+    contrast, at_limit = DIFFERENCE, limit / sums.width
+    if not is_difference:
+        contrast, at_limit = RATIO, 1 / limit if limit else math.inf
+    farthest = smallest = largest = np.full(len(level.error), np.nan)
+    e_value = np.zeros(len(level.error))
+    for pairs in _pairs(sums, level):
+        compared = np.nonzero(pairs.compared)
+        e_values = np.zeros(pairs.compared.shape)
+        e_values[compared] = _exponentials(pairs.pair.at(compared).log_e_value(contrast, at_limit))
+        e_value += pairs.weight * e_values.sum(axis=1)
+        estimate = contrast.of(pairs.pair.one.mean, pairs.pair.other.mean)
+        farthest = np.fmin(farthest, _smallest(estimate, pairs.compared))
+        low, high = pairs.pair.extreme_limits(contrast, pairs.log_threshold, pairs.compared)
+        smallest, largest = np.fmin(smallest, low), np.fmax(largest, high)
+    if is_difference:
+        lower, upper = sums.width * np.maximum(largest, 0), -sums.width * smallest
+        return _Compared(sums.width * np.abs(farthest), lower, upper, e_value)
+    return _Compared(farthest, smallest, 1 / np.maximum(largest, 1), e_value)
 
 
 def _exponentials(logarithms: Floats) -> Floats:
@@ -378,7 +378,7 @@ def _largest(values: Floats, compared: Array) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The pairs of groups that are compared, both ways round: a row for each look."""
+    """Some of the pairs of groups that are compared, both ways round: a row for each look."""
 
     pair: Pair
     compared: Array
@@ -387,26 +387,9 @@ class _Pairs:
     weight: Floats
     """The part of the e-value of each pair in that of all."""
 
-    @property
-    def mean(self) -> Floats:
-        """The mean of the first group of each pair."""
-        return _means(self.pair.one)
 
-    @property
-    def other_mean(self) -> Floats:
-        """The mean of the other group of each pair."""
-        return _means(self.pair.other)
-
-
-def _means(totals: Totals) -> Floats:
-    import numpy as np
-
-    with np.errstate(invalid="ignore"):
-        return totals.total / totals.rows
-
-
-def _pairs(sums: RunningSums, level: _Level) -> _Pairs:
-    """All pairs of groups, for each formula, or those with the reference."""
+def _pairs(sums: RunningSums, level: _Level) -> Iterator[_Pairs]:
+    """All pairs of groups, for each formula, or those with the reference; so many at a time."""
     import numpy as np
 
     totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
@@ -424,17 +407,21 @@ def _pairs(sums: RunningSums, level: _Level) -> _Pairs:
     else:
         chosen = (one != other) & (sums.is_reference[one] | sums.is_reference[other])
         one, other, statements = one[chosen], other[chosen], _ENDS * (level.groups - 1)
+    looks, formulas = totals.rows.shape[:2]
+    statements = statements * formulas
 
     def by_look(values: Array, index: Array) -> Array:
-        return values[:, :, index].reshape(len(values), len(sums.spec.formulas) * len(index))
+        return values[:, :, index].reshape(looks, formulas * len(index))
 
     def totals_of(index: Array) -> Totals:
         return Totals(by_look(totals.total, index), by_look(totals.rows, index))
 
-    statements = statements * len(sums.spec.formulas)
-    both: Array = by_look(compared, one) & by_look(compared, other)
-    threshold = np.broadcast_to(level.log_threshold(statements)[:, None], both.shape)
-    return _Pairs(Pair(totals_of(one), totals_of(other)), both, threshold, level.weight(statements))
+    step = max(MOST_PAIRS // max(looks * formulas, 1), 1)
+    for first in range(0, len(one), step):
+        some, others = one[first : first + step], other[first : first + step]
+        both: Array = by_look(compared, some) & by_look(compared, others)
+        threshold = np.broadcast_to(level.log_threshold(statements)[:, None], both.shape)
+        yield _Pairs(Pair(totals_of(some), totals_of(others)), both, threshold, level.weight(statements))
 
 
 def _with_rests(totals: Totals, compared: Array) -> tuple[Totals, Array]:
@@ -567,14 +554,20 @@ def _check_comparison(metric: GroupwiseMetric) -> None:
 def monitor(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     confidence: float = 0.95, period: str | None = None, groups: int | None = None,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None, change: bool = False,
 ) -> Monitor:  # fmt: skip
     """Monitor metrics of a stream of rows, with verdicts that are valid for any number and timing of looks.
 
     The intervals are confidence sequences: they hold simultaneously, with the given confidence, at all looks and for
     all metrics, groups and outer groups (Howard et al., 2021; Waudby-Smith and Ramdas, 2024). They cover the mean of
-    the expected values of the rows so far, so rates may drift. They need only counts and sums, so batches and streams
-    can be added up beforehand.
+    the expected values of the rows since the period `.since`, so rates may drift. They need only counts and sums, so
+    batches and streams can be added up beforehand.
+
+    By default that is the first period, and many good rows hide a change that begins late. With `change=True` sequences
+    also begin after later periods, and share the error (after Shin, Ramdas and Rinaldo, 2024): the probability that any
+    of them is ever wrong, in however long a stream, is still at most 1 - `confidence`. Each look shows the latest one
+    with a verdict, so `within` is about recent rows, and later looks never call upon the rows before it again. The
+    price is width: to find a change takes two to three times the rows that a new monitor would need.
 
     Args:
         given: A metric, a groupwise metric or a set: shares of rows, and means of bounded values, such as
@@ -587,17 +580,19 @@ def monitor(
             error. Without periods there is one look at all rows.
         groups: The largest number of groups that may ever occur. Without it limits are wider, to allow for new groups.
         bounds: Lower and upper bound of the value of every row, for means of numbers, such as `(0, 100)`.
+        change: Whether to look at recent periods, too, to find changes; needs `period`.
 
     Returns:
-        A callable with the arguments of a metric. It returns a row for each metric, outer group and look: `.n` (the
-        rows counted), `.estimate`, `.lower`, `.upper`, the `.limit`, `.e_value` (evidence of exceeding the limit:
-        within the limit, 20 or more occurs in at most 1 of 20 streams), the `.verdict`, which is `within`, `above the
-        limit` (`below the limit`) or `undecided`, and `.groups_left_out`. Its `compute` takes tallies, and `by_group`
-        returns the values of groups.
+        A callable with the arguments of a metric. It returns a row for each metric, outer group and look: with
+        `period` `.since` (the first period of the rows that the look is about), `.n` (the rows counted), `.estimate`,
+        `.lower`, `.upper`, the `.limit`, `.e_value` (evidence of exceeding the limit: within the limit, 20 or more
+        occurs in at most 1 of 20 streams), the `.verdict`, which is `within`, `above the limit` (`below the limit`) or
+        `undecided`, and `.groups_left_out`. Its `compute` takes tallies, and `by_group` returns the values of groups.
 
     Raises:
         ArgumentError: For metrics that are not means over rows (`f_meas`, `roc_auc`), weights, clusters, more groups
-            than `groups`, and more than 5,000,000 pairs of groups, both ways round, over all looks.
+            than `groups`, `change` without `period`, and more than 25,000,000 pairs of groups, both ways round, over
+            all looks.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 0, 0] * 900, "sex": list("fmfm") * 900, "day": [1] * 600 + [2] * 3000})
@@ -612,6 +607,10 @@ def monitor(
     if period is not None and (not isinstance(period, str) or not period):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"monitor(): `period` must be the name of a column, not {period!r}."
         raise ArgumentError(msg)
+    change = flag("change", change)
+    if change and period is None:
+        msg = "monitor(): `change=True` looks at recent periods; give their column as `period=`."
+        raise ArgumentError(msg)
     if groups is not None:
         groups = whole("groups", groups, 2)
     if bounds is not None:
@@ -621,4 +620,4 @@ def monitor(
     if bounds is not None and all(_is_share(base) for metric in metrics for base in _bases_of(metric)):
         msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)
-    return Monitor(metrics, side, limit, confidence, period, groups, bounds)
+    return Monitor(metrics, side, limit, confidence, period, groups, bounds, change)

@@ -29,6 +29,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     numbered,
 )
+from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     EQUALITY,
@@ -50,7 +51,6 @@ from tidyfair.intervals.proportions import (
     mantel_haenszel_ratio,
     z_value,
 )
-from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import metric_set
@@ -61,7 +61,7 @@ from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keyw
 from tidyfair.specs.result_columns import CUTS, key_columns, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Self, TypeAlias, Unpack
 
     import numpy as np
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PairwiseTest", "StratifiedTest", "WorstGroups", "pairwise", "stratified", "worst_groups"]
 
-_COMPARISON, _ONE, _OTHER = "\0comparison", "\0one", "\0other"
-"""The number of the comparison that a pair is of, and the indices of its groups."""
+_COMPARISON = "\0comparison"
+"""The number of the comparison that a pair is of."""
 _DEVIATIONS = "\0deviations"
 """The standard errors that limits are from their comparison."""
 _PAIRS = {
@@ -90,13 +90,15 @@ _PAIRS = {
     ".n_other": pl.Int64, ".estimate": pl.Float64, ".estimate_other": pl.Float64, ".scale": pl.String,
     ".disparity": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".method": pl.String,
     ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".test": pl.String, ".status": pl.String,
-    _COMPARISON: pl.Int64, _ONE: pl.Int64, _OTHER: pl.Int64, _DEVIATIONS: pl.Float64,
+    _COMPARISON: pl.Int64, _DEVIATIONS: pl.Float64,
 }  # fmt: skip
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
 _USUAL_LEVEL = 0.95
 _MOST_PAIRS, _MOST_DRAWN = 5_000_000, 10_000_000_000
-"""The most pairs, and draws of the distances of pairs, which take a minute or two."""
+"""The most pairs, which take about ten seconds, and draws of the distances of pairs, which take a minute or two."""
+_BLOCK = 2**18
+"""The pairs that are worked out at once."""
 _STRATIFIED = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
     ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
@@ -148,7 +150,9 @@ class _Comparison:
 
         one, other = self.pairs
         if test == "interval":
-            return p_values(self.family.estimates, one, other, self.scale)
+            blocks = [slice(start, start + _BLOCK) for start in range(0, len(one), _BLOCK)]
+            quantities = self.family.estimates
+            return np.concatenate([p_values(quantities, one[part], other[part], self.scale) for part in blocks])
         rows = self.rows_of_values()
         hits = np.round(self.family.estimates.value * rows).astype(np.int64)
         of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
@@ -175,26 +179,27 @@ class _Comparison:
 
     def table(self, number: int, test: str, *, mid_p: bool) -> pl.DataFrame:
         """The pairs, with their p-values; limits depend on how these are adjusted."""
-        import numpy as np
-
-        rows, value, (one, other) = self.family.rows, self.family.estimates.value, self.pairs
+        rows, value, size = self.family.rows, self.family.estimates.value, self.rows_of_values()
         if not self.counts_rows:
             test = "interval"
+        one, other = self.pairs
         disparity = compare_values(value[one], value[other], self.scale)
+        # all pairs have the same keys
+        keys = pl.DataFrame(self.evaluated.key_columns(rows[:1])).with_columns(rows["name"][:1].alias(".metric"))
         columns: dict[str, Any] = {
             ".group": rows["text"][one], ".other": rows["text"][other],
-            ".level": self.evaluated.level_text(rows)[one], ".n": self.rows_of_values()[one],
-            ".n_other": self.rows_of_values()[other], ".estimate": value[one], ".estimate_other": value[other],
+            ".level": self.evaluated.level_text(rows[:1]).item(), ".estimator": keys[".estimator"].item(),
+            ".n": size[one], ".n_other": size[other], ".estimate": value[one], ".estimate_other": value[other],
             ".scale": self.scale, ".disparity": disparity, ".lower": None, ".upper": None,
             ".method": method_of(self.family.estimates, self.scale),
             ".p_value": self.p_values(test, mid_p=mid_p), ".p_adjusted": None, ".test": "mid_p" if mid_p else test,
-            ".status": np.where(np.isnan(disparity), str(Status.ZERO_DENOMINATOR), str(Status.OK)),
-            _COMPARISON: number, _ONE: one, _OTHER: other, _DEVIATIONS: None,
+            ".status": str(Status.OK), _COMPARISON: number, _DEVIATIONS: None,
         }  # fmt: skip
-        keys = pl.DataFrame(self.evaluated.key_columns(rows)).with_columns(rows["name"].alias(".metric"))[one]
-        columns |= {".estimator": keys[".estimator"]}
-        table = pl.DataFrame(columns, schema_overrides=_PAIRS, nan_to_null=True).select(list(_PAIRS))
-        return keys.drop(".estimator").hstack(table)
+        table = pl.DataFrame(columns, schema=_PAIRS, nan_to_null=True)
+        is_undefined = pl.col(".disparity").is_null()
+        status = pl.when(is_undefined).then(pl.lit(str(Status.ZERO_DENOMINATOR))).otherwise(".status")
+        of_pairs = [key.new_from_index(0, len(one)) for key in keys.drop(".estimator")]
+        return pl.DataFrame([*of_pairs, *table.with_columns(status.alias(".status"))])
 
 
 @dataclass(frozen=True, repr=False)
@@ -251,7 +256,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed
         )  # fmt: skip
         evaluated = self._run.evaluate(tally, options)
-        comparisons = self._comparisons(tally, evaluated, options)
+        comparisons = self._comparisons(evaluated, options)
         nothing = evaluated[0].rows.clear()
         empty = pl.DataFrame(evaluated[0].key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
         tables = [
@@ -260,7 +265,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         table = pl.concat([empty, *tables], how="vertical_relaxed")
         return self._with_limits(self._adjusted_for(table, comparisons), comparisons)
 
-    def _comparisons(self, tally: Tally, evaluated: Sequence[Evaluated], options: Options) -> list[_Comparison]:
+    def _comparisons(self, evaluated: Sequence[Evaluated], options: Options) -> list[_Comparison]:
         """The metrics and outer groups, label by label and time by time, that have groups to be compared."""
         comparisons: list[list[_Comparison]] = [[] for _ in self.metrics]
         numbers = {spec.name: number for number, spec in enumerate(self._run.specs)}
@@ -299,52 +304,52 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         """The table with adjusted p-values, and the standard errors that limits are from their comparison."""
         if self.adjust == "max_t":
             return self._by_largest_distance(table, comparisons)
-        table = self._adjusted(table.drop(".p_adjusted"))
-        table = self._closed(table) if self.adjust == "holm" and len(table) else table
-        return table.with_columns(self._deviations(table).alias(_DEVIATIONS))
+        families = self._families(table).cast(pl.Int64).to_numpy()
+        table = self._closed(table, families) if self.adjust == "holm" else self._adjusted(table.drop(".p_adjusted"))
+        return table.with_columns(pl.Series(_DEVIATIONS, self._deviations(table, families)))
 
     def _by_largest_distance(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
         """The table with p-values adjusted within each comparison."""
         import numpy as np
 
-        p_values, number = table[".p_value"].to_numpy(), table[_COMPARISON].to_numpy()
+        p_values = table[".p_value"].to_numpy()
         adjusted, deviations = np.full((2, len(table)), np.nan)
-        for index, comparison in enumerate(comparisons):
-            own = (number == index) & ~np.isnan(p_values)
-            if not own.any():
+        for comparison, pairs in self._pairs_of(comparisons):
+            is_tested = ~np.isnan(p_values[pairs])
+            if not is_tested.any():
                 continue
+            own = np.flatnonzero(is_tested) + pairs.start
             random = generator(self.seed, "distances of pairs")
-            pairs = table[_ONE].to_numpy()[own], table[_OTHER].to_numpy()[own]
-            distances = Distances(comparison.covariance(), pairs, self.times, random)
+            one, other = comparison.pairs
+            distances = Distances(comparison.covariance(), (one[is_tested], other[is_tested]), self.times, random)
             adjusted[own], largest = distances.adjusted(p_values[own])
             deviations[own] = distances.quantile(largest, self.conf_level)
         columns = (pl.Series(".p_adjusted", adjusted, nan_to_null=True), pl.Series(_DEVIATIONS, deviations))
         words = pl.lit("max_t over the pairs of each comparison").alias(".adjustment")
         return table.with_columns(*columns, words)
 
-    def _deviations(self, table: pl.DataFrame) -> pl.Series:
+    def _deviations(self, table: pl.DataFrame, families: Array) -> Array:
         """The standard errors to both sides of a disparity that hold it at the level of a family of disparities.
 
         For all at once by Bonferroni's inequality, where p-values bound any false rejection; where they bound the share
         of false ones, for as large a share of those rejected (Benjamini and Yekutieli, 2005).
         """
-        families, error = self._families(table), 1 - self.conf_level
-        is_rejected = (table[".p_adjusted"] < error).fill_null(value=False)
-        is_tested = table[".p_value"].is_not_null()
-        counted = pl.DataFrame({"family": families, "rejected": is_rejected, "tested": is_tested})
-        pairs, rejected = counted.select(
-            pl.col("tested").sum().clip(1).over("family"), pl.col("rejected").sum().clip(1).over("family")
-        ).get_columns()
+        import numpy as np
+
+        error = 1 - self.conf_level
+        count = int(families.max(initial=-1)) + 1
+        is_rejected = table[".p_adjusted"].to_numpy() < error
+        tested = np.bincount(families[table[".p_value"].is_not_null().to_numpy()], minlength=count).clip(1)
+        rejected = np.bincount(families[is_rejected], minlength=count).clip(1)
         if self.adjust == "none":
-            share = error + 0 * pairs
+            share = np.full(count, error)
         elif self.adjust == "holm":
-            share = error / pairs
+            share = error / tested
         else:
-            share = error * rejected / pairs
+            share = error * rejected / tested
         if self.adjust == "by":
-            share /= pairs.replace_strict({count: harmonic(count) for count in pairs.unique()})
-        distinct = {one: z_value(1 - one) for one in share.unique()}
-        return share.replace_strict(distinct, return_dtype=pl.Float64)
+            share /= [harmonic(pairs) for pairs in tested.tolist()]
+        return np.array([z_value(1 - one) for one in share.tolist()])[families]
 
     def _with_limits(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
         """The table with limits that exclude equality where the adjusted p-value rejects it, and only there.
@@ -354,15 +359,19 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         """
         import numpy as np
 
-        deviations, number = table[_DEVIATIONS].to_numpy(), table[_COMPARISON].to_numpy()
-        one, other = table[_ONE].to_numpy(), table[_OTHER].to_numpy()
+        deviations = table[_DEVIATIONS].to_numpy()
         lower, upper, equality = np.full((3, len(table)), np.nan)
-        for index, comparison in enumerate(comparisons):
-            of_comparison = number == index
-            equality[of_comparison] = EQUALITY[comparison.scale]
-            for z in np.unique(deviations[of_comparison & ~np.isnan(deviations)]).tolist():
-                at = of_comparison & (deviations == z)
-                lower[at], upper[at] = comparison.limits(one[at], other[at], z)
+        for comparison, pairs in self._pairs_of(comparisons):
+            equality[pairs] = EQUALITY[comparison.scale]
+            one, other = comparison.pairs
+            # all pairs of a comparison that are tested are in the same family
+            is_tested = ~np.isnan(deviations[pairs])
+            if is_tested.any():
+                z = float(deviations[pairs][is_tested][0])
+                for start in range(0, len(one), _BLOCK):
+                    block = slice(pairs.start + start, min(pairs.start + start + _BLOCK, pairs.stop))
+                    part = slice(start, start + _BLOCK)
+                    lower[block], upper[block] = comparison.limits(one[part], other[part], z)
         disparity = table[".disparity"].to_numpy()
         is_rejected = table[".p_adjusted"].to_numpy() < 1 - self.conf_level
         lower_is_open = is_rejected & (disparity > equality) & (lower <= equality)
@@ -380,24 +389,32 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         cuts = [name for name in CUTS if name in table.columns]
         return table.select(*key_columns(table), ".metric", ".by", *cuts, *shown)
 
-    def _closed(self, table: pl.DataFrame) -> pl.DataFrame:
+    def _closed(self, table: pl.DataFrame, families: Array) -> pl.DataFrame:
         """The table with p-values adjusted by Holm, for as many pairs as can be equal (Shaffer, 1986)."""
         import numpy as np
 
-        p_values, families = table[".p_value"].to_numpy(), self._families(table)
+        p_values, number = table[".p_value"].to_numpy(), table[_COMPARISON].to_numpy()
         closed = np.full(len(table), np.nan)
-        for family in families.unique():
-            of_family = (families == family).arg_true()
-            pairs = table[_COMPARISON].gather(of_family).value_counts()["count"].to_list()
-            index = of_family.to_numpy()
+        for family in np.unique(families).tolist():
+            index = np.flatnonzero(families == family)
+            pairs = np.bincount(number[index])
             tested = index[~np.isnan(p_values[index])]
-            rising = tested[np.argsort(p_values[tested], kind="stable")]
-            factors = most_equal([groups_of(count) for count in pairs], len(tested))
+            rising = tested[np.argsort(p_values[tested])]
+            factors = most_equal([groups_of(count) for count in pairs[pairs > 0].tolist()], len(tested))
             closed[rising] = np.maximum.accumulate(p_values[rising] * factors).clip(0, 1)
         return table.with_columns(
             pl.Series(".p_adjusted", closed, nan_to_null=True),
             pl.lit(f"closed holm over {self.family}").alias(".adjustment"),
         )
+
+    @staticmethod
+    def _pairs_of(comparisons: Sequence[_Comparison]) -> Iterator[tuple[_Comparison, slice]]:
+        """The comparisons, and where their pairs are in the table of all of them."""
+        start = 0
+        for comparison in comparisons:
+            stop = start + math.comb(len(comparison.family.rows), 2)
+            yield comparison, slice(start, stop)
+            start = stop
 
 
 def _check_reference(evaluated: Evaluated, metric: GroupwiseMetric) -> None:
@@ -514,7 +531,7 @@ class WorstGroups(OuterGroupTest):
 
     subject: ClassVar[str] = "worst_groups()"
     findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
-    pooling: Pooling | None = None
+    pooling: Pooling | None = "beta_binomial"
     """The model of the rates of all groups, if there is one."""
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
@@ -687,28 +704,32 @@ def stratified(
 
 @refuse_unknown_keywords
 def worst_groups(
-    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = None,
+    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = "beta_binomial",
     times: int = 10_000, seed: int = 0,
 ) -> WorstGroups:  # fmt: skip
     """Estimate how probably each group is the worst: of equal groups some group looks it by chance.
 
+    Small groups look the worst most often, so that rates borrow strength from those of other groups (partial pooling).
+
     Args:
         metrics: Groupwise metrics of rates.
-        conf_level: Simultaneous confidence level of the intervals of all groups.
-        pooling: `"beta_binomial"` or `"additive"`, for rates that borrow strength from those of other groups, as
-            `shrunken_rates` has them; None for groups on their own.
+        conf_level: Simultaneous level of the intervals of all groups.
+        pooling: The model of the rates of all groups, as of `shrunken_rates`: `"beta_binomial"` or, for groups of
+            several features, `"additive"`; None for groups on their own, with independent Jeffreys priors, by which the
+            group with the worst observed rate is too sure of being the worst where groups are small.
         times: Number of draws.
         seed: Seed of the draws.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each rate and group: `.estimate`, `.lower` and
-        `.upper` (Wilson's, simultaneous), `.worst`, whether the `lowest` or the `highest` is the worst, and `.p_worst`,
-        the probability that no other group is worse, given independent Jeffreys priors of the groups. With `pooling`
-        the estimates, the limits (credible, simultaneous) and the probabilities are those of the model.
+        A callable that takes what a metric takes, and gives one row for each rate and group: the `.estimate`, `.lower`
+        and `.upper` (credible, of all groups at once), `.worst`, whether the `lowest` or the `highest` is the worst,
+        `.p_worst`, the probability that no other group is worse, and `.n` rows. Without pooling, estimates are the
+        observed rates, and limits Wilson's, of all groups at once.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
-    >>> worst_groups(demographic_parity("sex"))(people, estimate="hired").select(".group", ".estimate").rows()
+    >>> alone = worst_groups(demographic_parity("sex"), pooling=None)
+    >>> alone(people, estimate="hired").select(".group", ".estimate").rows()
     [('f', 1.0), ('m', 0.0)]
     """
     members = groupwise(metrics, "worst_groups")

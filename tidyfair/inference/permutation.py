@@ -277,7 +277,7 @@ class _ShuffledRows:
 
         group = np.tile(self.group, (draws, 1))
         numbers = random.random((shuffled, len(self.stratum)))
-        order = np.lexsort((numbers, np.broadcast_to(self.stratum, numbers.shape)), axis=-1)
+        order = np.argsort(numbers + self.stratum, axis=-1)
         group[:shuffled, self._by_stratum] = self.group[order]
         size = len(self.rows)
         of_rows = self.groups[group[:, self.unit].ravel()].get_columns()

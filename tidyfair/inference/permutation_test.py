@@ -27,9 +27,8 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.studentized import Families, rate_distances
-from tidyfair.intervals.draws import is_of_labels
-from tidyfair.intervals.resampling import generator
+from tidyfair.inference.studentized import Families, all_distances, joint_distances, rate_distances
+from tidyfair.intervals.resampling import generator, is_of_labels
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.progress import in_progress
 from tidyfair.specs.aggregates import CONTEXTS
@@ -76,8 +75,9 @@ _TESTED = {
 class DisparityTest(OuterGroupTest):
     """A permutation test of equal groups; made by `disparity_test`.
 
-    The statistic is the largest distance between two groups in standard errors. For rates the test is exact; for other
-    metrics it is asymptotically valid even if groups differ in other ways (Chung and Romano, 2013).
+    The statistic is the sum of squares of the distances of groups in standard errors, or the largest one, whichever is
+    less likely. For rates the test is exact; for other metrics it is asymptotically valid even if groups differ in
+    other ways (Chung and Romano, 2013).
     """
 
     subject: ClassVar[str] = "disparity_test()"
@@ -123,7 +123,7 @@ class DisparityTest(OuterGroupTest):
         return self._row(metric, values, severity, rows_tested, method, is_distance=self.studentized)
 
     def _of_draws(self, part: OuterGroup, times: int) -> tuple[Array, Array]:
-        """The value of each draw, and its severity; the observed ones come last.
+        """The value of each draw, and its severity or the distances of its groups; the observed ones come last.
 
         Draws are taken in blocks, of which no counts are kept.
         """
@@ -139,7 +139,7 @@ class DisparityTest(OuterGroupTest):
             compared = compared_draws(part.evaluated, rows, counts, drawn)
             severity = compared["severity"].to_numpy()
             if self.studentized:
-                severity = _largest_distances(rows, counts, drawn)
+                severity = _distances(rows, counts, drawn)
             # the observed values come last in every block, and are kept once
             last = first + draws == times
             values.append(compared["value"] if last else compared["value"][:-1])
@@ -198,7 +198,7 @@ class DisparityTest(OuterGroupTest):
         self, metric: GroupwiseMetric, values: Array | None = None, severity: Array | None = None, rows: int = 0,
         method: str = "", *, is_distance: bool = False,
     ) -> pl.DataFrame:  # fmt: skip
-        """The row of a test, from the value and the severity of each draw; the observed ones come last."""
+        """The row of a test, from the value and the severity, or the distances, of each draw; the last is observed."""
         import numpy as np
 
         row = dict.fromkeys(_TESTED) | {
@@ -209,6 +209,8 @@ class DisparityTest(OuterGroupTest):
         has_value = ~np.isnan(values)
         values, severity = values[has_value], severity[has_value]
         row |= {".estimate": float(values[-1]), ".n": rows, ".method": f"{method}, mid-p" if self.mid_p else method}
+        if is_distance:
+            severity = joint_distances(severity)
         # without any distance there is no scale of distances
         if is_distance and severity[-1]:
             values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
@@ -292,11 +294,11 @@ def _shuffle_together(one: Share, other: Share) -> bool:
     return one.among.isdisjoint(other.among)
 
 
-def _largest_distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> Array:
-    """The largest distance of groups of each draw, in standard errors under equality; the observed one comes last."""
+def _distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> Array:
+    """The distances of groups of each draw, in standard errors under equality; the observed ones come last."""
     import numpy as np
 
-    largest = np.zeros(len(drawn[0]) + 1)
+    distances = np.zeros((len(drawn[0]) + 1, 2))
     for count, numerators in zip(counts, drawn, strict=True):
         compared = rows.filter((pl.col("name") == count.name) & pl.col("estimate").is_not_null())
         reference = compared.filter("is_reference")[GROUP_CELL].unique().to_list()
@@ -308,9 +310,9 @@ def _largest_distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn:
         step = max(1, _MOST_VALUES // max(1, len(kept)))
         for first in range(0, len(hits), step):
             part = slice(first, first + step)
-            distances = rate_distances(hits[part], denominator, share, references)
-            np.fmax(largest[part], distances, out=largest[part])
-    return largest
+            of_rate = rate_distances(hits[part], denominator, share, references)
+            distances[part] = all_distances(distances[part], of_rate)
+    return distances
 
 
 def drawn_together(counts: Sequence[CountedRate], draw: Callable[[CountedRate], Array]) -> list[Array]:
@@ -407,8 +409,11 @@ def disparity_test(
     with the event, predictive parity among those selected, equalized odds among both. The test is exact up to the
     number of draws.
 
-    The statistic is the largest distance between any two groups (or of any group from the reference) in standard
-    errors, so a rare group does not mask the others; for more than 500 groups, the largest distance from all rows.
+    Groups are compared in standard errors, so a rare group does not mask the others. The statistic is the sum of
+    squares of their distances, which for rates is Pearson's chi-squared, and finds many groups that differ a little; or
+    the largest distance of any group from all others (or from the reference), which finds one that differs. The less
+    likely one counts, and the same permutations show how often it is as unlikely (Tippett's combination; Pesarin and
+    Salmaso, 2010). The largest distance must be three times less likely to count as much.
 
     Other metrics than rates, and all metrics with `case_weights` or `cluster`, are tested by permuting all rows or
     whole clusters (Chung and Romano, 2013): exact if groups have identical distributions, and asymptotically valid
@@ -431,10 +436,10 @@ def disparity_test(
         A callable with the arguments of a metric. It returns one row for each metric and outer group: `.hypothesis`,
         `.estimate`, the mean `.expected` for equal groups and the range of what is not significant at 5 %
         (`.expected_lower`, `.expected_upper`), `.p_value`, `.p_adjusted`, the number `.n` of rows and the `.method`.
-        Distances in standard errors are shown on the scale of the disparity: a draw with half of the observed distance
-        as half of the disparity. So the estimate is outside of the range if its p-value is below 5 %, and only then.
-        Values are null without a disparity, and the range where the disparity has no value for equal groups, as a
-        group minimum.
+        Distances in standard errors are shown on the scale of the disparity: a draw that is as likely as half of the
+        observed distances as half of the disparity. So the estimate is outside of the range if its p-value is below
+        5 %, and only then. Values are null without a disparity, and the range where the disparity has no value for
+        equal groups, as a group minimum.
 
     Raises:
         ArgumentError: For metrics of the size of groups, for clusters shared by several groups, and for a user's

@@ -15,7 +15,8 @@ from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts, rates_generator
-from tidyfair.intervals.draws import designs_of, is_of_labels, replicates_of
+from tidyfair.intervals.draws import designs_of, replicates_of
+from tidyfair.intervals.resampling import is_of_labels
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords

@@ -33,13 +33,18 @@ LOOK = "\0look"
 """The column of the index of a look."""
 _SERIES, _PERIOD, _CELL, _CODE, _TEXT = "\0series", "\0period", "\0cell", "\0code", "\0text"
 _SLACK = 1e-9
-_MOST_PAIRS = 50_000
+_LIFETIME = 4
+"""How long a window lasts, as a multiple of the largest power of 2 that divides the looks before it."""
+MOST_PAIRS = 50_000
 """Pairs of groups, over looks, that are worked out at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Looks:
-    """The looks at outer groups (series), each at the end of a period or at all rows so far, sorted by series."""
+    """The looks at outer groups (series), each at the end of a period or at all rows so far, sorted by series.
+
+    A look is at one or more windows of rows that end with it, sorted by look and by their beginning.
+    """
 
     keys: pl.DataFrame
     """The keys of the outer group of each look, the period last."""
@@ -52,10 +57,16 @@ class Looks:
     of_outer: Array
     """The index of the look of each outer group of the tally."""
     has_periods: bool
+    last: Array
+    """The index of the look of each window."""
+    first: Array
+    """The index of the look with the first rows of each window."""
+    share_of_window: Floats
+    """The share of the error of a series for the rows from the beginning of each window on."""
 
     @classmethod
-    def of(cls, outer_keys: pl.DataFrame, period: str | None) -> Looks:
-        """The looks at the outer groups of a tally."""
+    def of(cls, outer_keys: pl.DataFrame, period: str | None, *, change: bool = False) -> Looks:
+        """The looks at the outer groups of a tally, at all rows so far or, for changes, also at recent rows."""
         import numpy as np
 
         if period is not None:
@@ -64,20 +75,24 @@ class Looks:
         periods = outer_keys.select([] if period is None else pl.col(period).alias(".period"))
         table = pl.DataFrame({_SERIES: _codes(series, outer_keys), _PERIOD: _codes(periods, outer_keys)})
         table = table.with_row_index(_CELL).sort(_SERIES, _PERIOD)
-        number = pl.int_range(1, pl.len() + 1).over(_SERIES)
+        number = table.select(pl.int_range(1, pl.len() + 1).over(_SERIES)).to_series().to_numpy()
         order = table[_CELL]
+        last, before, share = _windows(number) if change else (np.arange(len(number)), 0, np.ones(len(number)))
         return cls(
             keys=pl.concat([series, periods], how="horizontal")[order],
             series=table[_SERIES].to_numpy(),
             period=table[_PERIOD].to_numpy(),
-            number=table.select(number).to_series().to_numpy(),
+            number=number,
             of_outer=np.argsort(order.to_numpy()),
             has_periods=period is not None,
+            last=last,
+            first=last - number[last] + 1 + before,
+            share_of_window=share,
         )
 
     @property
     def share_of_error(self) -> Floats:
-        """The share of the error for the series of each look; new series may occur later.
+        """The share of the error for the series of each window; new series may occur later.
 
         With k series so far it is 1 / (k (k + 1)). The shares of the first k, and of each later one when it occurs, add
         up to 2 / (k + 1), which never exceeds 1.
@@ -85,27 +100,75 @@ class Looks:
         import numpy as np
 
         if self.keys.width == self.has_periods:
-            return np.ones(len(self.series))
+            return np.ones(len(self.last))
         first = np.full(int(self.series.max(initial=-1)) + 1, np.iinfo(np.int64).max)
         np.minimum.at(first, self.series, self.period)
-        so_far = (first <= self.period[:, None]).sum(axis=1)
+        so_far = (first <= self.period[:, None]).sum(axis=1)[self.last]
         return 1 / (so_far * (so_far + 1))
 
     def add_up(self, sums: Array) -> Array:
-        """Sums of looks as sums from the first look of their series on."""
+        """Sums of looks as sums of windows."""
+        return self._between(sums, self.first)
+
+    def so_far(self, sums: Array) -> Array:
+        """Sums of looks as sums from the first look of the series to the end of each window."""
+        return self._between(sums, self.last - self.number[self.last] + 1)
+
+    def _between(self, sums: Array, first: Array) -> Array:
         import numpy as np
 
-        starts = np.flatnonzero(self.number == 1)
-        parts = np.split(sums, starts[1:])
-        return np.concatenate([part.cumsum(axis=0) for part in parts])
+        added = np.concatenate([np.zeros_like(sums[:1]), sums.cumsum(axis=0)])
+        return added[self.last + 1] - added[first]
+
+    def recent(self, is_decided: Array) -> list[int]:
+        """The window that each look is about: the latest one with a verdict, or else that of the look before.
+
+        A window never begins before that of the look before: rows that were left behind are not called upon again.
+        """
+        import numpy as np
+
+        chosen: list[int] = []
+        since = 0
+        for windows in np.split(np.arange(len(self.last)), np.flatnonzero(np.diff(self.last, prepend=-1)))[1:]:
+            # where the window of the look before has ended, the next one takes its place
+            usable = windows[self.first[windows] >= since]
+            decided = usable[is_decided[usable]]
+            chosen.append(int(decided[-1] if len(decided) else usable[0]))
+            since = self.first[chosen[-1]]
+        return chosen
 
     def keyed(self, table: pl.DataFrame) -> pl.DataFrame:
-        """A table by look with the keys and the numbers of the looks."""
-        index, columns = table[LOOK], table.drop(LOOK)
+        """A table by window with the keys and the numbers of the looks, and the first period of the window."""
+        window, columns = table[LOOK].to_numpy(), table.drop(LOOK)
+        keys = self.keys[self.last[window]]
         if self.has_periods:
-            number = pl.Series(".look", self.number, dtype=pl.Int64)[index]
-            columns = columns.insert_column(columns.columns.index(".n"), number)
-        return pl.concat([self.keys[index], columns], how="horizontal") if self.keys.width else columns
+            at = columns.columns.index(".n")
+            columns = columns.insert_column(at, self.keys[".period"][self.first[window]].alias(".since"))
+            columns = columns.insert_column(at, pl.Series(".look", self.number[self.last[window]], dtype=pl.Int64))
+        return pl.concat([keys, columns], how="horizontal") if keys.width else columns
+
+
+def _windows(number: Array) -> tuple[Array, Array, Floats]:
+    """The look of each window, the looks of its series before it, and its share of the error.
+
+    Half of the error is for all rows so far, the other half for windows that begin after 1, 2, 3, … looks. Of it, those
+    after 2ᵛ times the i-th odd number of looks have 1 / ((v + 1) (v + 2) i (i + 1)), which adds up to 1. They last for
+    4 · 2ᵛ looks, so that windows of any length have begun near any look.
+    """
+    import numpy as np
+
+    every = np.arange(len(number))
+    parts = [(every, np.zeros_like(every), np.full(len(every), 1 / 2))]
+    for scale in range(int(number.max(initial=1)).bit_length()):
+        for back in range(_LIFETIME):
+            multiple = (number - 1) // 2**scale - back
+            look = np.flatnonzero((multiple > 0) & (multiple % 2 == 1))
+            odd = (multiple[look] + 1) // 2
+            share = 1 / (2 * (scale + 1) * (scale + 2) * odd * (odd + 1))
+            parts.append((look, multiple[look] * 2**scale, share))
+    last, before, share = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((before, last))
+    return last[order], before[order], share[order]
 
 
 def _codes(keys: pl.DataFrame, like: pl.DataFrame) -> pl.Series:
@@ -119,7 +182,7 @@ def _codes(keys: pl.DataFrame, like: pl.DataFrame) -> pl.Series:
 
 @dataclass(frozen=True, eq=False)
 class RunningSums:
-    """The sums of a metric up to each look, by look, formula and group."""
+    """The sums of a metric in windows up to each look, or in each of several, by window, formula and group."""
 
     spec: Metric | GroupwiseMetric
     totals: Totals
@@ -135,6 +198,8 @@ class RunningSums:
     """The names of the groups."""
     share_of_error: Floats
     """Of each look, the share of the error that the metric may have in its outer group."""
+    share_of_window: Floats
+    """Of each look, the share of that for rows from the same beginning on."""
 
     @classmethod
     def of(cls, evaluated: Evaluated, index: int, looks: Looks, bounds: Bounds) -> RunningSums:
@@ -174,7 +239,10 @@ class RunningSums:
         np.add.at(sizes, (looks.of_outer[counted_first["outer"].to_numpy()], own_group), counted_first["n"].to_numpy())
         sizes = looks.add_up(sizes)
         is_frequent = sizes >= spec.policy.min_share * sizes.sum(axis=1, keepdims=True)
-        return cls(spec, totals, bounds, looks.add_up(seen) > 0, is_reference, is_frequent, names, looks.share_of_error)
+        return cls(
+            spec, totals, bounds, looks.so_far(seen) > 0, is_reference, is_frequent, names, looks.share_of_error,
+            looks.share_of_window,
+        )  # fmt: skip
 
     @property
     def by_text(self) -> str | None:
@@ -213,15 +281,18 @@ class RunningSums:
         """Means between 0 and 1 as values of the metric."""
         return self.bounds[0] + means * self.width
 
+    def at(self, looks: slice | Array) -> RunningSums:
+        """The sums of some looks."""
+        totals = Totals(self.totals.total[looks], self.totals.rows[looks])
+        names = ("seen", "is_frequent", "share_of_error", "share_of_window")
+        return replace(self, totals=totals, **{name: getattr(self, name)[looks] for name in names})
+
     def parts(self) -> Iterator[tuple[int, RunningSums]]:
         """The sums of some looks at a time, with the index of the first of them."""
         looks, formulas, groups = self.totals.rows.shape
-        step = max(_MOST_PAIRS // max(formulas * groups**2, 1), 1)
+        step = max(MOST_PAIRS // max(formulas * groups**2, 1), 1)
         for first in range(0, max(looks, 1), step):
-            chosen = slice(first, first + step)
-            totals = Totals(self.totals.total[chosen], self.totals.rows[chosen])
-            of_looks = {name: getattr(self, name)[chosen] for name in ("seen", "is_frequent", "share_of_error")}
-            yield first, replace(self, totals=totals, **of_looks)
+            yield first, self.at(slice(first, first + step))
 
 
 def _between(rows: pl.DataFrame, bounds: Bounds, name: str) -> Totals:

@@ -11,8 +11,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.inference.gates import check, limited
-from tidyfair.inference.rate_tests import SAME
-from tidyfair.inference.studentized import rate_distances
+from tidyfair.inference.studentized import joint_ranks, rate_distances
 from tidyfair.inference.verdicts import FAIL, PASS
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED
@@ -222,10 +221,11 @@ class _Study:
             tested = distances[is_of_part]
             total = int(np.median(totals[is_of_part]))
             shuffled = _shuffled(size, total, _FEWEST + more * len(tested), random)
-            by_chance = np.sort(_distances(shuffled, size))
-            farther = len(by_chance) - np.searchsorted(by_chance, tested + SAME)
-            as_far = len(by_chance) - np.searchsorted(by_chance, tested - SAME)
-            reached = (as_far + farther) / 2 if self.mid_p else as_far
+            by_chance = _distances(shuffled, size)
+            ranks, by_chance_ranks = joint_ranks(tested, by_chance), np.sort(joint_ranks(by_chance, by_chance))
+            farther = np.searchsorted(by_chance_ranks, ranks)
+            as_far = np.searchsorted(by_chance_ranks, ranks, "right") - farther
+            reached = farther + (as_far / 2 if self.mid_p else as_far)
             rejected += int((reached <= (1 - self.confidence) * len(by_chance)).sum())
         return rejected / self.times
 
@@ -368,7 +368,7 @@ def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: f
 
 
 def _distances(hits: Array, rows: Array) -> Array:
-    """The largest distance of two groups in each draw, in standard errors, as `disparity_test` has it."""
+    """The distances of groups in each draw, in standard errors, as `disparity_test` has them."""
     return rate_distances(hits, rows, hits.sum(axis=1) / rows.sum(), [])
 
 

@@ -12,8 +12,8 @@ from tidyfair.evaluation.group_cells import text_of
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.pooling import Additive, BetaBinomial, cell_variance, check_pooling, pooled
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, OuterGroupTest, groupwise
-from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.intervals.estimates import Shares
+from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
 from tidyfair.specs.columns import Column
 from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, refuse_unknown_keywords, show_keywords

@@ -159,7 +159,9 @@ class Family:
         of_value = z[self._outer_of_values]
         value, (low, high) = values.logarithms(of_value) if logarithm else (values.value, values.limits(of_value))
         correlation = values.correlation_of(one, other)
-        return difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation)
+        return difference_limits(
+            value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation
+        )
 
     @property
     def _outer_of_values(self) -> Integers:
@@ -416,9 +418,7 @@ class _GroupsAndRests(Estimates):
         return np.append(low, mean - below), np.append(high, mean + above)
 
 
-def beside_rests(
-    families: Sequence[FamilyWithRests], aggregate: Contrast, level: float, results: Intervals
-) -> None:
+def beside_rests(families: Sequence[FamilyWithRests], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any group to all others, or to all rows."""
     import numpy as np
 
@@ -441,30 +441,35 @@ def beside_rests(
 
 
 def extreme(families: Sequence[Family], aggregate: Extreme, level: float, results: Intervals) -> None:
-    """Limits of the smallest or largest value, from those of all groups at once.
+    """Limits of the smallest or largest value: what it says of all groups holds for each of them by itself.
 
-    In a survey, a group whose error is unknown may have any true value. The smallest value then has no lower limit, and
-    is still below the upper limits of the other groups; the largest value has no upper limit.
+    A smallest value is above a limit if every group is: an intersection-union test at the full level (Berger, 1982). It
+    is below one if some group is, which takes limits of all groups at once. In a survey, a group whose error is unknown
+    may have any true value: the smallest value then has no lower limit, and is still below the upper limits of the
+    others.
     """
     import numpy as np
 
+    outers = len(results.lower)
+    q = z_of_groups(sum(family.sizes(outers) for family in families), level)
+    is_highest, end = aggregate.is_highest, np.fmax if aggregate.is_highest else np.fmin
+    of_each, at_once = np.full((2, outers), -np.inf if is_highest else np.inf)
+    complete = np.ones(outers, dtype=bool)
     for family in families:
-        segments, values = Segments.of(family.outer), family.values
-        outer, q = family.outer[segments.starts], z_of_groups(family.sizes(len(results.lower)), level)
-        known = ~np.isnan(values.widest)
-        end = segments.maximum if aggregate.is_highest else segments.minimum
-        lower, upper = (
-            end(np.where(known, np.clip(side, *values.bounds), np.nan)) for side in values.limits(q[family.outer])
-        )
-        complete = segments.all(known)
-        half_known = segments.any(known) & ~complete & isinstance(values, Surveyed)
-        if aggregate.is_highest:
-            upper = np.where(half_known, np.nan, upper)
-        else:
-            lower = np.where(half_known, np.nan, lower)
-        results.put(outer[complete], (lower[complete], upper[complete]))
-        words = f", {'lower' if aggregate.is_highest else 'upper'} end"
-        results.put(outer[half_known], (lower[half_known], upper[half_known]), words=words)
+        values, known = family.values, ~np.isnan(family.values.widest)
+        alone, together = values.alone(z_value(level)), values.limits(q[family.outer])
+        for ends, side in ((of_each, alone[is_highest]), (at_once, together[not is_highest])):
+            end.at(ends, family.outer, np.where(known, np.clip(side, *values.bounds), np.nan))
+        complete &= ~family.has(~known, outers)
+    some = sum(family.sizes(outers) for family in families) > 0
+    surveyed = np.full(outers, isinstance(families[0].values, Surveyed))
+    half_known = some & ~complete & surveyed & np.isfinite(at_once)
+    of_each = np.where(half_known, np.nan, of_each)
+    lower, upper = (at_once, of_each) if is_highest else (of_each, at_once)
+    index = np.flatnonzero(some & complete)
+    results.put(index, (lower[index], upper[index]), words=f", {'upper' if is_highest else 'lower'} end of each group")
+    words = f", {'lower' if is_highest else 'upper'} end"
+    results.put(half_known, (lower[half_known], upper[half_known]), words=words)
 
 
 # The shape of comparisons
@@ -480,7 +485,7 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
     shapes = np.full(outers, None, dtype=object)
     some = _taking_part(families, outers)
     if aggregate.is_extreme:
-        shapes[some == 1] = "extreme"
+        shapes[some > 0] = "extreme"
         return shapes
     usable, relative = usable_outers(families, outers), getattr(aggregate, "is_relative", False)
     shapes[usable] = "range"

@@ -159,9 +159,7 @@ def _all_below(error: Floats, near: Floats, limit: Floats, z: Floats) -> Floats:
     mean = np.broadcast_to(-factor * (first**2 - second**2) / (2 * of_pair), error.shape).copy()
     mean[:, 0], mean[:, 1] = limit[:, 0] / 2, -limit[:, 0] / 2
     lowest = mean - below
-    start, end = (
-        np.where(near, lowest + side * _FARTHEST_RANGE * error, np.inf).min(axis=1) for side in (-1, 1)
-    )
+    start, end = (np.where(near, lowest + side * _FARTHEST_RANGE * error, np.inf).min(axis=1) for side in (-1, 1))
     point = np.linspace(start, end, _NODES_OF_RANGE, axis=1)[:, None, :]
     low = (point - lowest[..., None]) / error[..., None]
     high = (point + limit[..., None] - (mean + above)[..., None]) / error[..., None]

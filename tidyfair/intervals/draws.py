@@ -1,35 +1,35 @@
-"""Intervals by replicates: quantiles and standard errors of values and comparisons, and what replicates do not show.
-
-Replicates leave empty cells of truth and estimate empty, so that a group without errors has none in any of them. If
-none of n rows is in a cell, the share of that cell may be as large as z² / (n + z²) (Wilson, 1927): the share that z²
-more rows in it have. So values are computed again with as many rows in each empty cell, and limits include them.
-"""
+"""Intervals by replicates: the quantiles and standard errors of values and comparisons, widened for empty cells."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
-
-import polars as pl
+from typing import TYPE_CHECKING, Literal
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
-from tidyfair.evaluation.evaluated import labels_with_scores
-from tidyfair.evaluation.group_cells import number_group_cells
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.intervals.comparisons import Intervals
+from tidyfair.intervals.empty_cells import Filled
 from tidyfair.intervals.estimates import Resampled
 from tidyfair.intervals.proportions import student, z_value
-from tidyfair.intervals.resampling import drawn_clusters, drawn_indices, drawn_labels, with_pairs
-from tidyfair.tallies.tally import BLOCK, ESTIMATE, HIDDEN, LABELS
+from tidyfair.intervals.resampling import (
+    drawn_clusters,
+    drawn_indices,
+    drawn_labels,
+    is_of_labels,
+    placed,
+    possible_pairs,
+)
+from tidyfair.intervals.scales import Scale
+from tidyfair.tallies.tally import BLOCK, HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.comparisons import Intervals
     from tidyfair.intervals.uncertainty import Uncertainty
     from tidyfair.specs.groups import By
     from tidyfair.specs.metric_specs import MetricSpec
@@ -45,8 +45,6 @@ _MANY_LOST = 0.05
 _FEW_CLUSTERS = 30
 _LEAST_BEYOND = 4
 """The fewest replicates beyond each end of an interval."""
-_MOST_FILLED = 10_000
-"""The most replicates with filled cells; with more than a hundred labels not all pairs are filled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,21 +102,25 @@ class Summary:
     """Mask of the numbers that all replicates agree about."""
 
     @classmethod
-    def of(cls, values: Floats, level: float, clusters: int | None) -> Summary:
-        """The quantiles of replicates by numbers, nan where there are none; wider where clusters are few."""
+    def of(cls, values: Floats, level: float, clusters: Integers | int | None) -> Summary:
+        """The quantiles of replicates by numbers, nan where there are none; wider where clusters are few.
+
+        `clusters` is their number, the same for all numbers or one for each.
+        """
         import numpy as np
 
-        tail, factor = tail_of(level, clusters)
         known = ~np.isnan(values)
         lower, upper, error = np.full((3, values.shape[1]), np.nan)
-        some = known.any(axis=0)
-        if some.any():
-            quantile = np.quantile if known[:, some].all() else np.nanquantile
-            with np.errstate(invalid="ignore"):
-                lower[some], upper[some] = quantile(values[:, some], [tail, 1 - tail], axis=0)
-            several = known.sum(axis=0) > 1
-            with np.errstate(invalid="ignore"):
-                error[several] = np.nanstd(values[:, several], axis=0, ddof=1) * factor
+        some, several = known.any(axis=0), known.sum(axis=0) > 1
+        counts = np.broadcast_to(-1 if clusters is None else clusters, values.shape[1])
+        for count in np.unique(counts).tolist():
+            tail, factor = tail_of(level, None if count < 0 else count)
+            own, varying = some & (counts == count), several & (counts == count)
+            if own.any():
+                quantile = np.quantile if known[:, own].all() else np.nanquantile
+                with np.errstate(invalid="ignore"):
+                    lower[own], upper[own] = quantile(values[:, own], [tail, 1 - tail], axis=0)
+                    error[varying] = np.nanstd(values[:, varying], axis=0, ddof=1) * factor
         alike = _are_alike(np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))
         return cls(lower, upper, error, len(values) - known.sum(axis=0), alike)
 
@@ -133,7 +135,8 @@ def _are_alike(least: Floats, most: Floats) -> Booleans:
 
     with np.errstate(invalid="ignore"):
         # infinity minus itself is not a number
-        return (least == most) | (most - least <= _ROUNDED * np.maximum(np.abs(least), np.abs(most)))
+        near = most - least <= _ROUNDED * np.maximum(np.abs(least), np.abs(most))
+        return (least == most) | (near & np.isfinite(most - least))
 
 
 def _of_results(replicates: Replicates) -> tuple[Array, ...]:
@@ -188,6 +191,20 @@ class Draws:
     def _tally(self) -> Tally:
         return self.uncertainty.tally
 
+    def _clusters_in(self, outer: Integers) -> Integers | None:
+        """The number of the user's own clusters in some outer groups; None without any."""
+        import numpy as np
+
+        names = self._tally.names([key.column for key in self._tally.clusters if key.column.name != BLOCK])
+        if not names:
+            return None
+        group_cells = self._evaluated.group_cells
+        by, index = next(iter(group_cells.indices.items()))
+        of_cell = group_cells.outer[group_cells.spans[by][0] + index.of_cell]
+        cluster = placed(self._tally.cells, names)[0]
+        distinct = np.unique(np.stack([of_cell, cluster]), axis=1)[0]
+        return np.bincount(distinct, minlength=self.uncertainty.outers)[outer]
+
     # Values of groups
 
     def _values(self, specs: Iterable[int], options: Options) -> tuple[Summary, dict[int, int]]:
@@ -202,35 +219,35 @@ class Draws:
         for design in designs_of(self._evaluated.specs, specs):
             parts = list(replicates_of(self._evaluated, design, options))
             rows, values = parts[0].rows, np.concatenate([own.values for own in parts])
-            summary = Summary.of(values, options.conf_level, clusters_of(self._tally))
+            summary = Summary.of(values, options.conf_level, self._clusters_in(self.uncertainty.column("outer")[rows]))
             lower[rows], upper[rows], error[rows] = summary.lower, summary.upper, summary.error
             lost[rows], alike[rows] = summary.lost, summary.is_alike
             times_of_spec |= dict.fromkeys(design.specs, len(values))
         return Summary(lower, upper, error, lost, alike), times_of_spec
 
-    def estimators(self, levels: Mapping[int, float]) -> dict[int, Callable[[Integers], Resampled]]:
-        """The estimates of the formulas of some specs, with errors from replicates.
-
-        Empty cells are filled at so many standard errors for each spec.
-        """
+    def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Resampled]]:
+        """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
         import numpy as np
 
-        if not levels:
+        if not specs:
             return {}
-        summary, _ = self._values(levels, self._options)
-        filled = Filled.of(self, levels)
+        summary, _ = self._values(specs, self._options)
+        z = z_value(self._options.conf_level)
+        filled = Filled.of(self.uncertainty, specs, z)
         value = self.uncertainty.column("estimate")
         with np.errstate(invalid="ignore"):
-            below, above = ((value - filled.low) / filled.z, (filled.high - value) / filled.z)
+            sides = ((value - filled.low) / z, (filled.high - value) / z)
+        lone = self.lone | (summary.is_alike & (filled.low == filled.high))
+        error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
+        low_error, high_error = (np.hypot(error, np.nan_to_num(side)) for side in sides)
 
         def of(rows: Integers) -> Resampled:
-            is_known = summary.error[rows] > 0
-            sides = (np.nan_to_num(side[rows]) for side in (below, above))
-            lone = self.lone[rows] | (summary.is_alike[rows] & (filled.low[rows] == filled.high[rows]))
-            error = np.where(lone, np.nan, np.where(is_known, summary.error[rows], 0.0))
-            return Resampled(value[rows], error, *sides)
+            """The estimates of some values, whose errors empty cells add to on either side."""
+            centre, freedom, scale = value[rows], np.full(len(rows), np.inf), Scale(-math.inf, math.inf)
+            below, above = (centre, low_error[rows]), (centre, high_error[rows])
+            return Resampled(centre, np.fmax(below[1], above[1]), freedom, scale, below, above)
 
-        return {own: of for number in levels for own in self.uncertainty.of_spec(number)}
+        return {own: of for number in specs for own in self.uncertainty.of_spec(number)}
 
     def put_groups(self, formulas: Sequence[int], rows_shown: Booleans, intervals: Intervals) -> Integers:
         """Set the limits of the values of some formulas; the number of replicates that were lost."""
@@ -250,7 +267,7 @@ class Draws:
         rows = np.flatnonzero(chosen)
         self._warn_of_lost(rows, summary.lost, times)
         z = z_value(options.conf_level)
-        filled = Filled.of(self, dict.fromkeys(specs, z))
+        filled = Filled.of(self.uncertainty, specs, z)
         lone = self.lone[rows] | (summary.is_alike[rows] & (filled.low[rows] == filled.high[rows]))
         ends = (filled.low[rows], filled.high[rows])
         self._put(rows, self.uncertainty.column("estimate")[rows], summary.at(rows), lone, ends, z, intervals)
@@ -319,9 +336,9 @@ class Draws:
             # a comparison of fewer groups is another one
             values = np.where(known == known.max(axis=0, initial=0), values, np.nan)
             index = np.flatnonzero(left & np.isin(np.arange(len(left)) // outers, design.specs))
-            summary = Summary.of(values[:, index], options.conf_level, clusters_of(self._tally))
+            summary = Summary.of(values[:, index], options.conf_level, self._clusters_in(index % outers))
             lost[index] = summary.lost
-            filled = Filled.of(self, dict.fromkeys(design.specs, z_value(options.conf_level)))
+            filled = Filled.of(self.uncertainty, design.specs, z_value(options.conf_level))
             lowest, highest = (np.array([part[number] for part in drawn]) for number in (3, 4))
             has_alike = self._has_alike(drawn[0][2], np.fmin.reduce(lowest), np.fmax.reduce(highest), filled)
             self._put_results(index, value[index], summary, filled, has_alike[index], intervals)
@@ -449,195 +466,6 @@ def _at_level_of(options: Options, groups: int) -> Options:
     return replace(options, conf_level=level)
 
 
-# Empty cells
-
-
-@dataclass(frozen=True, eq=False)
-class Filled:
-    """The smallest and the largest value of groups with empty cells filled; the values where nothing is filled."""
-
-    draws: Draws
-    low: Floats
-    high: Floats
-    z: Floats
-    """The standard errors at which cells are filled."""
-
-    @classmethod
-    def of(cls, draws: Draws, levels: Mapping[int, float]) -> Filled:
-        """Fill the empty cells of the values of some specs of labels, at so many standard errors for each."""
-        import numpy as np
-
-        uncertainty = draws.uncertainty
-        value = uncertainty.column("estimate")
-        filled = cls(draws, value.copy(), value.copy(), np.ones(len(value)))
-        spec = uncertainty.column("spec")
-        for number, z in levels.items():
-            filled.z[spec == number] = z
-        if uncertainty.options.interval not in {"auto", "bootstrap"}:
-            return filled
-        by_feature: dict[tuple[By | None, bool, float], list[int]] = {}
-        for number, z in levels.items():
-            own = uncertainty.evaluated.specs[number]
-            if is_of_labels(own) and HIDDEN not in uncertainty.tally.cells.columns:
-                compares = any(formula.compares for _, formula in own.formulas)
-                by_feature.setdefault((own.by, compares, z), []).append(number)
-        for (by, compares, z), numbers in by_feature.items():
-            for replicates in _filled(uncertainty, by, numbers, z, one_at_a_time=compares):
-                filled._add(replicates)
-        return filled
-
-    def _add(self, replicates: Replicates) -> None:
-        """Include the values of some replicates."""
-        import numpy as np
-
-        values, rows = replicates.values, replicates.rows
-        values = np.where(np.isfinite(values), values, np.nan)
-        near = _ROUNDED * np.abs(self.draws.uncertainty.column("estimate")[rows])
-        low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-        with np.errstate(invalid="ignore"):
-            self.low[rows] = np.where(low < self.low[rows] - near, low, self.low[rows])
-            self.high[rows] = np.where(high > self.high[rows] + near, high, self.high[rows])
-
-    def of_results(self, results: Array) -> tuple[Floats, Floats]:
-        """The smallest and the largest result if one group, or all of them, have values of filled cells."""
-        import numpy as np
-
-        uncertainty = self.draws.uncertainty
-        evaluated, outers = uncertainty.evaluated, uncertainty.outers
-        ends = np.full((2, len(results)), np.nan)
-        spec, outer = uncertainty.column("spec"), uncertainty.column("outer")
-        value = uncertainty.column("estimate")
-        for position, result in enumerate(results.tolist()):
-            number, own = divmod(result, outers)
-            rows = np.flatnonzero((spec == number) & (outer == own) & ~np.isnan(value))
-            if evaluated.specs[number].aggregate is None:
-                ends[:, position] = self.low[rows[0]], self.high[rows[0]]
-                continue
-            moved = self._moved(rows)
-            if moved is not None:
-                compared = Replicates.of_values(evaluated, rows, moved, {}).results[:, result]
-                finite = compared[np.isfinite(compared)]
-                if len(finite):
-                    ends[:, position] = finite.min(), finite.max()
-        return ends[0], ends[1]
-
-    def _moved(self, rows: Integers) -> Floats | None:
-        """The values of an outer group with filled cells in one group, or in all of them; None if none moves."""
-        import numpy as np
-
-        from tidyfair.intervals.resampling import MOST_CELLS  # noqa: PLC0415
-
-        value, cells = self.draws.uncertainty.column("estimate")[rows], self.draws.uncertainty.column(GROUP_CELL)[rows]
-        cases: list[Floats] = []
-        for end in (self.low[rows], self.high[rows]):
-            with np.errstate(invalid="ignore"):
-                away = np.where(end == value, 0.0, np.abs(end - value))
-            # only the farthest groups, if there are very many
-            farthest = list(dict.fromkeys(cells[np.argsort(-away, kind="stable")].tolist()))
-            reaching = [cell for cell in farthest[: MOST_CELLS // len(rows)] if (away[cells == cell] > 0).any()]
-            cases += [np.where(cells == cell, end, value) for cell in reaching]
-            cases += [end] if reaching else []
-        return np.stack(cases) if cases else None
-
-
-def _filled(
-    uncertainty: Uncertainty, by: By | None, specs: Sequence[int], z: float, *, one_at_a_time: bool
-) -> Iterator[Replicates]:
-    """Replicates in which rows are added to one empty cell of all groups, or to all of them together.
-
-    With `one_at_a_time` this is done in one group after another, for metrics that compare groups themselves.
-    """
-    import numpy as np
-
-    evaluated, tally, options = uncertainty.evaluated, uncertainty.tally, uncertainty.options
-    columns = by.columns if by else ()
-    cells = with_pairs(tally, columns, label_pairs(tally, options))
-    index = number_group_cells(cells, evaluated.labels, [by])[0].indices[by].of_cell
-    weighted = "w" in cells.cells.columns
-    rows = cells.cells["n"].to_numpy()
-    weight = cells.cells["w" if weighted else "n"].to_numpy().astype(float)
-    square = cells.cells["w2" if weighted else "n"].to_numpy().astype(float)
-    groups = int(index.max(initial=-1)) + 1
-    total, squares = (np.bincount(index, own, groups) for own in (weight, square))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        row = np.nan_to_num(squares / total)
-    each = z**2 * _weight_of_a_unit(tally, evaluated, by, row)
-    empty = np.flatnonzero((rows == 0) & (cells.cells[LABELS[0]].is_not_null() | cells.cells[LABELS[1]].is_not_null()).to_numpy())
-    if not len(empty):
-        return
-    # all empty cells of a group together, then one of them at a time
-    number_of_empty = np.bincount(index[empty], minlength=groups)
-    if one_at_a_time:
-        together = np.unique(index[empty], return_inverse=True)[1]
-        alone = np.arange(len(empty)) + int(together.max()) + 1
-    else:
-        together = np.zeros(len(empty), dtype=np.int64)
-        pair = cells.cells.select(pl.struct(LABELS).rank("dense")).to_series().to_numpy()[empty]
-        alone = 1 + np.unique(pair, return_inverse=True)[1]
-    replicate = np.concatenate([together, alone])
-    cell = np.concatenate([empty, empty])
-    added = np.concatenate([each[index[empty]] / number_of_empty[index[empty]], each[index[empty]]])
-    count = min(int(replicate.max()) + 1, _MOST_FILLED)
-    step = max(1, _MOST_CELLS // len(rows))
-    for start in range(0, count, step):
-        size = min(step, count - start)
-        own = (replicate >= start) & (replicate < start + size)
-        filled = np.tile(weight, (size, 1))
-        filled[replicate[own] - start, cell[own]] += added[own]
-        occupied = np.tile(np.maximum(rows, 0), (size, 1))
-        occupied[replicate[own] - start, cell[own]] = 1
-        # the weight of a group stays the same
-        sums = np.stack([np.bincount(index, one, groups) for one in filled])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            filled *= np.nan_to_num(total / sums)[:, index]
-        drawn = {"n": occupied, "w": filled, "w2": filled * row[index]}
-        yield Replicates.of_sums(evaluated, specs, by, cells, drawn)
-
-
-_MOST_CELLS = 2**21
-
-
-def _weight_of_a_unit(tally: Tally, evaluated: Evaluated, by: By | None, row: Floats) -> Floats:
-    """The weight of a row, or of a cluster, of each group, if all were equal and effectively as many."""
-    import numpy as np
-
-    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
-    if not clusters:
-        return row
-    index, cells = evaluated.group_cells.indices[by], evaluated.evaluator.cells
-    unit = KeyCodes(tally.cells).index(clusters, within=index)
-    weight = np.bincount(unit.of_cell, cells.measure("w"), len(unit))
-    group = index.of_cell[unit.example]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(np.bincount(group, weight**2) / np.bincount(group, weight))
-
-
-# Labels
-
-
-def possible_pairs(tally: Tally, options: Options) -> pl.DataFrame:
-    """All pairs of true and predicted label that are possible or occur."""
-    return pl.concat([label_pairs(tally, options), tally.cells.select(LABELS)], how="vertical_relaxed").unique()
-
-
-def label_pairs(tally: Tally, options: Options) -> pl.DataFrame:
-    """All possible pairs of true and predicted label."""
-    labels = labels_with_scores(
-        tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator,
-        allow_unseen=True,
-    )  # fmt: skip
-    sides: list[pl.DataFrame] = []
-    for name in LABELS:
-        column = tally.cells[name]
-        distinct = column.drop_nulls().unique()
-        if name == ESTIMATE and tally.cut is not None:
-            values = pl.Series([False, True]) if column.dtype == pl.Boolean else distinct
-        else:
-            values = pl.Series(list(labels.values)).cast(column.dtype) if len(distinct) else column.clear(1)
-        sides.append(pl.DataFrame({name: values}))
-    return sides[0].join(sides[1], how="cross")
-
-
 # What has replicates
 
 
@@ -667,11 +495,6 @@ def check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> 
 def _of_rows(spec: MetricSpec) -> bool:
     """Check whether replicates need the rows, because counts and sums are not enough."""
     return any(formula.input != "sums" and formula.kind != "class" for _, formula in spec.formulas)
-
-
-def is_of_labels(spec: MetricSpec) -> bool:
-    """Check whether counts of labels are enough for a spec."""
-    return all(formula.kind == "class" and not formula.all_terms for _, formula in spec.formulas)
 
 
 def is_stratified(spec: MetricSpec) -> bool:

@@ -18,12 +18,12 @@ from tidyfair.intervals.proportions import (
     student_limits,
     wilson_with_few,
 )
-from tidyfair.intervals.shares import at_share
-from tidyfair.intervals.small_samples import area_limits
+from tidyfair.intervals.shares import at_share, on_counts
+from tidyfair.intervals.small_samples import counts_with_few_errors, outer_factor
 from tidyfair.specs.segments import Segments
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Self, TypeAlias
 
     from tidyfair.intervals.influence import Influences
     from tidyfair.intervals.proportions import Limits
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.segments import Array, Floats, Integers
+
+    Side: TypeAlias = tuple[Floats, Floats]
 
 __all__: list[str] = []
 
@@ -96,13 +98,16 @@ class Estimates(ABC):
         return np.where(self.widest > 0, self.widest, np.nan)
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logarithms and their limits; a value of 0 counts as half of its upper limit."""
+        """The logarithms and their limits; a value of 0 counts as half of its upper limit.
+
+        A lower limit below 0 has no logarithm and bounds nothing.
+        """
         import numpy as np
 
         lower, upper = self.limits(z)
         value = np.where(self.value > 0, self.value, upper / 2)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
+            return np.log(value), (np.log(np.maximum(lower, 0)), np.log(np.maximum(upper, value)))
 
     def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
@@ -266,40 +271,20 @@ class Shares(Estimates):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Areas(Estimates):
-    """Areas under a curve, with DeLong's error."""
-
-    kind = "area"
-    value: Floats
-    error: Floats
-    events: Floats
-    others: Floats
-    freedom: Floats | None = None
-    """The degrees of freedom of the error; None for so many that limits are normal."""
-    influences: Influences | None = None
-
-    def limits(self, z: float | Floats) -> Limits:
-        """Limits on the scale of logits; the one towards 1/2 has half an unseen row of each class more."""
-        factor = z if self.freedom is None else student_limits(z, self.freedom)
-        return area_limits(self.value, self.error, self.events, self.others, factor)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Smooth(Estimates):
-    """Values of a function of sums, with limits by Student's t on the scale of their range."""
+    """Values of a function of sums or ranks, with limits by Student's t on the scale of their range."""
 
     kind = "smooth"
     value: Floats
-    centre: Floats
-    """The value about which limits lie: with parts of rows added where few rows hide how far others may lie."""
     error: Floats
-    spread: Floats
-    """The standard error on the scale."""
     freedom: Floats
     scale: Scale
+    below: Side
+    """Where the lower limit is measured from, and the standard error on the scale."""
+    above: Side
+    skew: Floats | None = None
+    """The skewness of values on the scale."""
     influences: Influences | None = None
-    below: tuple[Floats, Floats] | None = None
-    """The centre and the spread of lower limits, where these count what has not been seen."""
 
     @property
     def bounds(self) -> tuple[Any, Any]:
@@ -311,42 +296,34 @@ class Smooth(Estimates):
 
     @property
     def finite(self) -> Smooth:
-        """The same with the centre in place of an infinite value."""
+        """The same with the value of a quarter of a row more in each cell in place of an infinite one."""
         import numpy as np
 
         infinite = np.isinf(self.value)
-        return replace(self, value=np.where(infinite, self.centre, self.value)) if infinite.any() else self
+        return replace(self, value=np.where(infinite, self.above[0], self.value)) if infinite.any() else self
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values, which include these."""
         import numpy as np
 
         factor = student_limits(z, self.freedom)
-        inside = self.scale.holds(self.centre) & (np.isfinite(self.spread) | np.isnan(self.error))
-        middle = self.scale.transform(self.centre)
-        with np.errstate(invalid="ignore"):
-            half = factor * self.spread
-            lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
-            upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
-            if self.below is not None:
-                centre, spread = self.below
-                lower = self.scale.inverse(self.scale.transform(centre) - factor * spread)
-        lower, upper = self._with_infinite(lower, upper)
+        lower, upper = self._end(self.below, factor, -1), self._end(self.above, factor, 1)
         low, high = self.bounds
-        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
-        return np.minimum(lower, self.value), np.maximum(upper, self.value)
+        return np.minimum(np.maximum(lower, low), self.value), np.maximum(np.minimum(upper, high), self.value)
 
-    def _with_infinite(self, lower: Floats, upper: Floats) -> Limits:
-        """The limits, with those of values that are infinite as soon as some row occurs.
-
-        If such a row has been seen, the true value is infinite for certain; else it may be anything.
-        """
+    def _end(self, side: Side, factor: Floats, sign: Literal[-1, 1]) -> Floats:
+        """The limits on one side, at so many standard errors."""
         import numpy as np
 
-        infinite = np.isinf(self.centre)
-        known = infinite & (self.value == self.centre)
-        lower = np.where(infinite, np.where(known, self.centre, self.scale.low), lower)
-        return lower, np.where(infinite, np.where(known, self.centre, self.scale.high), upper)
+        centre, spread = side
+        away = sign * (factor if self.skew is None else outer_factor(factor, sign * self.skew))
+        inside = self.scale.holds(centre) & (np.isfinite(spread) | np.isnan(self.error))
+        with np.errstate(invalid="ignore"):
+            on_scale = self.scale.inverse(self.scale.transform(centre) + away * spread)
+            end = np.where(inside, on_scale, centre + away * self.error)
+        # values that are infinite as soon as some row occurs: if one has been seen, the true value is so for certain
+        beyond = self.scale.low if sign < 0 else self.scale.high
+        return np.where(np.isinf(centre), np.where(self.value == centre, centre, beyond), end)
 
 
 class Fitted(Smooth):
@@ -355,10 +332,42 @@ class Fitted(Smooth):
     kind = "fit"
 
 
+class Areas(Smooth):
+    """Areas under a ROC curve, with DeLong's error."""
+
+    kind = "area"
+
+
 class Ranked(Smooth):
     """Areas under a curve of ranked scores, from the influence of rows."""
 
     kind = "ranked"
+
+
+class Resampled(Smooth):
+    """Values with errors from replicates, which empty cells add to on either side."""
+
+    kind = "resampled"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class OfLabels(Smooth):
+    """Values of the labels of rows without weights, whose few errors may be rarer than they seem."""
+
+    formula: Formula
+    counts: tuple[Floats, Floats, Floats, Floats]
+    """The counts of tp, fn, fp and tn."""
+
+    def limits(self, z: float | Floats) -> Limits:
+        """Limits of all values, as far as values with errors as rare as they may be."""
+        import numpy as np
+
+        lower, upper = super().limits(z)
+        counts = counts_with_few_errors(self.counts, z)
+        # formulas may give numbers for counts that are none, and what is not known to vary has no limits
+        unknown = np.isnan(counts[0]) | np.isnan(self.error)
+        with_few = np.where(unknown, np.nan, on_counts(self.formula, counts))
+        return np.fmin(lower, with_few), np.fmax(upper, with_few)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -498,47 +507,3 @@ class OfShare(Smooth):
     def _at(self, limits: Limits) -> Limits:
         lower, upper = limits
         return at_share(self.formula, self.share, lower), at_share(self.formula, self.share, upper)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Resampled(Estimates):
-    """Values with errors from replicates, and what empty cells add to these on either side."""
-
-    kind = "resampled"
-    value: Floats
-    error: Floats
-    below: Floats
-    above: Floats
-
-    @property
-    def bounds(self) -> tuple[Any, Any]:
-        """None: limits of replicates may lie anywhere."""
-        import numpy as np
-
-        return -np.inf, np.inf
-
-    @property
-    def widest(self) -> Floats:
-        """The standard error on the side on which it is larger."""
-        import numpy as np
-
-        return np.hypot(self.error, np.fmax(self.below, self.above))
-
-    def limits(self, z: float | Floats) -> Limits:
-        """Limits of all values."""
-        import numpy as np
-
-        below, above = (np.hypot(self.error, side) for side in (self.below, self.above))
-        return self.value - z * below, self.value + z * above
-
-    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logarithms and their limits."""
-        import numpy as np
-
-        low, high = np.maximum(self.value - z * self.below, 0), self.value + z * self.above
-        # a value of 0 counts as half of its upper limit
-        value = np.where(self.value > 0, self.value, high / 2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            middle, half = np.log(value), z * self.error / value
-            below, above = np.hypot(half, middle - np.log(low)), np.hypot(half, np.log(high) - middle)
-        return middle, (middle - below, middle + above)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,10 +11,11 @@ import polars as pl
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation.results import LOST, VALUE
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
+from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.intervals.comparisons import FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
+from tidyfair.intervals.inversion import put_by_inversion
 from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
@@ -51,8 +52,10 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     """The values of groups with their intervals."""
     import numpy as np
 
-    uncertainty = Uncertainty(evaluated, options)
-    row_of_table = evaluated.rows.with_row_index("row").unique(VALUE, keep="first", maintain_order=True)["row"].to_numpy()
+    uncertainty = _uncertainty_of(evaluated, options)
+    row_of_table = (
+        evaluated.rows.with_row_index("row").unique(VALUE, keep="first", maintain_order=True)["row"].to_numpy()
+    )
     is_shown = np.zeros(len(evaluated.rows), dtype=bool)
     is_shown[row_of_table] = True
     intervals = Intervals.none(len(evaluated.rows))
@@ -78,6 +81,14 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     return table.with_columns(of_groups.otherwise(".method").alias(".method"))
 
 
+def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
+    """The values of a call with how far they vary, if its design knows the interval that is asked for."""
+    if evaluated.evaluator.tally.design is not None and options.interval not in {"auto", "analytic"}:
+        msg = f'`interval={options.interval!r}` does not support `design`; use `interval="auto"`.'
+        raise ArgumentError(msg)
+    return Uncertainty(evaluated, options)
+
+
 def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
     """Drop the end towards equality of values that are distances from other groups: chance only adds to these."""
     import numpy as np
@@ -87,7 +98,7 @@ def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, in
         of_distances = np.array([own.of_distances and own.by is not None for own in specs])[spec]
         index = np.flatnonzero(of_distances & shown & ~np.isnan(intervals.lower))
         intervals.lower[index] = np.nan
-        intervals.named_further(", upper end", index)
+        intervals.method[index] = [f"{name.partition(',')[0]}, upper end" for name in intervals.method[index]]
 
 
 def _together(uncertainty: Uncertainty, rows: Integers) -> Integers:
@@ -115,11 +126,11 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     """Results with their intervals, one row for each spec and outer group in this order."""
     import numpy as np
 
-    uncertainty = Uncertainty(evaluated, options)
+    uncertainty = _uncertainty_of(evaluated, options)
     draws, intervals = Draws(uncertainty), Intervals.none(len(results))
     kept, outers = _kept_rows(uncertainty, results), uncertainty.outers
     comparisons = [_Comparison(uncertainty, number, kept) for number in range(len(evaluated.specs))]
-    resampled = draws.estimators({own.number: own.z_at_once for own in comparisons if own.is_resampled})
+    resampled = draws.estimators([own.number for own in comparisons if own.is_resampled])
     value = results[".estimate"].to_numpy()
     left = ~np.isnan(value)
     for comparison in comparisons:
@@ -128,7 +139,9 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     intervals = intervals.around(value)
     _check_left([evaluated.specs[number] for number in np.unique(np.flatnonzero(left) // outers)], uncertainty)
     lost = draws.put_results(left, value, intervals) if left.any() else None
-    _without_lower(uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals)
+    _without_lower(
+        uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals
+    )
     return _beside(results, intervals, np.arange(len(results)), lost)
 
 
@@ -194,17 +207,8 @@ class _Comparison:
     @property
     def is_resampled(self) -> bool:
         """True if its limits follow from those of groups, whose errors are those of replicates."""
-        is_closed = self.spec.aggregate is not None and self._is_closed
+        is_closed = self.spec.aggregate is not None and (self._is_closed or self._is_distance)
         return is_closed and not self.has_kinds and self.uncertainty.interval == "auto"
-
-    @property
-    def z_at_once(self) -> float:
-        """The standard errors at which limits of all groups of an outer group hold together."""
-        import numpy as np
-
-        cells = np.unique(self.uncertainty.column(GROUP_CELL)[np.concatenate(list(self.rows.values()))])
-        groups = np.bincount(self.uncertainty.evaluated.group_cells.outer[cells]).max(initial=1)
-        return z_value(self.uncertainty.options.conf_level ** (1 / groups))
 
     @property
     def _is_closed(self) -> bool:
@@ -212,8 +216,7 @@ class _Comparison:
         aggregate = self.spec.aggregate
         if aggregate is None:
             return self.levels == {NO_LEVEL}
-        follows = aggregate.in_closed_form(len(self.spec.formulas)) and not self.spec.subtracted
-        return follows and (not aggregate.is_extreme or len(self.levels) <= 1)
+        return aggregate.in_closed_form(len(self.spec.formulas) * len(self.levels)) and not self.spec.subtracted
 
     def put(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
         """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""
@@ -225,9 +228,31 @@ class _Comparison:
             return everything
         if aggregate is None:
             return self._put_alone(intervals) if self._is_closed else everything
+        left = everything
         if aggregate.compares_with_context and not self.spec.subtracted:
-            return ~self._put_beside_rests(intervals)
-        return self._put_comparisons(resampled, intervals) if self._is_closed else everything
+            left = ~self._put_beside_rests(intervals)
+        elif self._is_closed:
+            return self._put_comparisons(resampled, intervals)
+        return left & ~self._put_distances(resampled, left, intervals) if left.any() and self._is_distance else left
+
+    @property
+    def _is_distance(self) -> bool:
+        """True if it is a distance of groups whose values do not depend on each other."""
+        aggregate, formulas = self.spec.aggregate, [formula for _, formula in self.spec.formulas]
+        is_distance = aggregate is not None and aggregate.is_distance and not self.spec.subtracted
+        is_asked = self.uncertainty.interval not in {"exact", "bootstrap", "bayes"}
+        is_asked = is_asked and self.uncertainty.tally.design is None
+        return is_distance and is_asked and all(formula.reads and not formula.compares for formula in formulas)
+
+    def _put_distances(self, resampled: Mapping[int, Estimator], outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of distances that are not of pairs; a mask of the outer groups that have some."""
+        uncertainty = self.uncertainty
+        estimators = {own: resampled.get(own, partial(uncertainty.estimates, own)) for own in self.rows}
+        case = Case("smooth", "distance", sampling_of(uncertainty.tally))
+        method = required(case, uncertainty.interval, self.spec.name)
+        put = put_by_inversion(uncertainty, self.number, estimators, outers, intervals)
+        intervals.named(method.name, put)
+        return put
 
     def _put_alone(self, intervals: Intervals) -> Booleans:
         """Set the limits of values that are not compared."""
@@ -385,7 +410,7 @@ def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Int
             ".lower": np.where(known, lower, np.nan), ".upper": np.where(known, upper, np.nan),
             ".std_error": np.where(known, error, np.nan),
             ".method": pl.Series(np.where(known, method, None).tolist(), dtype=pl.String),
-            LOST: _lost(lost, rows),
+            LOST: _lost(lost, rows, known),
         },
         nan_to_null=True,
     )  # fmt: skip
@@ -394,12 +419,12 @@ def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Int
     return table[:, :end].hstack(columns).hstack(table[:, end:])
 
 
-def _lost(lost: Integers | None, rows: Integers) -> pl.Series:
+def _lost(lost: Integers | None, rows: Integers, known: Booleans) -> pl.Series:
     """The replicates that were lost; null where none were drawn."""
     if lost is None:
         return pl.Series([None] * len(rows), dtype=pl.Int64)
     numbers = pl.Series(lost[rows])
-    return numbers.set(numbers < 0, None)
+    return numbers.set(pl.Series(~known) | (numbers < 0), None)
 
 
 # For comparisons of groups
@@ -424,12 +449,12 @@ def of_all_outer_groups(evaluated: Evaluated, options: Options) -> list[tuple[in
     """The values of all labels and outer groups by spec, each of one formula: its number, its rows, and estimates."""
     uncertainty = Uncertainty(evaluated, options)
     formulas = [(number, rows) for number in range(len(uncertainty.requested)) if len(rows := uncertainty.rows(number))]
-    resampled: dict[int, float] = {}
+    resampled: list[int] = []
     for number, _ in formulas:
         spec = uncertainty.requested[number].spec
         if uncertainty.kinds[number] is None:
             refuse_under_design(uncertainty.tally, evaluated.specs[spec])
-            resampled[spec] = z_value(options.conf_level)
+            resampled.append(spec)
     estimators = Draws(uncertainty).estimators(resampled)
     of_specs: list[tuple[int, pl.DataFrame, Estimates]] = []
     for number, rows in formulas:

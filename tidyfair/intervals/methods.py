@@ -29,7 +29,8 @@ class Case:
     """`rate`, `function_of_rate`, `sum_of_rates`, `area`, `ranked`, `calibration_error`, `fit` or `smooth`; or
     `resampled` by replicates."""
     compared: str
-    """`alone`; the `difference`, `ratio` or `odds_ratio` of two; `range`, `many`, `rest`, `extreme`, or `other`."""
+    """`alone`; the `difference`, `ratio` or `odds_ratio` of two; `range`, `many`, `rest`, `extreme`,
+    another `distance` of several, or what is `other` than that."""
     sampling: str
     """`rows` (weighted or in clusters, too), `strata` or `replicate_weights`."""
 
@@ -70,7 +71,7 @@ _MADE_OF_COUNTS = "rate function_of_rate sum_of_rates smooth fit"
 METHODS = (
     # name, kind of value, comparison, sampling, interval=, source, function
     Method("wilson", "rate", "alone", "rows", "", "Wilson (1927)", proportions.wilson),
-    Method("wilson", "rate", "alone", "rows", _AUTO, "Wilson (1927); Brown, Cai and DasGupta (2001)"),
+    Method("wilson", "rate", "alone", "rows", _AUTO, "Wilson (1927), with the ends of Brown, Cai and DasGupta (2001)"),
     Method("clopper_pearson", "rate", "alone", "rows", "exact", "Clopper and Pearson (1934)", proportions.exact),
     Method("jeffreys", "rate", "alone", "rows", "", "Brown, Cai and DasGupta (2001)", proportions.jeffreys),
     Method("agresti_coull", "rate", "alone", "rows", "", "Agresti and Coull (1998)", proportions.agresti_coull),
@@ -87,7 +88,7 @@ METHODS = (
     Method("survey_replicates", "", f"alone {_OF_TWO}", "replicate_weights", _AUTO, "Wolter (2007)", pair),
     Method("newcombe", "rate", "difference", "rows", "", "Newcombe (1998), method 10",
            partial(pair, form=proportions.newcombe)),
-    Method("newcombe", "rate", "difference", "rows", _AUTO, "Newcombe (1998), method 10", pair),
+    Method("newcombe", "rate", "difference", "rows", _AUTO, "Newcombe (1998), method 10, with the same ends", pair),
     Method("agresti_caffo", "rate", "difference", "rows", "", "Agresti and Caffo (2000)",
            partial(pair, form=proportions.agresti_caffo)),
     Method("miettinen_nurminen", "rate", "difference", "rows", "", "Miettinen and Nurminen (1985)",
@@ -100,10 +101,11 @@ METHODS = (
     Method("survey_linearized, pairwise", "", "range", "strata", _AUTO, "Tukey (1953); Prékopa (1973)", range_of_pairs),
     Method("survey_replicates, pairwise", "", "range", "replicate_weights", _AUTO, "Tukey (1953); Prékopa (1973)",
            range_of_pairs),
-    Method("pairwise", "", "range", "rows", _AUTO, "Tukey (1953); Dunnett (1955); Prékopa (1973)", range_of_pairs),
+    Method("pairwise", "", "range", "rows", _AUTO, "Tukey (1953); Šidák (1967); Prékopa (1973)", range_of_pairs),
     Method("pairwise", "", "rest", "rows", _AUTO, "Newcombe (1998); Donner and Zou (2012)", beside_rests),
     Method("simultaneous", "", "many", "", _AUTO, "Šidák (1967)", bands),
     Method("simultaneous", "", "extreme", "", _AUTO, "Šidák (1967)", extreme),
+    Method("test_inversion", "", "distance", "rows", _AUTO, "Garthwaite and Buckland (1992)"),
     Method("bootstrap", "", "", "rows", "auto bootstrap", "Efron (1979)"),
     Method("dirichlet", "", "", "rows", "bayes", "Jeffreys (1946)"),
 )  # fmt: skip
@@ -120,8 +122,11 @@ def required(case: Case, interval: str, who: str) -> Method:
     method = choose(case, interval)
     if method is not None:
         return method
-    names = dict.fromkeys(method.name for method in METHODS if method.applies(case) and "," not in method.name)
+    applying = [method for method in METHODS if method.applies(case)]
+    # replicates have names that say what is drawn
+    names = dict.fromkeys(method.interval if method.name == "dirichlet" else method.name for method in applying)
+    ways = ["auto", *(name for name in names if "," not in name)]
     what = {"alone": "a value", "many": "more than 200 groups", "other": "what it is made of"}
     compared = what.get(case.compared, f"the {case.compared}").replace("_", " ")
-    msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(['auto', *names])}."
+    msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(ways)}."
     raise ArgumentError(msg)

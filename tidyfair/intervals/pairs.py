@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
-    from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.estimates import Estimates
+    from tidyfair.intervals.proportions import Limits
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.formulas import Formula
 

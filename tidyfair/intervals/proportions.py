@@ -91,8 +91,7 @@ def jeffreys(share: Floats, rows: Floats, z: float | Floats) -> Limits:
 def agresti_coull(share: Floats, rows: Floats, z: float | Floats) -> Limits:
     """Wald's limits with z² rows more, half of them hits (Agresti and Coull, 1998)."""
     more = rows + z**2
-    low, high = wald((share * rows + z**2 / 2) / more, more, z)
-    return low.clip(0), high.clip(max=1)
+    return wald((share * rows + z**2 / 2) / more, more, z)
 
 
 def wald(share: Floats, rows: Floats, z: float | Floats) -> Limits:
@@ -101,7 +100,7 @@ def wald(share: Floats, rows: Floats, z: float | Floats) -> Limits:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         half = z * np.sqrt(share * (1 - share) / rows)
-    return share - half, share + half
+    return (share - half).clip(0), (share + half).clip(max=1)
 
 
 def agresti_caffo(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError
+from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.progress import in_progress
-from tidyfair.specs.columns import Column
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
-from tidyfair.tallies.tally import BLOCK, LABELS, Key, Tally
+from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, Key, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,12 +24,18 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.specs.columns import Column
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import Options
+
     Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__: list[str] = []
 
 DRAW = "\0draw"
 """The outer key that numbers replicates; no column of a user has this name."""
+ROW = "\0row"
+"""The column that numbers rows."""
 MOST_CELLS = 2**21
 _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB in all."""
@@ -57,6 +63,15 @@ def check_shuffled(rows: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
+class DrawnUnits:
+    """The unit of each row, and replicates of the times that units are there, in parts that fit into memory."""
+
+    unit: Array
+    parts: Iterator[Array]
+    """Arrays of replicates by units."""
+
+
+@dataclass(frozen=True, eq=False)
 class DrawnCells:
     """A tally of the cells of some groups, and replicates of their sums, in parts that fit into memory."""
 
@@ -78,31 +93,36 @@ def drawn_labels(
 ) -> DrawnCells:
     """Replicates of the counts of labels.
 
-    Outer groups, and the groups of `strata`, keep their size. Each outer group has random numbers of its own, so that
-    its replicates do not depend on the others. With "bayes" cells are not drawn: their shares are, from the Dirichlet
-    distribution that Jeffreys' prior and the counts of a group give to each of the `possible` pairs of truth and
-    estimate.
+    Outer groups, and the groups of `strata`, keep their size. Each has random numbers of its own, so that replicates of
+    an outer group do not depend on the others, nor on how many are drawn at once. With "bayes" cells are not drawn:
+    their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts of a group give to each of the
+    `possible` pairs of truth and estimate.
     """
     reduced = with_pairs(tally, by, possible) if method == "bayes" else with_pairs(tally, by, None)
     outer_names = reduced.names([key.column for key in reduced.outer])
     outer = placed(reduced.cells, outer_names)[0]
-    stratum = placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0]
-    randoms = [generator(seed, f"replicates {bool(strata)}") for _ in range(int(outer.max(initial=-1)) + 1)]
+    of_strata = _runs_of(placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0])
+    randoms = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"replicates {bool(strata)}")
+    noises = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"weights {bool(strata)}")
 
     def parts() -> Iterator[dict[str, Array]]:
         for count in _steps(times, len(outer)):
-            yield _drawn(reduced.cells, _runs_of(stratum), outer, randoms, count, method)
+            yield _drawn(reduced.cells, of_strata, randoms, noises, count, method)
 
     return DrawnCells(reduced, parts())
 
 
 def with_pairs(tally: Tally, by: Sequence[Column], possible: pl.DataFrame | None) -> Tally:
-    """The counts of labels in outer groups and groups of `by`, in order, with all `possible` pairs of labels."""
+    """The counts of labels in outer groups and groups of `by`, in order, with all `possible` pairs of labels.
+
+    What is possible may have keys of `by` beside the labels, such as the prediction of another model.
+    """
     keys, renamed = kept_keys(tally, by)
     sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
     cells = tally.cells.group_by(*renamed, *LABELS).agg(pl.col(sums).sum())
     if possible is not None:
-        groups = cells.select(*renamed).unique() if renamed else None
+        own = [name for name in renamed if name not in possible.columns]
+        groups = cells.select(own).unique() if own else None
         every = possible if groups is None else groups.join(possible, how="cross")
         occurring = [*renamed, *LABELS]
         cells = every.join(cells, on=occurring, how="full", coalesce=True, nulls_equal=True)
@@ -150,9 +170,7 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     return DrawnCells(reduced, parts())
 
 
-def _sums_of_clusters(
-    cells: pl.DataFrame, clusters: Sequence[str], index: Array, values: Array
-) -> tuple[Array, Array]:
+def _sums_of_clusters(cells: pl.DataFrame, clusters: Sequence[str], index: Array, values: Array) -> tuple[Array, Array]:
     """The cells of an outer group, by their indices, and their sums: clusters by cells by sums."""
     import numpy as np
 
@@ -181,6 +199,14 @@ def _runs_of(codes: Array) -> list[Array]:
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
 
 
+def _of_their_own(outer: Array, seed: int, name: str) -> list[np.random.Generator]:
+    """A random generator for each stratum, from its number in its outer group; outer groups are in order."""
+    import numpy as np
+
+    position = np.arange(len(outer)) - np.searchsorted(outer, outer)
+    return [generator(seed, f"{name} {number}") for number in position.tolist()]
+
+
 def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     """The times that clusters are drawn, as many as there are: arrays of replicates by clusters."""
     import numpy as np
@@ -188,28 +214,6 @@ def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     if not count:
         return np.zeros((times, 0), dtype=np.int64)
     return random.multinomial(count, np.full(count, 1 / count), times)
-
-
-def redrawn(
-    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
-) -> Iterator[Tally]:
-    """Replicates of a tally of labels, each of which is one more outer group."""
-    import numpy as np
-
-    drawn = drawn_labels(tally, by, strata=strata, times=times, seed=seed, method="bootstrap")
-    cells, keys, start = drawn.tally.cells, drawn.tally.keys, 0
-    draw = f"k{len(keys)}"
-    weights = Column("weight") if "w" in cells.columns else None
-    for sums in drawn.parts:
-        count = len(sums["n"])
-        frame = cells[np.tile(np.arange(len(cells)), count)].with_columns(
-            pl.Series(draw, np.repeat(np.arange(start, start + count), len(cells))),
-            *(pl.Series(name, values.ravel()) for name, values in sums.items()),
-        )
-        start += count
-        order = [*(f"k{index}" for index in range(len(keys))), draw, *LABELS]
-        frame = frame.filter(pl.col("n") > 0).select(*order, pl.exclude(order))
-        yield replace(drawn.tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), weights=weights)
 
 
 def drawn_indices(
@@ -228,25 +232,26 @@ def drawn_indices(
     fixed = [*outer_names, *(own or tally.names(strata))]
     outer, unit = placed(rows, outer_names)[0], placed(rows, fixed)[0]
     check_times(len(rows), times)
-    randoms = [generator(seed, f"replicates {bool(strata)}") for _ in range(int(outer.max(initial=-1)) + 1)]
     outer_of_unit = np.zeros(int(unit.max(initial=-1)) + 1, dtype=np.int64)
     outer_of_unit[unit] = outer
     units, of_outers = _runs_of(unit), _runs_of(outer_of_unit)
+    randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
 
     def drawn() -> Iterator[tuple[Array, Array, int]]:
         for count in _steps(times, len(rows)):
             chosen: list[Array] = []
             number: list[Array] = []
-            for of_outer, random in zip(of_outers, randoms, strict=True):
+            for of_outer in of_outers:
                 if own:
-                    for replicate, counts in enumerate(_drawn_evenly(len(of_outer), count, random)):
+                    drawn_times = _drawn_evenly(len(of_outer), count, randoms[of_outer[0]])
+                    for replicate, counts in enumerate(drawn_times):
                         repeated = [units[one] for one in np.repeat(of_outer, counts)]
                         chosen += repeated
                         number.append(np.full(sum(map(len, repeated)), replicate))
                     continue
                 for one in of_outer:
                     own_rows = units[one]
-                    index = (random.random((count, len(own_rows))) * len(own_rows)).astype(np.int64)
+                    index = (randoms[one].random((count, len(own_rows))) * len(own_rows)).astype(np.int64)
                     chosen.append(own_rows[index.ravel()])
                     number.append(np.repeat(np.arange(count), len(own_rows)))
             yield np.concatenate(chosen), np.concatenate(number), count
@@ -264,36 +269,20 @@ def check_times(rows: int, times: int) -> None:
         raise ArgumentError(msg)
 
 
-def drawn_rows(
-    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int,
-    random: np.random.Generator,
-) -> Iterator[tuple[pl.DataFrame, tuple[Key, ...]]]:  # fmt: skip
-    """The rows of replicates, with all columns that they have, and their keys."""
+def drawn_units(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
+) -> DrawnUnits:
+    """Replicates of rows of a tally, with all columns that they have, each of which is a unit."""
     import numpy as np
 
-    keys, names = kept_keys(tally, by)
-    own = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
-    rows = in_order(tally, rows, [*names, *own])
-    fixed = [*tally.names([key.column for key in tally.outer]), *tally.names(strata)]
-    stratum, cluster = placed(rows, fixed)[0], placed(rows, own)[0]
-    kept, draw = rows.drop(own).rename(names), f"k{len(keys)}"
-    check_times(len(rows), times)
-    order = np.argsort(stratum, kind="stable")
-    sizes = np.bincount(stratum) if len(rows) else np.zeros(1, dtype=np.int64)
-    size, start = sizes[stratum[order]], (np.cumsum(sizes) - sizes)[stratum[order]]
-    step = max(1, MOST_CELLS // max(1, len(rows)))
-    for first in in_progress(range(0, times, step), "resampling"):
-        draws = min(step, times - first)
-        if own and len(rows):
-            count = int(cluster.max()) + 1
-            times_drawn = _drawn_evenly(count, draws, random)
-            rows_drawn = [np.repeat(np.arange(len(rows)), of_replicate[cluster]) for of_replicate in times_drawn]
-            chosen, lengths = np.concatenate(rows_drawn), [len(indices) for indices in rows_drawn]
-        else:
-            chosen = order[(start + random.random((draws, len(rows))) * size).astype(np.int64).ravel()]
-            lengths = [len(rows)] * draws
-        number = pl.Series(draw, np.repeat(np.arange(first, first + draws, dtype=np.int32), lengths))
-        yield kept[chosen].with_columns(number), (*keys, Key(Column(DRAW), "outer"))
+    ordered, parts = drawn_indices(replace(tally, rows=numbered(rows)), by, strata=strata, times=times, seed=seed)
+    count = len(rows)
+    position = np.zeros(0, dtype=np.int64) if ordered.rows is None else ordered.rows[ROW].to_numpy()
+    drawn = (
+        np.bincount(replicate * count + position[row], minlength=size * count).reshape(size, count)
+        for row, replicate, size in parts
+    )
+    return DrawnUnits(np.arange(count), drawn)
 
 
 def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict[str, str]]:
@@ -316,6 +305,11 @@ def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]
     return numbers[DRAW].cast(pl.Int64).to_numpy(), distinct
 
 
+def numbered(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their number as the last column."""
+    return rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(ROW))
+
+
 def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFrame:
     """The rows with only the keys that are kept, sorted.
 
@@ -326,8 +320,8 @@ def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFr
 
 
 def _drawn(
-    cells: pl.DataFrame, strata: Sequence[Array], outer: Array, randoms: Sequence[np.random.Generator], count: int,
-    method: str,
+    cells: pl.DataFrame, strata: Sequence[Array], randoms: Sequence[np.random.Generator],
+    noises: Sequence[np.random.Generator], count: int, method: str,
 ) -> dict[str, Array]:  # fmt: skip
     """The sums of the cells of a number of replicates: arrays of replicates by cells."""
     import numpy as np
@@ -335,15 +329,15 @@ def _drawn(
     rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
     drawn = np.zeros((count, len(cells)), dtype=float if method == "bayes" else np.int64)
     noise = np.zeros((count, len(cells) if weighted else 0))
-    for stratum in strata:
-        counts, random = rows[stratum], randoms[outer[stratum[0]]]
+    for stratum, random, of_weights in zip(strata, randoms, noises, strict=True):
+        counts = rows[stratum]
         total = counts.sum()
         if method == "bayes":
             drawn[:, stratum] = random.dirichlet(counts + _PRIOR, count) * total
         elif total:
             drawn[:, stratum] = random.multinomial(total, counts / total, count)
         if weighted:
-            noise[:, stratum] = random.standard_normal((count, len(stratum)))
+            noise[:, stratum] = of_weights.standard_normal((count, len(stratum)))
     if method == "bayes":
         return {"n": np.broadcast_to(np.maximum(rows, 1), drawn.shape), "w": drawn, "w2": drawn}
     sums: dict[str, Array] = {"n": drawn}
@@ -354,3 +348,31 @@ def _drawn(
         sums["w"] = np.maximum(drawn * mean + noise * np.sqrt(drawn * np.maximum(square - mean**2, 0)), 0)
         sums["w2"] = drawn * square
     return sums
+
+
+def possible_pairs(tally: Tally, options: Options) -> pl.DataFrame:
+    """All pairs of true and predicted label that are possible or occur."""
+    return pl.concat([label_pairs(tally, options), tally.cells.select(LABELS)], how="vertical_relaxed").unique()
+
+
+def label_pairs(tally: Tally, options: Options) -> pl.DataFrame:
+    """All possible pairs of true and predicted label."""
+    labels = labels_with_scores(
+        tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator,
+        allow_unseen=True,
+    )  # fmt: skip
+    sides: list[pl.DataFrame] = []
+    for name in LABELS:
+        column = tally.cells[name]
+        distinct = column.drop_nulls().unique()
+        if name == ESTIMATE and tally.cut is not None:
+            values = pl.Series([False, True]) if column.dtype == pl.Boolean else distinct
+        else:
+            values = pl.Series(list(labels.values)).cast(column.dtype) if len(distinct) else column.clear(1)
+        sides.append(pl.DataFrame({name: values}))
+    return sides[0].join(sides[1], how="cross")
+
+
+def is_of_labels(spec: MetricSpec) -> bool:
+    """Check whether counts of labels are enough for a spec."""
+    return all(formula.kind == "class" and not formula.all_terms for _, formula in spec.formulas)

@@ -103,13 +103,13 @@ def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
     for first, second in _SPLITS:
         one, other = (Share(frozenset(rows), frozenset(rows[:1])) for rows in (first, second))
         corners = [_corner(one, hit_one) | _corner(other, hit_other) for hit_one, hit_other in _CORNERS]
-        constant, with_one, with_other = on_counts(formula, corners).tolist()
+        constant, with_one, with_other = on_counts(formula, _columns(corners)).tolist()
         if not all(map(math.isfinite, (constant, with_one, with_other))):
             continue
         candidate = SumOfShares(constant, ((with_one - constant, one), (with_other - constant, other)))
         tables: list[dict[str, float]] = [dict(zip(_COMPLETE, table, strict=True)) for table in _TABLES]
         expected = [_summed(candidate, table) for table in tables]
-        values = on_counts(formula, tables).tolist()
+        values = on_counts(formula, _columns(tables)).tolist()
         if all(math.isclose(value, sum_, abs_tol=_CLOSE) for value, sum_ in zip(values, expected, strict=True)):
             return candidate
     return None
@@ -119,24 +119,29 @@ _CORNERS = ((False, False), (True, False), (False, True))
 """True if all rows of either part are hits."""
 
 
-def on_counts(formula: Formula, tables: Sequence[dict[str, float]]) -> Floats:
-    """The values of a formula on tables of one label against the rest."""
+def on_counts(formula: Formula, counts: Sequence[Any]) -> Floats:
+    """The values of a formula on counts of tp, fn, fp and tn of one label against the rest."""
     import numpy as np
 
-    counts = {name + ROWS: np.array([[float(table[name])] for table in tables]) for name in _COMPLETE}
-    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
+    sums = {
+        name + ROWS: np.asarray(of_cell, dtype=float)[:, None] for name, of_cell in zip(_COMPLETE, counts, strict=True)
+    }
+    values = evaluate(formula, "binary", statistics_of(Table("class"), sums), OfRows({}, {}))
     return values.estimate[:, 0]
+
+
+def _columns(tables: Sequence[dict[str, float]]) -> list[list[float]]:
+    """The counts of tables by cell."""
+    return [[table[name] for table in tables] for name in _COMPLETE]
 
 
 def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
     """The values of a formula that rises with a share, at some values of the share."""
-    tables: list[dict[str, float]] = []
-    for value in values.tolist():
-        table: dict[str, float] = dict.fromkeys(_COMPLETE, 1.0)
-        table.update(dict.fromkeys(share.holds, float(value) / len(share.holds)))
-        table.update(dict.fromkeys(share.misses, (1 - float(value)) / len(share.misses)))
-        tables.append(table)
-    return on_counts(formula, tables)
+    import numpy as np
+
+    part = {True: values / len(share.holds), False: (1 - values) / len(share.misses)}
+    counts = [part[name in share.holds] if name in share.among else np.ones_like(values) for name in _COMPLETE]
+    return on_counts(formula, counts)
 
 
 def _is_of_complete_counts(formula: Formula) -> bool:
@@ -165,7 +170,7 @@ def _rises_with(formula: Formula, share: Share) -> bool:
                 for name in cells:
                     table[name] *= factor
             tables.append(table)
-    values = on_counts(formula, tables).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
+    values = on_counts(formula, _columns(tables)).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
     if not np.isfinite(values).all():
         return False
     is_of_share = np.allclose(values, values[:, :1], rtol=_CLOSE, atol=_CLOSE)

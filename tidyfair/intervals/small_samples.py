@@ -5,35 +5,76 @@ What is added is a constant, so that large groups do not feel it.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from tidyfair.intervals.proportions import on_logits
-
 if TYPE_CHECKING:
-    from tidyfair.intervals.proportions import Limits
+    from collections.abc import Sequence
+
     from tidyfair.specs.segments import Floats
 
 __all__: list[str] = []
 
 _HALF_A_ROW = 0.5
+_FEW_ERRORS = 3
+_FARTHEST = 2.5
+"""Limits are so many times as far as those without skewness at most."""
+_ROUNDED = 1e-8
 
 
-def area_limits(value: Floats, error: Floats, events: Floats, others: Floats, z: float | Floats) -> Limits:
-    """Limits of areas under a curve on the scale of logits, at so many of DeLong's errors.
+def area_errors(value: Floats, variance: Floats, events: Floats, others: Floats) -> Floats:
+    """The standard errors of areas; of a class of a single row the largest possible (Birnbaum and Klose, 1957)."""
+    import numpy as np
 
-    Few rows do not show the one that no score predicts, so that only the limit towards 1/2 is too near: it counts half
+    most = value * (1 - value) / np.minimum(events, others)
+    return np.sqrt(np.where(np.isfinite(variance), variance, most))
+
+
+def area_sides(value: Floats, error: Floats, events: Floats, others: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Where the limits of areas under a ROC curve are measured from, and their errors: below, then above.
+
+    Few rows do not show the one that no score predicts, so that the limit towards 1/2 alone is too near: it counts half
     an event and half a non-event more that a score says nothing of.
     """
     import numpy as np
 
     away = value - 0.5
-    # of a class of a single row it is only known how far an area may vary at most (Birnbaum and Klose, 1957)
-    error = np.where(np.isnan(error), np.sqrt(value * (1 - value) / np.minimum(events, others)), error)
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = 0.5 + away * (events / (events + _HALF_A_ROW) + others / (others + _HALF_A_ROW) - 1)
         added = _HALF_A_ROW * away**2 * (1 / (events + _HALF_A_ROW) ** 2 + 1 / (others + _HALF_A_ROW) ** 2)
-    inside = (value > 0) & (value < 1) & (error > 0)
-    low, high = (np.where(inside, end, value) for end in on_logits(value, error, z))
-    low_unseen, high_unseen = on_logits(centre, np.sqrt(error**2 + added), z)
-    lower, upper = np.where(value > 0.5, low_unseen, low), np.where(value < 0.5, high_unseen, high)
-    return np.minimum(lower, value), np.maximum(upper, value)
+    unseen, is_above = np.sqrt(error**2 + added), value > 0.5
+    return (
+        np.where(is_above, centre, value), np.where(is_above, unseen, error),
+        np.where(is_above, value, centre), np.where(is_above, error, unseen),
+    )  # fmt: skip
+
+
+def counts_with_few_errors(counts: Sequence[Floats], z: float | Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Counts of tp, fn, fp and tn in which three errors or less are as rare as they may be; nan for more errors.
+
+    So many errors, or more, then have the probability of a limit by Poisson's distribution, as those of a rate have
+    (Brown, Cai and DasGupta, 2001).
+    """
+    import numpy as np
+    from scipy.special import erfc, gammaincinv
+
+    tp, fn, fp, tn = counts
+    errors = fn + fp
+    few = (errors > 0) & (errors <= _FEW_ERRORS) & (errors < (tp + errors + tn) / 2)
+    share = gammaincinv(np.where(few, errors, 1.0), erfc(z / math.sqrt(2))) / np.where(few, errors, 1.0)
+    share = np.where(few, np.minimum(share, 1), np.nan)
+    return tp + fn * (1 - share), fn * share, fp * share, tn + fp * (1 - share)
+
+
+def outer_factor(factor: Floats, skew: Floats) -> Floats:
+    """The standard errors of a limit above values with some skewness (Hall, 1992), or those without if there are more.
+
+    The skewness of samples is nearer to 0 than that of values, so that limits are no nearer for it; they are at most
+    so many times as far.
+    """
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # the root of t + skew t² / 3 + skew² t³ / 27 + skew / 6 on the other side, where it is the limit's
+        unskewed = -3 / skew * (np.cbrt(1 - skew * (factor + skew / 6)) - 1)
+    return np.where(np.abs(skew) < _ROUNDED, factor, np.fmin(np.fmax(factor, unskewed), _FARTHEST * factor))

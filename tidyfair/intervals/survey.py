@@ -1,6 +1,6 @@
-"""Standard errors of values from complex surveys: by linearisation within strata, or from replicate weights.
+"""Standard errors of values from complex surveys: by linearization within strata, or from replicate weights.
 
-A linearised value is a sum over primary sampling units (PSUs), whose sums vary within strata (Woodruff, 1971; Binder,
+A linearized value is a sum over primary sampling units (PSUs), whose sums vary within strata (Woodruff, 1971; Binder,
 1983). A group is a domain: PSUs without a row of it are zeros among the others. Replicate weights give the value again
 and again, and it varies as these do (Wolter, 2007). Groups share PSUs and replicates, which correlates their values.
 """
@@ -8,56 +8,44 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
-from tidyfair.evaluation.group_cells import slice_of
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.evaluation.statistics import ONE_LABEL, Cells, Table, pooled, sums_of
-from tidyfair.intervals.survey_areas import areas_by_unit
+from tidyfair.evaluation.replicates import RepeatedCells
+from tidyfair.evaluation.statistics import ONE_LABEL, Table, pooled, sums_of
+from tidyfair.intervals.influence import Deviations, Influences, known_errors
 from tidyfair.intervals.unseen_rows import values_of
 from tidyfair.specs.segments import Segments
 from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
-from tidyfair.tallies.moments import is_centre, is_end, is_of_replicate, of_replicate, weight_columns
+from tidyfair.tallies.moments import is_centre, is_end, of_replicate, weight_columns
 from tidyfair.tallies.source import WEIGHT
+from tidyfair.tallies.survey_checks import SHOWN, in_words
 from tidyfair.tallies.tally import HIDDEN, LABELS, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import polars as pl
+    from collections.abc import Mapping, Sequence
 
     from tidyfair.evaluation.evaluator import Evaluator
     from tidyfair.evaluation.group_index import GroupIndex
-    from tidyfair.specs.columns import Column
+    from tidyfair.evaluation.ranked_rows import Rows
+    from tidyfair.intervals.scales import Scale
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
-    from tidyfair.specs.segments import Array, Floats, Integers
+    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
-_STEP = 1e-5
-"""The part of a sum by which it is moved for a derivative."""
-_SHOWN = 5
-"""The most strata or clusters that a message names."""
+_STEP = 1e-3
+"""The part of a sum by which it is moved for a derivative, and by half as much again."""
 _ROUNDED = 1e-9
 """The relative error of a value that does not vary is smaller."""
-
-
-@dataclass(frozen=True, eq=False)
-class SurveyErrors:
-    """Standard errors of the values of groups, as arrays of groups by labels, and the units that groups share."""
-
-    value: Floats
-    error: Floats
-    freedom: Floats
-    influence: Floats
-    """The contributions of units to values, in standard errors: units, sorted by group, by labels."""
-    group: Integers
-    unit: Integers
-    sign: Floats
+_GROUP, _UNIT = "\0group", "\0unit"
+"""Columns beside the keys of units; no column of a tally has these names."""
 
 
 def has_survey_error(formula: Formula, estimator: str, tally: Tally) -> bool:
@@ -80,78 +68,18 @@ def is_area(formula: Formula) -> bool:
     return bool(formula.deviations)
 
 
-def survey_errors(evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None) -> SurveyErrors:
-    """The standard errors of the values of a formula in the groups of a `by`."""
-    design = tally.design
+def by_design(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale) -> Deviations:
+    """The deviations of the values of a formula in the groups of a `by`."""
+    design = evaluator.tally.design
     if isinstance(design, ReplicateWeights):
-        return _of_replicates(evaluator, design, formula, estimator, by)
+        return _of_replicates(evaluator, design, formula, estimator, by, scale)
     if isinstance(design, SurveyDesign):
-        return _linearised(evaluator, tally, design, formula, estimator, by)
+        return _linearized(evaluator, design, formula, estimator, by, scale)
     msg = "A tally without a design has no errors of a survey."
     raise ArgumentError(msg)
 
 
-# Checks
-
-
-def check_design(tally: Tally) -> None:
-    """Refuse strata, clusters and populations that are missing, or contradict each other."""
-    design = tally.design
-    if not isinstance(design, SurveyDesign):
-        return
-    cells = tally.cells
-    for column, name in zip(design.keys, tally.names(design.keys), strict=True):
-        if cells[name].null_count():
-            msg = f"`{ROLE}`: some values of {column.name!r} are missing; fill or filter these rows first."
-            raise ColumnError(msg)
-    if design.clusters is not None and design.strata and not design.nested:
-        _check_nested(tally, design.strata, design.clusters)
-    if design.fpc is not None:
-        _check_populations(tally, design, design.fpc)
-
-
-def _check_nested(tally: Tally, strata: Sequence[Column], clusters: Column) -> None:
-    """Refuse clusters of one number in several strata, which may be one cluster or several."""
-    (cluster,) = tally.names([clusters])
-    own = list(dict.fromkeys([cluster, *tally.names(strata)]))
-    pairs = tally.cells.select(own).unique(maintain_order=True)
-    repeated = pairs.filter(pairs[cluster].is_duplicated())[cluster].unique().sort()
-    if len(repeated):
-        msg = (
-            f"`{ROLE}`: the clusters {listed(repeated, shown=_SHOWN)} of {clusters.name!r} are in several strata. If "
-            "cluster numbers start again in each stratum, write `survey_design(…, nested=True)`; otherwise correct the "
-            "data."
-        )
-        raise ColumnError(msg)
-
-
-def _check_populations(tally: Tally, design: SurveyDesign, fpc: Column) -> None:
-    """Refuse finite populations that are no numbers, or differ within a stratum."""
-    (name,) = tally.names([fpc])
-    column = tally.cells[name]
-    if not column.dtype.is_numeric():
-        msg = f"`{ROLE}`: the population {fpc.name!r} is {column.dtype}; it is a number of PSUs, or a share."
-        raise ColumnError(msg)
-    if not (column.is_finite() & (column > 0)).all():
-        msg = (
-            f"`{ROLE}`: some values of the population {fpc.name!r} are not above 0; it is a number of PSUs, or a share."
-        )
-        raise ColumnError(msg)
-    strata = tally.names(design.strata)
-    distinct = tally.cells.select(list(dict.fromkeys([*strata, name]))).unique().sort(*strata, name)
-    several = distinct.select(strata).is_duplicated() if strata else distinct[name].is_null() | (len(distinct) > 1)
-    if several.any():
-        stratum = f" in the stratum {_in_words(distinct.select(strata).filter(several).row(0))}" if strata else ""
-        msg = f"`{ROLE}`: the population {fpc.name!r} has several values{stratum}; it is one number for each stratum."
-        raise ColumnError(msg)
-
-
-def _in_words(values: tuple[Any, ...]) -> str:
-    """A stratum as part of a sentence."""
-    return repr(values[0]) if len(values) == 1 else repr(values)
-
-
-# Linearisation
+# Linearization
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +140,7 @@ def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupInde
         return given
     if (given < drawn).any():
         stratum = int(np.flatnonzero(given < drawn)[0])
-        subject = f"the stratum {_in_words(strata.keys.row(stratum))}" if design.strata else "the population"
+        subject = f"the stratum {in_words(strata.keys.row(stratum))}" if design.strata else "the population"
         msg = (
             f"`{ROLE}`: {subject} has {given[stratum]:g} PSUs by {design.fpc.name!r}, but {drawn[stratum]:g} of them "
             "are in the sample. The finite population is a number of PSUs, or a share of 1 or less in all strata."
@@ -225,50 +153,32 @@ def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
     """The message for strata with a single PSU."""
     if not design.strata:
         return f"`{ROLE}`: the sample is a single PSU, so the variation between PSUs is unknown."
-    shown = [_in_words(row) for row in strata.keys.filter(lonely).rows()]
-    more = f", and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    shown = [in_words(row) for row in strata.keys.filter(lonely).rows()]
+    more = f", and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
     column = ", ".join(repr(own.name) for own in design.strata)
     return (
-        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:_SHOWN])}{more} of {column}, so the variation "
+        f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:SHOWN])}{more} of {column}, so the variation "
         'between its PSUs is unknown. Combine strata, or write `survey_design(…, lonely="adjust")` to use its distance '
         'from the mean of all PSUs, or `lonely="certainty"` if it was included with certainty.'
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Units:
-    """The units of a design in each group: PSUs, or rows of which those with the same labels are alike."""
-
-    group: Integers
-    stratum: Integers
-    psu: Integers
-    """The number of the PSU, which is the same in all groups."""
-    change: Floats
-    """The contributions of units to the value of their group, by labels."""
-    spread: Floats
-    """The factor from what alike rows add together to the root of the sum of their squares; 1 for PSUs."""
-    counted: Floats
-    """The PSUs that count for the degrees of freedom."""
-
-
-def _linearised(
-    evaluator: Evaluator, tally: Tally, design: SurveyDesign, formula: Formula, estimator: str, by: By | None
-) -> SurveyErrors:
+def _linearized(
+    evaluator: Evaluator, design: SurveyDesign, formula: Formula, estimator: str, by: By | None, scale: Scale
+) -> Deviations:
     """Errors from the sums of PSUs, to which values are nearly linear."""
     import numpy as np
 
-    table = Table.of(formula, estimator)
+    tally, table = evaluator.tally, Table.of(formula, estimator)
     index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
     strata = _Strata.of(tally, design, codes)
     names = _names_of_units(tally, design, formula)
     units = codes.index(names, within=index)
     if not len(units):
-        levels = 1 if formula.over_levels else len(evaluator.reading.levels)
-        nothing, none = np.full((len(index), levels), np.nan), np.zeros(0, dtype=np.int64)
-        return SurveyErrors(nothing, nothing, nothing, nothing[:0], none, none, none.astype(float))
+        return Deviations.unknown(len(index), 1 if formula.over_levels else len(evaluator.reading.levels))
     group, stratum = index.of_cell[units.example], strata.index.of_cell[units.example]
     if is_area(formula):
-        value, change, rows = areas_by_unit(evaluator, tally, formula, estimator, by, units, names)
+        value, change, rows = _areas_by_unit(evaluator, formula, estimator, by, units, names)
         has_weight = rows > 0
     else:
         sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
@@ -276,39 +186,45 @@ def _linearised(
         own = values_of(formula, estimator, table, sums)
         rows, has_weight = own.n[:, 0], (own.n[:, 0] > 0) & (own.weight[:, 0] > 0)
     if design.clusters is None:
-        psu, spread = np.arange(len(units)), _spread_of_rows(evaluator, units)
+        psu, of_alike = np.arange(len(units)), _spread_of_rows(evaluator, units)
     else:
         psu = codes.index(tally.names([*design.strata, design.clusters])).of_cell[units.example]
-        spread, rows = np.ones(len(units)), np.ones(len(units))
-    return _errors_of_units(
-        strata, _Units(group, stratum, psu, change, spread, np.where(has_weight, rows, 0.0)), value
-    )  # fmt: skip
-
-
-def _errors_of_units(strata: _Strata, units: _Units, value: Floats) -> SurveyErrors:
-    """The errors of values: squared distances of PSUs from the mean of their stratum.
-
-    The distances of all PSUs from their mean, those without a row of a group included, are the sum of squares less
-    that of the mean, so that sums of strata within groups are units with a negative sign.
-    """
-    import numpy as np
-
-    # the strata within groups, which have a number for each of the two
-    both = units.group * len(strata.drawn) + units.stratum
+        of_alike, rows = np.ones(len(units)), np.ones(len(units))
+    # the distances of all PSUs of a stratum from their mean, those without a row of a group included, are the sum of
+    # squares less that of the mean: the strata within groups are units with a negative sign
+    both = group * len(strata.drawn) + stratum
     distinct, of_both = np.unique(both, return_inverse=True)
     group_of_total, stratum_of_total = distinct // len(strata.drawn), distinct % len(strata.drawn)
-    total = np.zeros((len(distinct), units.change.shape[1]))
-    np.add.at(total, of_both, units.change)
-    factor = strata.factor * strata.centred / strata.drawn
-    of_units = units.change * units.spread[:, None] * np.sqrt(strata.factor[units.stratum])[:, None]
-    of_totals = total * np.sqrt(factor[stratum_of_total])[:, None]
-    group = np.concatenate([units.group, group_of_total])
-    psu = np.concatenate([units.psu, stratum_of_total + 1 + int(units.psu.max())])
-    sign = np.concatenate([np.ones(len(units.group)), np.full(len(total), -1.0)])
-    in_order = np.argsort(group, kind="stable")
-    influence = np.concatenate([of_units, of_totals])[in_order]
-    freedom = _freedom(len(value), units.group, both, units.counted)
-    return _in_errors(value, influence, group[in_order], psu[in_order], sign[in_order], freedom)
+    total = np.zeros((len(distinct), change.shape[1]))
+    np.add.at(total, of_both, change)
+    of_totals = total * np.sqrt(strata.factor * strata.centred / strata.drawn)[stratum_of_total][:, None]
+    of_units = change * (of_alike * np.sqrt(strata.factor[stratum]))[:, None]
+    freedom = _freedom(len(value), group, both, np.where(has_weight, rows, 0.0))
+    return _by_influences(
+        value,
+        np.concatenate([of_units, of_totals]),
+        np.concatenate([group, group_of_total]),
+        np.concatenate([psu, stratum_of_total + 1 + int(psu.max())]),
+        np.concatenate([np.ones(len(group)), np.full(len(total), -1.0)]),
+        freedom,
+        scale,
+    )
+
+
+def _by_influences(
+    value: Floats, influence: Floats, group: Integers, unit: Integers, sign: Floats, freedom: Floats, scale: Scale
+) -> Deviations:
+    """The errors of values from the influences of units of groups, by labels."""
+    import numpy as np
+
+    variance = np.zeros_like(value)
+    np.add.at(variance, group, sign[:, None] * influence**2)
+    error = known_errors(np.sqrt(variance.clip(0)), value, _ROUNDED)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        in_errors = influence / error[group]
+    influences = Influences.of_units(in_errors, group, unit, len(value), sign)
+    freedom = np.where(freedom >= 1, freedom, np.nan)[:, None]
+    return Deviations.about(value, error, freedom, scale, influences=influences)
 
 
 def _names_of_units(tally: Tally, design: SurveyDesign, formula: Formula) -> list[str]:
@@ -334,7 +250,7 @@ def _spread_of_rows(evaluator: Evaluator, units: GroupIndex) -> Floats:
 def _derivatives(
     formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array], segments: Segments
 ) -> tuple[Floats, Floats]:
-    """The values of groups, and what each unit adds to them: the derivative by its weight."""
+    """The values of groups, and what each unit adds to them: the derivative by its weight (Richardson, 1911)."""
     import numpy as np
 
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
@@ -348,14 +264,18 @@ def _derivatives(
         total = np.repeat(segments.sum(flat), segments.sizes, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
-    with np.errstate(divide="ignore"):
-        step = np.where(share > 0, _STEP / share, 0.0)
-    above, below = (
-        values_of(formula, estimator, table, _moved(everything, own, away)).estimate for away in (step, -step)
-    )
+
+    def slope(part: float) -> Floats:
+        """The change for a unit of weight, from moving sums by a part to both sides."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(share > 0, part / share, 0.0)
+            above, below = (
+                values_of(formula, estimator, table, _moved(everything, own, away)).estimate for away in (step, -step)
+            )
+            return np.where(step[:, None] > 0, (above - below) / (2 * step[:, None]), 0.0)
+
     value = values_of(formula, estimator, table, everything).estimate
-    with np.errstate(divide="ignore", invalid="ignore"):
-        change = np.where(step[:, None] > 0, (above - below) / (2 * step[:, None]), 0.0)
+    change = (4 * slope(_STEP / 2) - slope(_STEP)) / 3
     return value[segments.starts], np.where(np.isnan(value), 0.0, change)
 
 
@@ -377,102 +297,116 @@ def _freedom(groups: int, group: Integers, both: Integers, units: Floats) -> Flo
     return (np.bincount(group, units, groups) - strata).astype(float)
 
 
+def _areas_by_unit(
+    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, units: GroupIndex, keys: Sequence[str]
+) -> tuple[Floats, Floats, Integers]:
+    """The areas of groups, what each unit adds to them, by labels, and the number of rows of each unit.
+
+    An area is the weighted share of pairs of an event and a non-event that scores put in their order. Its derivative by
+    the weight of a row is the share of the other class that the row beats less the area, over the weight of its class
+    (DeLong et al., 1988; Yao et al., 2015). Units are told apart within groups by the columns `keys` of the cells.
+    """
+    import numpy as np
+
+    tally = evaluator.tally
+    labels, span = evaluator.labels, slice_of(evaluator.group_cells, by)
+    rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
+    requested = next(table for table in evaluator.tables if (table.formula, table.estimator) == (formula, estimator))
+    value = evaluator.values(requested).estimate[span]
+    group = evaluator.group_cells.indices[by].of_cell[units.example]
+    unit = _units_of_rows(rows, tally.cells[list(keys)][units.example], group)
+    weight = np.ones(len(unit)) if rows.weight is None else rows.weight.astype(float)
+    change = np.zeros((len(units), value.shape[1]))
+    for number, level in enumerate(labels.levels[: value.shape[1]]):
+        event, score = rows.event(level), rows.score(evaluator.reading.scores[level])
+        for own_group in np.unique(rows.group_cell):
+            own = np.flatnonzero((rows.group_cell == own_group) & (weight > 0))
+            np.add.at(change[:, number], unit[own], _influence(event[own], score[own], weight[own]))
+    return value, change, np.bincount(unit[weight > 0], minlength=len(units))
+
+
+def _units_of_rows(rows: Rows, keys: pl.DataFrame, group: Integers) -> Integers:
+    """The unit of each row, from the keys and the groups of all units."""
+    import numpy as np
+
+    units = keys.with_columns(pl.Series(_GROUP, group), pl.Series(_UNIT, np.arange(len(keys))))
+    own = rows.frame.select() if rows.clusters is None else rows.clusters.select(keys.columns)
+    own = own.with_columns(pl.Series(_GROUP, rows.group_cell, dtype=units[_GROUP].dtype))
+    joined = own.join(units, on=[*keys.columns, _GROUP], how="left", nulls_equal=True, maintain_order="left")
+    return joined[_UNIT].to_numpy()
+
+
+def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
+    """The contribution of each row of a group to its area, by its weight; 0 where there is only one class."""
+    import numpy as np
+
+    _, position = np.unique(score, return_inverse=True)
+    hits = np.bincount(position, weight * event)
+    false_alarms = np.bincount(position, weight * ~event, minlength=len(hits))
+    events, others = hits.sum(), false_alarms.sum()
+    if not events or not others:
+        return np.zeros(len(event))
+    beaten = (np.cumsum(false_alarms) - false_alarms / 2) / others
+    beaten_by = 1 - (np.cumsum(hits) - hits / 2) / events
+    area = float(hits @ beaten) / events
+    of_events, of_others = (beaten[position] - area) / events, (beaten_by[position] - area) / others
+    return cast("Floats", weight * np.where(event, of_events, of_others))
+
+
 # Replicate weights
 
 
-@dataclass(frozen=True, eq=False)
-class _Replicate(Cells):
-    """The cells of a tally with the weights of a replicate."""
-
-    original: Cells
-    number: int
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """The cells with all that is summed."""
-        cells = self.tally.cells
-        own = {name: cells[name] for name in cells.columns if not is_of_replicate(name)}
-        for name in list(own):
-            if (replicate := of_replicate(name, self.number)) in cells.columns:
-                own[name] = cells[replicate].alias(name)
-        return cells.select(own.values())
-
-    @cached_property
-    def truth(self) -> Integers:
-        """The index of the true label."""
-        return self.original.truth
-
-    @cached_property
-    def estimate(self) -> Integers:
-        """The index of the predicted label."""
-        return self.original.estimate
-
-
 def _of_replicates(
-    evaluator: Evaluator, design: ReplicateWeights, formula: Formula, estimator: str, by: By | None
-) -> SurveyErrors:
+    evaluator: Evaluator, design: ReplicateWeights, formula: Formula, estimator: str, by: By | None, scale: Scale
+) -> Deviations:
     """Errors from the values with the weights of each replicate."""
     import numpy as np
 
-    index, count = evaluator.group_cells.indices[by], len(design.replicates)
-    of_rows = formula.input == "rows"
-    values = _values_of_rows if of_rows else _values_of_sums
-    value, *of_each = (
-        values(one, formula, estimator, by) for one in _with_weights_of_each(evaluator, count, of_rows=of_rows)
-    )
-    of_replicates = np.array(of_each)
+    groups, count = len(evaluator.group_cells.indices[by]), len(design.replicates)
+    values = _values_of_rows if formula.input == "rows" else _values_of_sums
+    value, of_replicates = values(evaluator, formula, estimator, by, count)
     centre = value if design.centre == "estimate" else of_replicates.mean(axis=0)
     factors = np.sqrt(design.scale * np.array(design.rscales))[:, None, None]
-    influence = (factors * (of_replicates - centre)).transpose(1, 0, 2)
-    groups = len(index)
+    # a value that some replicate does not have has no variance
+    influence = (factors * (of_replicates - centre)).transpose(1, 0, 2).reshape(groups * count, -1)
     group, replicate = np.repeat(np.arange(groups), count), np.tile(np.arange(count), groups)
     freedom = np.full(groups, design.degrees_of_freedom)
-    # a value that some replicate does not have has no variance
-    return _in_errors(
-        value, influence.reshape(groups * count, -1), group, replicate, np.ones(len(group)), freedom
-    )  # fmt: skip
+    return _by_influences(value, influence, group, replicate, np.ones(len(group)), freedom, scale)
 
 
-def _with_weights_of_each(evaluator: Evaluator, replicates: int, *, of_rows: bool) -> Iterator[Evaluator]:
-    """The evaluator, and then with the weights of each replicate in place of its own."""
-    yield evaluator
-    cells, tally = evaluator.cells, evaluator.tally
-    for number, name in enumerate(weight_columns(replicates)):
-        own = tally
-        if of_rows and tally.rows is not None:
-            own = replace(tally, rows=tally.rows.with_columns(tally.rows[name].alias(WEIGHT)))
-        replicate = _Replicate(cells.tally, cells.labels, cells, number)
-        yield replace(evaluator, tally=own, cells=replicate, with_variances=False)
+def _values_of_sums(
+    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, count: int
+) -> tuple[Floats, Floats]:
+    """The values of groups of a formula of sums, and those with the weights of so many replicates, all at once."""
+    import numpy as np
+
+    frame, index = evaluator.tally.cells, evaluator.group_cells.indices[by]
+    columns: dict[str, Array] = {}
+    for name in evaluator.cells.frame.columns:
+        if of_replicate(name, 0) in frame.columns:
+            own = [frame[name], *(frame[of_replicate(name, number)] for number in range(count))]
+            columns[name] = np.stack([column.to_numpy() for column in own])
+    repeated = RepeatedCells(evaluator.tally, evaluator.labels, evaluator.cells, columns)
+    table, indices = Table.of(formula, estimator), evaluator.group_cells.repeated(count + 1).indices
+    sums = sums_of(table, formula.all_terms, repeated, indices[by], evaluator.reading)
+    values = values_of(formula, estimator, table, sums).estimate.reshape(count + 1, len(index), -1)
+    return values[0], values[1:]
 
 
-def _values_of_sums(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> Floats:
-    """The values of groups of a formula of sums."""
-    table, index = Table.of(formula, estimator), evaluator.group_cells.indices[by]
-    sums = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
-    return values_of(formula, estimator, table, sums).estimate
+def _values_of_rows(
+    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, count: int
+) -> tuple[Floats, Floats]:
+    """The values of groups of a formula that reads their rows, and those with the weights of so many replicates."""
+    import numpy as np
 
-
-def _values_of_rows(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> Floats:
-    """The values of groups of a formula that reads their rows."""
     requested, table = next(
         (one, table) for one, table in evaluator.tables.items() if (one.formula, one.estimator) == (formula, estimator)
     )
-    alone = replace(evaluator, tables={requested: table})
-    return alone.values(requested).estimate[slice_of(evaluator.group_cells, by)]
-
-
-def _in_errors(
-    value: Floats, influence: Floats, group: Integers, unit: Integers, sign: Floats, freedom: Floats
-) -> SurveyErrors:
-    """The errors of values, and the influence of units in these."""
-    import numpy as np
-
-    variance = np.zeros_like(value)
-    np.add.at(variance, group, sign[:, None] * influence**2)
-    error = np.sqrt(variance.clip(0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # a value that no unit changes has not been seen to vary
-        error = np.where(error > _ROUNDED * np.abs(value), error, np.nan)
-        in_errors = influence / error[group]
-    freedom = np.broadcast_to(np.where(freedom >= 1, freedom, np.nan)[:, None], value.shape)
-    return SurveyErrors(value, error, freedom, in_errors, group, unit, sign)
+    tally, span = evaluator.tally, slice_of(evaluator.group_cells, by)
+    tallies = [tally]
+    for name in weight_columns(count) if tally.rows is not None else []:
+        rows = tally.rows
+        tallies.append(tally if rows is None else replace(tally, rows=rows.with_columns(rows[name].alias(WEIGHT))))
+    alone = replace(evaluator, tables={requested: table}, with_variances=False)
+    value, *others = (replace(alone, tally=own).values(requested).estimate[span] for own in tallies)
+    return value, np.array(others)

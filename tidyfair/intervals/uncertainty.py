@@ -15,6 +15,7 @@ from tidyfair.intervals.estimates import (
     Fitted,
     Linearized,
     MadeOfShares,
+    OfLabels,
     OfShare,
     Ranked,
     Replicated,
@@ -22,9 +23,11 @@ from tidyfair.intervals.estimates import (
     Smooth,
     Weighted,
 )
-from tidyfair.intervals.influence import CELLS, deviations_of, is_smooth, reads_ranks
+from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
+from tidyfair.intervals.small_samples import area_errors, area_sides
+from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs.segments import NO_ROW, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
 from tidyfair.tallies.tally import BLOCK
@@ -65,12 +68,12 @@ def is_clustered(tally: Tally) -> bool:
     return any(key.column.name != BLOCK for key in tally.clusters)
 
 
-def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
+def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: PLR0911 - a table of kinds
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
     is_of_one, clustered = estimator in ONE_LABEL, is_clustered(tally)
-    known = is_smooth(formula, estimator, tally)
     if tally.design is not None:
-        return "smooth" if known else None
+        return "smooth" if has_survey_error(formula, estimator, tally) else None
+    known = has_jackknife(formula, estimator, tally)
     if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
         return "rate"
     if not clustered and tally.weights is None and is_share_of_flags(formula):
@@ -88,7 +91,7 @@ def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
 
 def _kind_of_rows(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
     """The same of a formula that reads rows."""
-    known, clustered = is_smooth(formula, estimator, tally), is_clustered(tally)
+    known, clustered = has_jackknife(formula, estimator, tally), is_clustered(tally)
     if formula.deviations:
         return "area" if estimator in ONE_LABEL and (known or not clustered) else None
     if formula.bins_of is not None:
@@ -181,15 +184,23 @@ class Uncertainty:
         import numpy as np
 
         variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
-        if not is_clustered(self.tally):
-            return Areas(value, variance**0.5, events, others)
-        deviations = self.deviations(requested)
-        at = self._positions(requested, rows, deviations.error.shape[1])
-        error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each cluster
-            share = np.where(variance > 0, variance / error**2, (freedom + 1) / np.minimum(events, others)).clip(0, 1)
-        return Areas(value, error, events * share, others * share, freedom, deviations.influences_at(at))
+        error = area_errors(value, variance, events, others)
+        freedom, influences = np.full(len(rows), np.inf), None
+        if is_clustered(self.tally):
+            deviations = self.deviations(requested)
+            at = self._positions(requested, rows, deviations.error.shape[1])
+            error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
+            influences = deviations.influences_at(at)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
+                of_clusters = (freedom + 1) / np.minimum(events, others)
+                share = np.where(variance > 0, variance / error**2, of_clusters).clip(0, 1)
+            events, others = events * share, others * share
+        scale = self.scale(requested)
+        low, low_error, high, high_error = area_sides(value, error, events, others)
+        with np.errstate(invalid="ignore"):
+            below, above = (low, low_error * scale.slope(low)), (high, high_error * scale.slope(high))
+        return Areas(value, error, freedom, scale, below, above, influences=influences)
 
     def _calibration_errors(self, requested: RequestedFormula, value: Floats, rows: Integers) -> CalibrationErrors:
         """Errors of calibration, from the gaps of their bins; those with the same bins have the same."""
@@ -205,15 +216,13 @@ class Uncertainty:
         """Values of a function of sums; those that are made of shares have the limits of these."""
         formula, deviations = requested.formula, self.deviations(requested)
         at = self._positions(requested, rows, deviations.error.shape[1])
-        centre, error, spread, freedom = (
-            own.ravel()[at] for own in (deviations.centre, deviations.error, deviations.spread, deviations.freedom)
-        )
+        below, above = (tuple(own.ravel()[at] for own in side) for side in (deviations.below, deviations.above))
         fields: dict[str, Any] = {
-            "value": value, "centre": centre, "error": error, "spread": spread, "freedom": freedom,
-            "scale": self.scale(requested), "influences": deviations.influences_at(at),
+            "value": value, "error": deviations.error.ravel()[at], "freedom": deviations.freedom.ravel()[at],
+            "scale": self.scale(requested), "below": below, "above": above,
+            "skew": None if deviations.skew is None else deviations.skew.ravel()[at],
+            "influences": deviations.influences_at(at),
         }  # fmt: skip
-        if deviations.below is not None:
-            fields["below"] = tuple(own.ravel()[at] for own in deviations.below)
         design = self.tally.design
         if design is not None:
             return Linearized(**fields) if isinstance(design, SurveyDesign) else Replicated(**fields)
@@ -225,6 +234,8 @@ class Uncertainty:
             factors = tuple(factor for factor, _ in made_of.shares)
             shares = tuple(_shares_of_counts(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
+        if counts and requested.estimator in ONE_LABEL:
+            return OfLabels(**fields, formula=formula, counts=tuple(counts[name] for name in CELLS))
         classes: dict[Kind | None, type[Smooth]] = {"fit": Fitted, "ranked": Ranked}
         return classes.get(kind, Smooth)(**fields)
 
@@ -238,6 +249,7 @@ class Uncertainty:
         key = (requested.formula, requested.estimator, by)
         if key not in self._deviations:
             evaluator, scale = self.evaluated.evaluator, self.scale(requested)
+            deviations_of = by_jackknife if self.tally.design is None else by_design
             self._deviations[key] = deviations_of(evaluator, requested.formula, requested.estimator, by, scale)
         return self._deviations[key]
 
@@ -260,7 +272,7 @@ class Uncertainty:
     ) -> tuple[list[Family], list[Floats]]:
         """The families of a spec that are compared, one for each metric and label, and the weights of their groups.
 
-        `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of the rows that count.
+        `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of rows that count.
         """
         import numpy as np
 

@@ -16,13 +16,13 @@ from tidyfair.evaluation.statistics import ROWS, Cells, Table, statistics_of, su
 from tidyfair.evaluation.values import OfRows, evaluate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from tidyfair.evaluation.evaluator import Evaluator
     from tidyfair.evaluation.group_index import GroupIndex
     from tidyfair.evaluation.values import Values
     from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.segments import Array, Floats, Integers
+    from tidyfair.specs.segments import Array, Floats, Integers, Segments
 
 __all__: list[str] = []
 
@@ -30,33 +30,48 @@ _PART_OF_A_ROW = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Unseen:
+class UnseenRows:
     """Parts of rows that are added to groups, because few rows do not show how far others may lie from them."""
 
-    everything: Mapping[str, Array]
-    """The sums of all rows of groups."""
-    parts: Sequence[Mapping[str, Array]]
-    rows: float
-    """The part of a row that is added."""
+    sums: Mapping[str, Array]
+    """The sums that they add."""
+    variance: Floats
+    """The variance that they add to values: that of parts, left out one at a time."""
+    is_above: bool = False
+    """True if they are of errors, which only the limit above allows for."""
 
-    @property
-    def sums(self) -> dict[str, Array]:
-        """The sums that they add."""
-        import numpy as np
 
-        return {name: np.sum([part[name] for part in self.parts], axis=0) for name in self.parts[0]}
+def unseen_rows(
+    evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex,
+    units: tuple[Mapping[str, Array], Floats, Segments],
+) -> UnseenRows | None:  # fmt: skip
+    """The parts of rows that are added to groups of scores, survival times or errors; None for none.
 
-    def variance(self, table: Table, formula: Formula, estimator: str) -> Floats:
-        """The variance that they add: that of parts, left out one at a time."""
-        import numpy as np
+    `units` are the sums of the units of groups, their weights, and the units of each group.
+    """
+    import numpy as np
 
-        total = with_rows_added(self.everything, self.sums)
-        value = values_of(formula, estimator, table, total).estimate
-        variance = np.zeros_like(value)
-        for part in self.parts:
-            without = with_rows_added(total, {name: -values for name, values in part.items()})
-            variance += (value - values_of(formula, estimator, table, without).estimate) ** 2 / self.rows
-        return variance
+    everything = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
+    share = _share_of_a_row(evaluator, table, index)
+    is_above = False
+    if table.kind == "survival":
+        parts, rows = _unseen_outcomes(formula, everything, share), _PART_OF_A_ROW
+    elif table.kind == "prob":
+        parts = _unseen_events(evaluator, table, formula, index, share) if counts_all_events(formula) else []
+        rows = 1 / max(1, len(parts))
+    else:
+        is_above = is_of_errors(formula)
+        parts, rows = _unseen_errors(formula, everything, share, units) if is_above else [], _PART_OF_A_ROW
+    if not parts:
+        return None
+    added = {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
+    total = with_rows_added(everything, added)
+    value = values_of(formula, estimator, table, total).estimate
+    variance = np.zeros_like(value)
+    for part in parts:
+        without = with_rows_added(total, {name: -values for name, values in part.items()})
+        variance += (value - values_of(formula, estimator, table, without).estimate) ** 2 / rows
+    return UnseenRows(added, variance, is_above)
 
 
 def counts_all_events(formula: Formula) -> bool:
@@ -65,56 +80,65 @@ def counts_all_events(formula: Formula) -> bool:
     return of_all and "truth" in formula.reads
 
 
-def unseen_events(evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex) -> Unseen:
+def is_of_errors(formula: Formula) -> bool:
+    """Check whether a formula is of errors that may be rare and large, and the number of rows, and of nothing else."""
+    are_errors = bool(formula.all_terms) and all(term.tail is not None for term in formula.all_terms)
+    return are_errors and formula.statistics <= {"instances"} | {term.name for term in formula.all_terms}
+
+
+def _unseen_events(
+    evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex, share: Floats
+) -> list[dict[str, Array]]:
     """A row of each group with its mean score, of which each label is an equal part."""
     cells, reading = evaluator.cells, evaluator.reading
-    terms = formula.all_terms
-    everything = sums_of(table, terms, cells, index, reading)
     # of one label against the rest, the others are all alike
     one = reading.levels[0] if len(reading.levels) == 1 else None
     labels = range(reading.labels) if one is None else (one, one + 1)
-    share = _share_of_a_row(evaluator, table, index) / len(labels)
     parts: list[dict[str, Array]] = []
     for label in labels:
-        sums = sums_of(table, terms, _Labelled(cells.tally, cells.labels, label), index, reading)
-        parts.append({name: _scaled(values, share) for name, values in sums.items()})
-    return Unseen(everything, parts, 1 / len(labels))
+        sums = sums_of(table, formula.all_terms, _Labelled(cells.tally, cells.labels, label), index, reading)
+        parts.append({name: _scaled(values, share / len(labels)) for name, values in sums.items()})
+    return parts
 
 
-def unseen_outcomes(evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex) -> Unseen | None:
+def _unseen_outcomes(formula: Formula, everything: Mapping[str, Array], share: Floats) -> list[dict[str, Array]]:
     """A row of each group with its mean survival probability, half with the event by the time and half without it.
 
     None for formulas that do not read who survives, and for tallies that were not counted for intervals.
     """
-    everything = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
     outcomes = formula.terms_of_outcomes
     if not outcomes or not all(term.column in everything for term in outcomes):
-        return None
-    share = _PART_OF_A_ROW * _share_of_a_row(evaluator, table, index)
+        return []
     parts: list[dict[str, Array]] = []
     for has_event in (True, False):
-        part = {"instances": _scaled(everything["instances"], share)}
+        part = {"instances": _scaled(everything["instances"], _PART_OF_A_ROW * share)}
         for term in formula.all_terms:
             of_outcome = replace(term, outcome=has_event) if term.at_points else term
-            part[term.column] = _scaled(everything[of_outcome.column], share)
+            part[term.column] = _scaled(everything[of_outcome.column], _PART_OF_A_ROW * share)
         parts.append(part)
-    return Unseen(everything, parts, _PART_OF_A_ROW)
+    return parts
 
 
-def is_of_squares(formula: Formula) -> bool:
-    """Check whether a formula is of squared errors and the number of rows, and of nothing else."""
-    squares = bool(formula.all_terms) and all(term.tail for term in formula.all_terms)
-    return squares and formula.statistics <= {"instances"} | {term.name for term in formula.all_terms}
+def _unseen_errors(
+    formula: Formula, everything: Mapping[str, Array], share: Floats,
+    units: tuple[Mapping[str, Array], Floats, Segments],
+) -> list[dict[str, Array]]:  # fmt: skip
+    """Half a row of each group with an error that is rare: so many means, or so many of the largest if that is more."""
+    import numpy as np
 
-
-def unseen_errors(evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex) -> Unseen:
-    """Half a row of each group with an error that is rare."""
-    everything = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
-    share = _PART_OF_A_ROW * _share_of_a_row(evaluator, table, index)
-    part = {"instances": _scaled(everything["instances"], share)}
+    sums, weight, segments = units
+    instances = everything["instances"]
+    part = {"instances": _scaled(instances, _PART_OF_A_ROW * share)}
     for term in formula.all_terms:
-        part[term.column] = _scaled(everything[term.column], share * term.tail)
-    return Unseen(everything, [part], _PART_OF_A_ROW)
+        if term.tail is None:
+            continue
+        means, largest = term.tail
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = everything[term.column] / instances
+            of_units = np.where(weight[:, None] > 0, sums[term.column] / weight[:, None], 0.0)
+        error = np.fmax(means * mean, largest * segments.maximum(of_units))
+        part[term.column] = _scaled(error * instances, _PART_OF_A_ROW * share)
+    return [part]
 
 
 def _share_of_a_row(evaluator: Evaluator, table: Table, index: GroupIndex) -> Floats:

@@ -116,6 +116,7 @@ def prob_metric(
     counts: Counts = "instances",
     error_of_bins: Callable[..., Any] | None = None,
     deviations: tuple[Callable[..., Expr], ...] = (),
+    variance: Callable[..., Expr] | None = None,
     influence: Callable[..., Influence] | None = None,
     bins_of: Callable[..., Any] | None = None,
     no_interval: str = "",
@@ -141,6 +142,7 @@ def prob_metric(
         error_of_bins: A formula of `hits` and `false_alarms`, or of two samples, for the largest error of the metric
             when scores are binned; without it the metric does not support `score_bins=`.
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
+        variance: A formula of its variance alone, for permutation tests.
         influence: A function of a sample and the clusters of its rows that gives the sampling variation of the value.
         bins_of: For errors of calibration, a function of scores, and of one that gives the shares at or below them
             among all rows (`"common"`) or those of the group (`"own"`), that gives their bins.
@@ -155,6 +157,7 @@ def prob_metric(
         "counts": counts,
         "error_of_bins": error_of_bins,
         "deviations": deviations,
+        "variance": variance,
         "influence": influence,
         "bins_of": bins_of,
         "no_interval": no_interval,

@@ -60,14 +60,14 @@ def width(lower: Expr, upper: Expr) -> Expr:
     return upper - lower
 
 
-@statistic
+@statistic(tail=(4, 0))
 def penalized_width(truth: Expr, lower: Expr, upper: Expr, level: Expr) -> Expr:
     """The length of the interval, and the distance of the truth from it, times 2 / (1 - level)."""
     distance = (lower - truth).clip(lower_bound=0) + (truth - upper).clip(lower_bound=0)
     return upper - lower + distance * (2 / (1 - level))
 
 
-@statistic
+@statistic(tail=(4, 0))
 def quantile_error(truth: Expr, quantile: Expr, quantile_level: Expr) -> Expr:
     """The error, tilted so that the quantile of the truth has the smallest sum."""
     gap = truth - quantile

@@ -63,13 +63,13 @@ def error(truth: Expr, estimate: Expr) -> Expr:
     return truth - estimate
 
 
-@statistic
+@statistic(tail=(4, 0))
 def absolute_error(truth: Expr, estimate: Expr) -> Expr:
     """Distance of truth and estimate."""
     return (truth - estimate).abs()
 
 
-@statistic(tail=12)
+@statistic(tail=(12, 4))
 def square_error(truth: Expr, estimate: Expr) -> Expr:
     """Squared distance of truth and estimate."""
     return (truth - estimate) ** 2
@@ -81,7 +81,7 @@ def relative_error(truth: Expr, estimate: Expr) -> Expr:
     return (truth - estimate) / truth
 
 
-@statistic
+@statistic(tail=(4, 0))
 def absolute_relative_error(truth: Expr, estimate: Expr) -> Expr:
     """Size of the error over the truth."""
     return ((truth - estimate) / truth).abs()
@@ -93,20 +93,20 @@ def symmetric_relative_error(truth: Expr, estimate: Expr) -> Expr:
     return (truth - estimate).abs() / ((truth.abs() + estimate.abs()) / 2)
 
 
-@statistic
+@statistic(tail=(4, 0))
 def huber(truth: Expr, estimate: Expr, *, delta: float = 1.0) -> Expr:
     """Half the squared error, linear beyond delta."""
     size = (truth - estimate).abs()
     return pl.when(size <= delta).then(size**2 / 2).otherwise(delta * (size - delta / 2))
 
 
-@statistic
+@statistic(tail=(4, 0))
 def pseudo_huber(truth: Expr, estimate: Expr, *, delta: float = 1.0) -> Expr:
     """A smooth form of half the squared error that is linear far beyond delta."""
     return delta**2 * ((1 + ((truth - estimate) / delta) ** 2).sqrt() - 1)
 
 
-@statistic
+@statistic(tail=(4, 0))
 def pinball(truth: Expr, estimate: Expr, *, quantile: float = 0.5) -> Expr:
     """Error, tilted so that a quantile of the truth has the smallest sum."""
     gap = truth - estimate

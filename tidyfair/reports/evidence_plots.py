@@ -105,7 +105,12 @@ def looks_plot(plot: PlotInput) -> Picture:
         .agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min()))
         .rows()
     }
-    style = LineStyle("all data up to and including the period", spans=spans)
+    texts = texts_of(frame.select(".since")).to_list() if ".since" in frame.columns else [""]
+    if len(set(texts)) == 1:
+        style = LineStyle("all data up to and including the period", spans=spans)
+    else:
+        style = LineStyle("recent data up to and including the period", spans=spans)
+        titles = [f"{title}, of data since {texts[-1]}" for title in titles]
     return over_time(table, titles, ["lines: confidence sequences, valid at every look"], style, "limit")
 
 

@@ -384,7 +384,8 @@ def _search_of_worst(audit: UsualMetrics, draws: int) -> WorstGroups | None:
             continue
         if all(_is_error_rate(metric) and metric.name in of_all_rows for metric in parity.metrics):
             judged.append(parity)
-    return worst_groups(*judged, times=draws) if judged else None
+    # groups are marked by limits that hold whatever the rates of others
+    return worst_groups(*judged, pooling=None, times=draws) if judged else None
 
 
 def _is_error_rate(metric: Metric) -> bool:

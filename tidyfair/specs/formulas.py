@@ -165,8 +165,8 @@ class Statistic:
     """The nearest rows that a row is compared with; such a quantity is computed before rows are counted."""
     lists: Lists | None = None
     """The rows that a row is ranked or counted among; such a quantity, too, is computed before rows are counted."""
-    tail: float = 0.0
-    """For squares: how many times the mean a rare row may be."""
+    tail: tuple[float, float] | None = None
+    """For errors: how many times the mean, or the largest one seen, a rare error may be."""
     flag: bool = False
     """True if it is 1 or 0, so that its mean is a share of rows."""
     at_last_point: bool = False
@@ -280,22 +280,27 @@ def _named_statistic(module: str, name: str, settings: dict[str, Any]) -> Statis
 
 @refuse_unknown_settings
 def statistic(
-    function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0, flag: bool = False,
-    at_last_point: bool = False,
+    function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: tuple[float, float] | None = None,
+    flag: bool = False, at_last_point: bool = False,
 ) -> Any:  # fmt: skip
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
     The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
     labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. `tail`
-    applies to squares: how many times the mean of a group a rare row may be, which intervals of few rows allow for. A
-    `flag` is 1 or 0, so that intervals of its mean are those of a share. With `at_last_point`, averages over evaluation
-    times read it at the last of them.
+    applies to errors: how many times the mean of a group, or the largest error seen, a rare one may be, which intervals
+    of few rows allow for. A `flag` is 1 or 0, so that intervals of its mean are those of a share. With `at_last_point`,
+    averages over evaluation times read it at the last of them.
     """
     if function is None:
         return partial(statistic, cumulative=cumulative, tail=tail, flag=flag, at_last_point=at_last_point)
     if not callable(function):
         msg = f"statistic() takes a function of `truth` and `score` or `estimate`, not {in_short(function)}."
+        raise ArgumentError(msg)
+    if tail is not None and not (isinstance(tail, tuple) and len(tail) == 2):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = (
+            f"statistic(): `tail` is two numbers, in means and in the largest errors, as (12, 4), not {in_short(tail)}."
+        )
         raise ArgumentError(msg)
     parameters = inspect.signature(function).parameters.values()
     options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
@@ -365,6 +370,8 @@ class Formula:
     """For formulas over distinct scores, or of two samples: the largest error if scores are counted in bins."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """For formulas over distinct scores: the variance, and the effective numbers with and without the event."""
+    variance: Callable[..., Expr] | None = None
+    """For formulas over distinct scores: the variance, where tests need one and intervals do not."""
     influence: Callable[..., Influence] | None = None
     """For formulas that read rows: the sampling variation, from the rows of a group as arrays, and their units."""
     bins_of: Callable[..., Any] | None = None
@@ -550,9 +557,10 @@ class Formula:
 
     @property
     def spreads(self) -> dict[str, Formula]:
-        """The formulas of its `deviations`, by the name of the column."""
+        """The formulas of its `deviations`, or of its `variance`, by the name of the column."""
+        functions = self.deviations if self.variance is None else (self.variance,)
         formulas: dict[str, Formula] = {}
-        for name, function in zip(("variance", "events", "others"), self.deviations, strict=False):
+        for name, function in zip(("variance", "events", "others"), functions, strict=False):
             formulas[name] = Formula(function, self.kind, self.input, undefined_levels=self.undefined_levels)
         return formulas
 

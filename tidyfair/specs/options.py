@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
-INTERVALS = ("auto", "analytic", "bootstrap", "bayes", "exact")
+INTERVALS = (
+    "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
+    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
+    "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
+)  # fmt: skip
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 Threshold: TypeAlias = (
@@ -37,7 +41,11 @@ Scores: TypeAlias = "ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike
 OuterGroups: TypeAlias = "ColumnLike | Privileged | Iterable[ColumnLike | Privileged]"
 Estimator: TypeAlias = Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"]
 OnUndefined: TypeAlias = Literal["warn", "ignore", "null", "raise"]
-Interval: TypeAlias = Literal["auto", "analytic", "exact", "bootstrap", "bayes"]
+Interval: TypeAlias = Literal[
+    "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
+    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
+    "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
+]  # fmt: skip
 
 
 # The keywords of calls, for type checkers; `__call__` explains them

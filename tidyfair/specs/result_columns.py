@@ -49,6 +49,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".period": "the period",
         ".before": "the period before it",
         ".look": "the number of the look at the data, from 1",
+        ".since": "the first period of the rows that the look is about",
         ".subgroup": "the condition of a subgroup",
         ".depth": "the number of features in that condition",
         ".error": "the kind of error in the data that is assumed",

@@ -68,7 +68,7 @@ class Extreme(Aggregate):
         return 1.0
 
     def in_closed_form(self, metrics: int) -> bool:
-        return metrics == 1
+        return metrics == 1 or self.across == "worst"
 
     def __repr__(self) -> str:
         return f"{self.kind}({'' if self.across == 'worst' else f'across={self.across!r}'})"

@@ -552,7 +552,7 @@ def _with_moments(
 
 
 def _in_blocks(rows: pl.DataFrame, order: _Order) -> pl.DataFrame:
-    """Assign rows to random blocks, whatever their order: equal rows may be swapped.
+    """Assign the rows of each outer group to random blocks, whatever their order: equal rows may be swapped.
 
     They are in the order of their numbers first, so that the other metrics and groups of a call hardly matter.
     """
@@ -563,8 +563,17 @@ def _in_blocks(rows: pl.DataFrame, order: _Order) -> pl.DataFrame:
     others = [name for name in rows.columns if name not in {*keys, *numbers}]
     rows = rows.sort([*numbers, *others, *keys], nulls_last=True)
     count = _FEW_ROWS if order.single_rows and len(rows) <= _FEW_ROWS else BLOCKS
-    blocks = np.random.default_rng(order.blocks).permutation(len(rows)) % count
-    return rows.with_columns(pl.Series(f"k{len(keys)}", blocks.astype(np.int16)))
+    outer = key_names(order.tally.keys, "outer")
+    place, size = pl.int_range(pl.len()), pl.len()
+    if outer:
+        place, size = place.over(outer), size.over(outer)
+    places = rows.select(place.alias("place"), size.alias("size"))
+    position, sizes, blocks = places["place"].to_numpy(), places["size"].to_numpy(), np.zeros(len(rows))
+    for own in np.unique(sizes).tolist():
+        shuffled = np.random.default_rng(order.blocks).permutation(own) % count
+        blocks[sizes == own] = shuffled[position[sizes == own]]
+    blocks = blocks.astype(np.int16)
+    return rows.with_columns(pl.Series(f"k{len(keys)}", blocks))
 
 
 def _compared(

@@ -48,6 +48,8 @@ def _settings() -> list[tuple[str, Setting]]:
         Setting((0.02, 0.06, 0.02), _RARE), Setting((0.4, 0.5, 0.4, 0.5, 0.45), (400, 300, 200, 80, 20)),
         Setting((0.02, 0.05, 0.02, 0.02, 0.02), (400, 400, 100, 80, 20)),
         Setting((0.4, 0.42, 0.45, 0.48, 0.5), (200,) * 5), Setting((0.4,) * 19 + (0.65,), (50,) * 20),
+        Setting((0.4,) * 10 + (0.5,) * 10, (100,) * 20), Setting((0.02,) * 10 + (0.05,) * 10, (100,) * 20),
+        Setting((0.4, 0.47) * 10, tuple(range(20, 420, 20))), Setting((0.4, 0.47) * 25, (100,) * 50),
     ]  # fmt: skip
     return [("equal", setting) for setting in equal] + [("different", setting) for setting in different]
 

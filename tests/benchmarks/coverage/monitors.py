@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from tables import LEVEL, Table
 
-from tidyfair.inference.confidence_sequences import Pair, Totals
+from tidyfair.inference.confidence_sequences import DIFFERENCE, Pair, Totals
 from tidyfair.intervals.proportions import difference_limits, wilson
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def groups_ever_wrong(rates: Array, batch: Array, first: Array, *, declared: boo
             some = Pair(
                 *(Totals(group.total[stream, look], group.rows[stream, look]) for group in (pair.one, pair.other))
             )
-            reached = some.log_e_value_of_difference(rates[one] - rates[other]) >= threshold[stream, look]
+            reached = some.log_e_value(DIFFERENCE, rates[one] - rates[other]) >= threshold[stream, look]
             wrong[stream[reached]] = True
     return wrong
 
@@ -193,7 +193,7 @@ def widths(runs: int, random: np.random.Generator) -> Table:
         for rows in ROWS:
             size = np.array([float(rows)])
             sums = [Totals(np.array([rate * rows]), size) for rate in (one, other)]
-            limits = [Pair(*pair).lower_limit_of_difference(threshold)[0] for pair in (sums, sums[::-1])]
+            limits = [Pair(*pair).lower_limit(DIFFERENCE, threshold)[0] for pair in (sums, sums[::-1])]
             means = [np.array([rate]) for rate in (one, other)]
             (low,), (high,) = difference_limits(
                 means[0], wilson(means[0], size, Z), means[1], wilson(means[1], size, Z)

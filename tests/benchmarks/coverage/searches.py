@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -152,26 +152,36 @@ def _crossed(hits: Array, rows: Array) -> pl.DataFrame:
 
 
 def worst_groups(runs: int, random: np.random.Generator) -> Table:
-    """How often the limits of any group are wrong, and how sure `worst_groups` is of the wrong group."""
-    columns = ("limits of all groups cover, %", "wrong group is worst with 95 %, %")
-    table = Table("Worst groups", "rates | rows", columns)
+    """How often the limits of any group are wrong, how sure `worst_groups` is of the group it names, and how right."""
+    columns = (
+        "limits of all groups cover, %", "certainty of the group named, %", "it is the worst, %",
+        "wrong group is worst with 95 %, %",
+    )  # fmt: skip
+    table = Table("Worst groups", "pooling | rates | rows", columns)
     fewer = max(1, runs // 2)
     settings = [
         Setting((0.4,) * 5, (100,) * 5), Setting((0.4,) * 5, (500, 300, 100, 40, 15)), Setting((0.1,) * 20, (50,) * 20),
         Setting((0.5, 0.5, 0.5, 0.4, 0.38), (200,) * 5), Setting((0.7, 0.6, 0.65), (400, 30, 8)),
+        Setting((0.6,) * 9 + (0.55,), (6, 8, 10, 12, 15, 15, 20, 30, 60, 400)),
+        Setting((0.4, 0.45, 0.5, 0.55, 0.6) * 2, (15,) * 10),
     ]  # fmt: skip
-    test = tdf.inference.worst_groups(tdf.demographic_parity("group"), times=1_000)
+    poolings: tuple[Literal["beta_binomial"] | None, ...] = ("beta_binomial", None)
     for setting in settings:
         data = setting.decisions(setting.hits(fewer, random)).filter(pl.col("rows") > 0)
         data = data.select(pl.exclude("rows").repeat_by("rows").list.explode())
-        result = test(data, estimate="hired", group_by="run").sort("run", pl.col(".group").cast(pl.Int64))
-        groups = len(setting.rates)
-        low, high, worst = (result[name].to_numpy().reshape(fewer, groups) for name in (".lower", ".upper", ".p_worst"))
-        rates = np.array(setting.rates)
-        covered = ((low <= rates) & (rates <= high)).all(axis=1)
-        not_worst = rates > rates.min()
-        sure = (worst[:, not_worst] >= 0.95).any(axis=1) if not_worst.any() else np.zeros(fewer, dtype=bool)
-        table.add(str(setting), float(covered.mean()), float(sure.mean()))
+        for pooling in poolings:
+            test = tdf.inference.worst_groups(tdf.recall.difference("group"), pooling=pooling, times=1_000)
+            result = test(data.with_columns(truth=1), "truth", "hired", group_by="run", labels=[0, 1], pos_label=1)
+            result = result.sort("run", pl.col(".group").cast(pl.Int64))
+            groups, rates = len(setting.rates), np.array(setting.rates)
+            shape = fewer, groups
+            low, high, worst = (result[name].to_numpy().reshape(shape) for name in (".lower", ".upper", ".p_worst"))
+            covered = ((low <= rates) & (rates <= high)).all(axis=1)
+            not_worst = rates > rates.min()
+            named = rates[worst.argmax(axis=1)] == rates.min()
+            sure = (worst[:, not_worst] >= 0.95).any(axis=1) if not_worst.any() else np.zeros(fewer, dtype=bool)
+            shares = covered, worst.max(axis=1), named, sure
+            table.add(f"{pooling} | {setting}", *(float(share.mean()) for share in shares))
     return table.close()
 
 

@@ -1,0 +1,264 @@
+"""Limits of distances that are not of pairs, such as spreads and a user's own, by inverting tests.
+
+Chance only adds to a distance, and does so twice in replicates, which therefore do not show how small it may be. So
+groups are taken to be more or less spread about their mean, in the pattern that they have: the limits are the spreads
+at which so large, or so small, a distance is as rare as the level says (Garthwaite and Buckland, 1992). A second
+pattern leaves out what chance alone may add, because shrinking all groups alike misses one outlier among equal ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidyfair.evaluation.replicates import Replicates
+from tidyfair.evaluation.statistics import LEVEL
+from tidyfair.intervals.estimates import Shares
+from tidyfair.intervals.resampling import generator
+from tidyfair.specs.aggregates import CONTEXTS
+from tidyfair.specs.segments import Segments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tidyfair.intervals.comparisons import Intervals
+    from tidyfair.intervals.estimates import Estimates
+    from tidyfair.intervals.uncertainty import Uncertainty
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+
+__all__: list[str] = []
+
+_SPREADS = 9
+"""The spreads at which distances are drawn."""
+_DRAWS = 400
+_BEYOND = 4
+"""The standard errors that the largest spread is beyond the observed one."""
+_MOST_NUMBERS = 2**22
+
+
+def put_by_inversion(
+    uncertainty: Uncertainty, number: int, estimators: Mapping[int, Callable[[Integers], Estimates]], chosen: Booleans,
+    intervals: Intervals,
+) -> Booleans:  # fmt: skip
+    """Set the limits of the distances of a spec in some outer groups; a mask of those that have some."""
+    import numpy as np
+
+    parts = [(own, uncertainty.rows(own)) for own in uncertainty.of_spec(number)]
+    parts = [(own, rows[chosen[uncertainty.column("outer")[rows]]]) for own, rows in parts]
+    parts = [(own, rows) for own, rows in parts if len(rows)]
+    if not parts:
+        return np.zeros(uncertainty.outers, dtype=bool)
+    rows = np.concatenate([own for _, own in parts])
+    order = np.argsort(uncertainty.column("outer")[rows], kind="stable")
+    estimates = [estimators[own](of_formula) for own, of_formula in parts]
+    error = np.concatenate([own.widest for own in estimates])[order]
+    size = np.concatenate([own.rows if isinstance(own, Shares) else np.full(len(own), np.inf) for own in estimates])[
+        order
+    ]
+    bounds = np.array(
+        [np.concatenate([np.broadcast_to(own.bounds[end], len(own)) for own in estimates]) for end in (0, 1)]
+    )
+    together = estimates[0].at(order) if len(estimates) == 1 else None
+    spread = _Spread(uncertainty, number, rows[order], error, size, (bounds[0][order], bounds[1][order]), together)
+    return spread.put(intervals)
+
+
+class _Spread:
+    """The values of the groups of a spec, more or less spread about their means."""
+
+    def __init__(
+        self, uncertainty: Uncertainty, number: int, rows: Integers, error: Floats, size: Floats,
+        bounds: tuple[Floats, Floats], together: Estimates | None,
+    ) -> None:  # fmt: skip
+        import numpy as np
+
+        self._evaluated, self._number, self._rows = uncertainty.evaluated, number, rows
+        self._size, self._bounds, self._options = size, bounds, uncertainty.options
+        self._correlated = None if together is None or together.influences is None else together
+        self._aggregate: Aggregate | None = uncertainty.evaluated.specs[number].aggregate
+        self._outer = uncertainty.column("outer")[rows].astype(np.int64)
+        self._segments = Segments.of(self._outer)
+        self._value, self._error = uncertainty.column("estimate")[rows], error
+        self._weight = uncertainty.weights(rows)
+        # the groups of a metric and a label, in each outer group
+        codes = (self._outer, uncertainty.column("requested")[rows], uncertainty.column(LEVEL)[rows])
+        _, self._family = np.unique(np.stack(codes), axis=1, return_inverse=True)
+        self._family = self._family.ravel()
+        self._outers = uncertainty.outers
+        self._contexts = {
+            name: uncertainty.column(name)[rows] for name in CONTEXTS if name in uncertainty.evaluated.values
+        }
+        self._centre = self._means(self._value[None])[0]
+
+    def _means(self, values: Floats) -> Floats:
+        """The weighted mean of the groups of each family, for each of its groups: arrays of any number by groups."""
+        import numpy as np
+
+        families = int(self._family.max()) + 1
+        total = np.bincount(self._family, self._weight, families)
+        sums = np.stack([np.bincount(self._family, own * self._weight, families) for own in values])
+        return (sums / total)[:, self._family]
+
+    def _distances(self, values: Floats) -> Floats:
+        """The distances of groups with some values, larger for more spread: arrays of any number by outer groups."""
+        moved: dict[str, Floats] = {}
+        for name, observed in self._contexts.items():
+            # what groups are compared with moves as the mean of all groups, or of all others, does
+            now, before = (self._of_context(name, own) for own in (values, self._value[None]))
+            moved[name] = observed + now - before
+        results = Replicates.of_values(self._evaluated, self._rows, values, moved).results
+        own = results[:, self._number * self._outers : (self._number + 1) * self._outers]
+        return -own if self._is_maximized else own
+
+    @property
+    def _is_maximized(self) -> bool:
+        """True if more spread means a smaller number."""
+        return self._aggregate is not None and self._aggregate.direction == "maximize"
+
+    def _of_context(self, name: str, values: Floats) -> Floats:
+        """The mean of all groups, or of all other groups of the family."""
+        import numpy as np
+
+        mean = self._means(values)
+        if name == "overall":
+            return mean
+        families = int(self._family.max()) + 1
+        share = self._weight / np.bincount(self._family, self._weight, families)[self._family]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (mean - share * values) / (1 - share)
+
+    def put(self, intervals: Intervals) -> Booleans:
+        """Set the limits; a mask of the outer groups that have some."""
+        import numpy as np
+
+        known = ~np.isnan(self._error) & np.isfinite(self._value)
+        usable = np.zeros(self._outers, dtype=bool)
+        usable[self._outer[self._segments.starts]] = self._segments.all(known) & (self._segments.sizes > 1)
+        observed = self._distances(self._value[None])[0]
+        usable &= np.isfinite(observed)
+        lower, upper = observed.copy(), observed.copy()
+        for pattern in self._patterns():
+            for ends, end in zip((lower, upper), self._ends(pattern, observed, usable), strict=True):
+                ends[:] = np.fmin(ends, end) if ends is lower else np.fmax(ends, end)
+        index = np.flatnonzero(usable)
+        limits = (-upper[index], -lower[index]) if self._is_maximized else (lower[index], upper[index])
+        intervals.put(index, limits)
+        return usable
+
+    def _patterns(self) -> list[Floats]:
+        """The distances of groups from their means; and the same without what chance alone may add (Breiman, 1995)."""
+        import numpy as np
+
+        away = self._value - self._centre
+        groups = np.bincount(self._family)[self._family]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.nan_to_num(1 - 2 * np.log(groups) * (self._error / away) ** 2, nan=0.0, neginf=0.0)
+        return [away, away * np.maximum(share, 0)]
+
+    def _ends(self, pattern: Floats, observed: Floats, usable: Booleans) -> tuple[Floats, Floats]:
+        """The distances at the least and the largest spread in a pattern that the observed one does not exclude."""
+        import numpy as np
+
+        to_rows = self._segments.to_rows
+        size = to_rows(self._root_mean_square(pattern))
+        # all groups are equal: some lie above others in their order
+        number = np.arange(len(pattern)) - to_rows(self._segments.starts)
+        line = number - (to_rows(self._segments.sizes) - 1) / 2
+        with np.errstate(invalid="ignore"):
+            # a group by itself is at its mean
+            unit = np.where(size > 0, pattern, line) / np.where(size > 0, size, to_rows(self._root_mean_square(line)))
+        reach = self._root_mean_square(self._value - self._centre) + _BEYOND * self._root_mean_square(self._error)
+        share = np.linspace(0, 1, _SPREADS)
+        low, high = self._quantiles(self._centre + share[:, None] * to_rows(reach) * unit)
+        spreads = np.zeros((2, len(self._segments.starts)))
+        for position, outer in enumerate(self._outer[self._segments.starts].tolist()):
+            if not usable[outer]:
+                continue
+            own = observed[outer]
+            least = 0.0 if own <= high[0, outer] else np.interp(own, high[:, outer], share)
+            spreads[:, position] = least, np.interp(own, low[:, outer], share)
+        ends = self._distances(self._clipped(self._at(spreads, reach, unit)))
+        # the distance of equal groups is known without rounding
+        equality = 0.0 if self._aggregate is None else self._aggregate.equality or 0.0
+        is_equal = np.zeros((2, self._outers), dtype=bool)
+        is_equal[:, self._outer[self._segments.starts]] = spreads == 0
+        equality = -equality if self._is_maximized else equality
+        return np.where(is_equal[0], equality, ends[0]), np.where(is_equal[1], equality, ends[1])
+
+    def _at(self, spreads: Floats, reach: Floats, unit: Floats) -> Floats:
+        """The values of groups at some spreads of each outer group: arrays of spreads by groups."""
+        import numpy as np
+
+        return np.stack([self._centre + self._segments.to_rows(own * reach) * unit for own in spreads])
+
+    def _root_mean_square(self, numbers: Floats) -> Floats:
+        """The root of the mean square of each outer group."""
+        import numpy as np
+
+        return np.sqrt(self._segments.sum(numbers**2) / self._segments.sizes)
+
+    def _clipped(self, values: Floats) -> Floats:
+        return values.clip(*self._bounds)
+
+    def _quantiles(self, centres: Floats) -> tuple[Floats, Floats]:
+        """The quantiles of distances at some values of groups, which rise with spread: spreads by outer groups."""
+        import numpy as np
+
+        tail = (1 - self._options.conf_level) / 2
+        quantiles = np.full((2, len(centres), self._outers), np.nan)
+        normals = self._normals()
+        for number, centre in enumerate(self._clipped(centres)):
+            drawn = np.concatenate([self._distances(part) for part in self._drawn(centre, normals)])
+            some = ~np.isnan(drawn).all(axis=0)
+            with np.errstate(invalid="ignore"):
+                quantiles[:, number, some] = np.nanquantile(drawn[:, some], [tail, 1 - tail], axis=0)
+        low, high = np.maximum.accumulate(np.nan_to_num(quantiles, nan=-np.inf), axis=1)
+        return low, high
+
+    def _normals(self) -> Array:
+        """Normal deviations of groups, which do not depend on their names nor on the other outer groups."""
+        import numpy as np
+
+        most = int(self._segments.sizes.max())
+        # the first of them are the same for any number of groups
+        normals = generator(self._options.seed, "spreads").standard_normal((most, _DRAWS)).T
+        rank = np.empty(len(self._value), dtype=np.int64)
+        order = np.lexsort((self._error, self._value, self._outer))
+        rank[order] = np.arange(len(order)) - self._segments.to_rows(self._segments.starts)
+        normals = normals[:, rank]
+        if self._correlated is None:
+            return normals
+        for start, size in zip(self._segments.starts.tolist(), self._segments.sizes.tolist(), strict=True):
+            own = slice(start, start + size)
+            normals[:, own] = normals[:, own] @ _root_of(self._correlations(start, size))
+        return normals
+
+    def _correlations(self, start: int, size: int) -> Floats:
+        """The correlations of the values of an outer group, whose groups share clusters."""
+        import numpy as np
+
+        one, other = (index.ravel() + start for index in np.indices((size, size)))
+        correlations = (
+            np.zeros((size, size)) if self._correlated is None else self._correlated.correlation_of(one, other)
+        )
+        return np.where(one == other, 1.0, correlations).reshape(size, size)
+
+    def _drawn(self, centre: Floats, normals: Array) -> Iterator[Floats]:
+        """Values of groups as they might be by chance, as many at once as fit into memory."""
+        import numpy as np
+
+        half = 0.5 / self._size
+        share = np.clip(centre, half, 1 - half)
+        with np.errstate(invalid="ignore"):
+            error = np.where(np.isfinite(self._size), np.sqrt(share * (1 - share) / self._size), self._error)
+        step = max(1, _MOST_NUMBERS // len(centre))
+        for start in range(0, _DRAWS, step):
+            yield self._clipped(centre + error * normals[start : start + step])
+
+
+def _root_of(correlations: Floats) -> Floats:
+    """The symmetric root of a matrix of correlations."""
+    import numpy as np
+
+    values, vectors = np.linalg.eigh(np.nan_to_num(correlations))
+    return (vectors * np.sqrt(values.clip(0))) @ vectors.T

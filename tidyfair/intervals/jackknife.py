@@ -1,0 +1,516 @@
+"""Standard errors by the jackknife: by leaving out one row, part or cluster at a time.
+
+What a value loses when a row is left out is the influence of that row; the influences of all rows give the variance
+(Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too.
+Rows of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group
+without errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a
+tally counts, and rows of a cluster together. Formulas that read rows say themselves what a row or cluster adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tidyfair.evaluation.array_metrics import influences_of
+from tidyfair.evaluation.group_cells import rows_of, slice_of
+from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.label_counts import LabelCounts
+from tidyfair.evaluation.ranked_rows import Level
+from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
+from tidyfair.intervals.influence import Deviations, Influences, known_errors
+from tidyfair.intervals.shares import is_mean
+from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, values_of, with_rows_added
+from tidyfair.specs.segments import Segments
+from tidyfair.tallies.tally import BLOCK, HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidyfair.evaluation.evaluator import Evaluator
+    from tidyfair.evaluation.group_index import GroupIndex
+    from tidyfair.intervals.scales import Scale
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.segments import Array, Floats, Integers
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+CELLS = ("tp", "fn", "fp", "tn")
+_ADDED_ROWS = 1.0
+"""A quarter of a row in each of the four cells of two labels."""
+_MOST_LABELS_WITH_ADDED_ROWS = 10
+_MOST_NUMBERS = 2**22
+"""The most numbers of an array at once."""
+_STEP = 1e-6
+"""The part of a count by which it is moved for a derivative."""
+_MEANS = (frozenset({"truth_mean"}), frozenset({"estimate_mean"}))
+"""The statistics of formulas that are the mean of a column."""
+_HIDDEN_SKEWNESS = 1.5
+"""The factor of the skewness of samples, which is nearer to 0 than that of values."""
+
+
+def has_jackknife(formula: Formula, estimator: str, tally: Tally) -> bool:
+    """Check whether values of a formula have standard errors by leaving out rows of a tally."""
+    if formula.influence is not None:
+        # bins do not show the order of scores within them
+        return estimator in ONE_LABEL and tally.rows is not None and not (tally.binned and reads_ranks(formula))
+    if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
+        return False
+    if formula.reads_neighbors:
+        # a row or cluster that is left out would still be among the neighbours of others
+        return False
+    counts_are_enough = formula.kind == "class" and not formula.all_terms
+    return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
+
+
+def reads_ranks(formula: Formula) -> bool:
+    """Check whether a formula is an area under a curve of ranked scores other than that of DeLong's error."""
+    return formula.influence is not None and formula.input == "rows" and not formula.deviations
+
+
+def by_jackknife(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale) -> Deviations:
+    """The deviations of the values of a formula in the groups of a `by`."""
+    tally = evaluator.tally
+    if formula.influence is not None:
+        return _of_read_rows(evaluator, tally, formula, estimator, by, scale)
+    table = Table.of(formula, estimator)
+    clusters = [key.column for key in tally.clusters]
+    if formula.kind == "class" and not formula.all_terms:
+        clusters = [column for column in clusters if column.name != BLOCK]
+    index = evaluator.group_cells.indices[by]
+    if clusters:
+        codes = KeyCodes(tally.cells)
+        units = codes.index(tally.names(clusters), within=index)
+        if not len(units):
+            return Deviations.unknown(len(index), len(evaluator.reading.levels))
+        left_out = _LeftOut.of(evaluator, table, formula, estimator, index, units)
+        deviations, in_errors = left_out.deviations(scale)
+        if by is None or all(column.name == BLOCK for column in clusters):
+            return deviations
+        cluster = codes.index(tally.names(clusters)).of_cell[units.example]
+        influences = Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index))
+        return replace(deviations, influences=influences)
+    return _of_label_rows(evaluator, table, formula, estimator, index, scale)
+
+
+def _of_read_rows(
+    evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
+) -> Deviations:
+    """Deviations of a formula that reads rows, and knows the influence of rows and clusters."""
+    import numpy as np
+
+    labels = evaluator.labels
+    rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
+    requested = next(one for one in evaluator.tables if (one.formula, one.estimator) == (formula, estimator))
+    value = evaluator.values(requested).estimate[slice_of(evaluator.group_cells, by)]
+    error, freedom, error_below = np.full((3, *value.shape), np.nan)
+    centre = value.copy()
+    of_clusters: dict[int, tuple[Integers, Floats]] = {}
+    for number, level in enumerate(labels.levels):
+        for group, units, influence in influences_of(
+            formula, rows, Level(level, evaluator.reading.scores.get(level, ""))
+        ):
+            error[group, number], freedom[group, number] = influence.error, influence.freedom
+            below = influence.unseen or (value[group, number], influence.error)
+            centre[group, number], error_below[group, number] = below
+            if by is not None and units is not None and influence.error > 0:
+                _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))
+                of_units[:, number] = influence.of_unit / influence.error
+    deviations = Deviations.about(value, error, freedom, scale, influences=_of_clusters(of_clusters, len(value)))
+    with np.errstate(invalid="ignore"):
+        return replace(deviations, below=(centre, error_below * scale.slope(centre)))
+
+
+def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int) -> Influences | None:
+    """The influences of the clusters of all groups, from the clusters of each and their influences."""
+    import numpy as np
+
+    if not of_clusters:
+        return None
+    known = sorted(of_clusters)
+    clusters, influences = zip(*(of_clusters[group] for group in known), strict=True)
+    group = np.repeat(known, list(map(len, clusters)))
+    return Influences.of_units(np.concatenate(influences), group, np.concatenate(clusters), groups)
+
+
+# Parts and clusters
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """The parts or clusters of groups, which are left out one at a time."""
+
+    formula: Formula
+    estimator: str
+    table: Table
+    segments: Segments
+    """The units of each group."""
+    everything: Mapping[str, Array]
+    """The sums of the group of each unit."""
+    all_others: Mapping[str, Array]
+    """The same without the unit."""
+    share: Floats
+    """The share of each unit in the weight of its group."""
+    unseen: UnseenRows | None
+    """Parts of rows that few rows do not show."""
+
+    @classmethod
+    def of(
+        cls, evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, units: GroupIndex
+    ) -> _LeftOut:
+        """The units of the groups of a tally."""
+        import numpy as np
+
+        segments = Segments.of(index.of_cell[units.example])
+        sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
+        own = values_of(formula, estimator, table, sums)
+        nothing = np.zeros(segments.length, dtype=bool)
+        weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (weight / segments.to_rows(segments.sum(weight)))[:, None]
+            # the weight of a unit, weighted by itself
+            size = np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
+        if table.kind == "class":
+            # a row that is added has no quantity that compares it with others
+            unseen = None if formula.all_terms else _added_rows(evaluator, formula, estimator, index, size)
+        else:
+            unseen = unseen_rows(evaluator, table, formula, estimator, index, (sums, weight, segments))
+        everything, all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
+        return cls(formula, estimator, table, segments, everything, all_others, share, unseen)
+
+    def deviations(self, scale: Scale) -> tuple[Deviations, Array]:
+        """The deviations of values, and the influences of units in standard errors of these."""
+        import numpy as np
+
+        unseen = self.unseen
+        counted = {} if unseen is None or unseen.is_above else unseen.sums
+        centre, influence, on_scale = self._influences(counted, scale)
+        added = 0.0 if unseen is None else unseen.variance
+        variance = self._variance(influence) + (0.0 if unseen is None or unseen.is_above else added)
+        # what has not been seen to vary says nothing about how far it varies
+        error = known_errors(np.sqrt(variance), centre)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            in_errors = influence / np.repeat(error, self.segments.sizes, axis=0)
+            spread = np.sqrt(self._variance(on_scale)) if counted == {} else error * scale.slope(centre)
+        below = above = (centre, np.where(np.isnan(error), np.nan, spread))
+        if unseen is not None and unseen.is_above:
+            # an error that is rare widens the limit above; it is no part of what has been seen to vary
+            higher, with_unseen, _ = self._influences(unseen.sums, scale)
+            wider = np.sqrt(self._variance(with_unseen) + added)
+            with np.errstate(invalid="ignore"):
+                # an error of 0 has no product with the slope at an end of the range, which is infinite
+                above = higher, np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)
+        # means have the interval of Student's t
+        is_a_mean = is_mean(self.formula) or self.formula.statistics in _MEANS
+        is_skewed = self.table.kind == "numeric" and unseen is None and not is_a_mean
+        skew = self._skewness(on_scale) if is_skewed else None
+        freedom = np.broadcast_to(self._freedom, error.shape)
+        return Deviations(error, freedom, below, above, skew), in_errors
+
+    def _influences(self, added: Mapping[str, Array], scale: Scale) -> tuple[Floats, Array, Array]:
+        """The values of groups with some rows more, and the influences of units on them, and on their scale."""
+        import numpy as np
+
+        per_unit = {name: np.repeat(values, self.segments.sizes, axis=0) for name, values in added.items()}
+        value, without = (
+            values_of(self.formula, self.estimator, self.table, with_rows_added(sums, per_unit)).estimate
+            for sums in (self.everything, self.all_others)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            changes = (value - without, scale.transform(value) - scale.transform(without))
+        return value[self.segments.starts], *(self._centred(change) for change in changes)
+
+    @cached_property
+    def _count(self) -> Floats:
+        """The number of units of each group with some weight."""
+        return self.segments.sum((self.share > 0).astype(float))
+
+    def _centred(self, change: Array) -> Array:
+        """The influences of units, whose squares add up to the variance, from what values lose without them."""
+        import numpy as np
+
+        present = self.share > 0
+        own = np.where(present, change, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean, factor = self.segments.sum(own) / self._count, np.sqrt((self._count - 1) / self._count)
+        return np.where(present, own - self._to_units(mean), 0.0) * self._to_units(factor)
+
+    def _variance(self, influence: Array) -> Floats:
+        """The variance of values; nan where there is a single unit."""
+        import numpy as np
+
+        return np.where(self._count > 1, self.segments.sum(influence**2), np.nan)
+
+    def _skewness(self, influence: Array) -> Floats:
+        """The skewness of values, which samples show too little of."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            skew = self.segments.sum(influence**3) / self.segments.sum(influence**2) ** 1.5
+        return np.nan_to_num(skew) * _HIDDEN_SKEWNESS
+
+    @property
+    def _freedom(self) -> Floats:
+        """The degrees of freedom of the variance: of units of equal weight, their number less one.
+
+        Of others the geometric mean of the effective number (Kish, 1965) less one, which is too large, and of what
+        normal values have by Satterthwaite (Bell and McCaffrey, 2002), which is too small.
+        """
+        import numpy as np
+
+        add, share = self.segments.sum, self.share
+        squares = add(share**2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # squares of normal values less their mean, over what is expected of them
+            own = share**2 / (1 - 2 * share + self._to_units(squares))
+            own = np.where(share > 0, own, 0.0)
+            # which covary, because the mean is of all of them
+            middle = share - self._to_units(squares) / 2
+            pairs = add(own) * add(own * middle**2) + add(own * middle) ** 2 - 2 * add((own * middle) ** 2)
+            of_normal = squares**2 / (add(share**4) + 2 * pairs)
+            return np.fmax(np.sqrt(of_normal * (1 / squares - 1)), 1)
+
+    def _to_units(self, values: Array) -> Array:
+        """Values of groups as those of their units."""
+        import numpy as np
+
+        return np.repeat(values, self.segments.sizes, axis=0)
+
+
+# Rows of labels
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs of true and predicted labels, and what a row with them adds to the counts of labels."""
+
+    truth: Array
+    estimate: Array
+    added: Array
+    """The rows that are added to each pair."""
+    counts: Mapping[str, Array]
+    """The counts of one row: arrays of pairs by labels, by name."""
+
+    @property
+    def are_many(self) -> bool:
+        """True where rows of each pair are too many to be left out one pair after the other."""
+        return not self.added.any() and len(self.truth) > _MOST_LABELS_WITH_ADDED_ROWS**2
+
+
+def _pairs(formula: Formula, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
+    """All pairs of labels that occur, and those to which rows are added."""
+    import numpy as np
+
+    levels = evaluator.reading.levels
+    labels, positions = _read_labels(evaluator)
+    complete: list[tuple[int, int]] = []
+    if labels <= _MOST_LABELS_WITH_ADDED_ROWS:
+        true = range(labels) if "truth" in formula.reads else [-1]
+        predicted = range(labels) if "estimate" in formula.reads else [-1]
+        complete = [(one, other) for one in true for other in predicted]
+    pairs = [*complete, *sorted(observed - {*complete})]
+    truth, estimate = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
+    all_complete = bool((truth >= 0).all() and (estimate >= 0).all())
+    read = [positions[level] for level in levels]
+    counting = LabelCounts(truth, estimate, np.arange(len(pairs)), len(pairs), read, all_complete)
+    one_row = np.ones(len(pairs))
+    counts = counting.of(one_row)
+    if evaluator.reading.steps:
+        counts |= counting.steps(one_row)
+    added = np.zeros(len(pairs))
+    added[: len(complete)] = _ADDED_ROWS / max(1, len(complete))
+    return _Pairs(truth, estimate, added, {name: values.T for name, values in counts.items()})
+
+
+def _read_labels(evaluator: Evaluator) -> tuple[int, dict[int, int]]:
+    """The number of labels that are told apart, and the position of each that is read; one and the rest are two."""
+    levels = evaluator.reading.levels
+    if len(levels) == 1:
+        return 2, {levels[0]: 0}
+    return evaluator.reading.labels, {level: level for level in levels}
+
+
+def _codes(evaluator: Evaluator, labels: Array) -> Array:
+    """The labels of cells as they are told apart."""
+    import numpy as np
+
+    levels = evaluator.reading.levels
+    if len(levels) > 1:
+        return labels.astype(np.int64)
+    return np.where(labels < 0, -1, np.where(labels == levels[0], 0, 1)).astype(np.int64)
+
+
+def _pair_weights(evaluator: Evaluator, formula: Formula, index: GroupIndex) -> tuple[_Pairs, Floats, Floats]:
+    """The pairs of labels, and the weights and squared weights of their rows: arrays of groups by pairs."""
+    import numpy as np
+
+    cells = evaluator.cells
+    truth, estimate = _codes(evaluator, cells.truth), _codes(evaluator, cells.estimate)
+    if "truth" not in formula.reads:
+        truth = np.full_like(truth, -1)
+    if "estimate" not in formula.reads:
+        estimate = np.full_like(estimate, -1)
+    # missing labels are -1
+    height = 2 + max(evaluator.reading.labels, 1)
+    pair_code = (truth + 1) * height + estimate + 1
+    occurring = [divmod(code, height) for code in np.unique(pair_code).tolist()]
+    pairs = _pairs(formula, evaluator, {(one - 1, other - 1) for one, other in occurring})
+    position = np.zeros(height**2, dtype=np.int64)
+    position[(pairs.truth + 1) * height + pairs.estimate + 1] = np.arange(len(pairs.truth))
+    shape = (len(index), len(pairs.truth))
+    code = index.of_cell * shape[1] + position[pair_code]
+
+    def summed(measure: Array) -> Floats:
+        return np.bincount(code, measure.astype(np.float64), shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+    return pairs, summed(cells.measure("w")), summed(cells.measure("w2"))
+
+
+def _added_rows(
+    evaluator: Evaluator, formula: Formula, estimator: str, index: GroupIndex, cluster: Floats
+) -> UnseenRows:
+    """Rows that are added to groups of clusters: a part of a row in each cell, and of a cluster in an empty one."""
+    import numpy as np
+
+    pairs, weight, square = _pair_weights(evaluator, formula, index)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))[:, None]
+    each = np.where(weight > 0, row, cluster[:, None])
+    added = pairs.added * each
+    sums = {name: added @ counts for name, counts in pairs.counts.items()}
+    sums |= {name + SQUARES: values * row for name, values in sums.items()}
+    if not added.any():
+        return UnseenRows(sums, np.zeros((len(weight), 1)))
+    # the variance of the rows of a cell, left out together
+    changes = _changes(weight + added, added, row, pairs, Table.of(formula, estimator), formula, estimator)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows = (added / each)[:, :, None]
+        squares = np.where(rows > 0, changes**2 / rows, 0.0)
+    return UnseenRows(sums, squares.sum(axis=1))
+
+
+def _changes(
+    total: Floats, left_out: Floats, row: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
+) -> Floats:  # fmt: skip
+    """The changes of values when some rows of a pair of labels are left out: groups by pairs by labels."""
+    import numpy as np
+
+    sums = {name: total @ counts for name, counts in pairs.counts.items()}
+    value = values_of(formula, estimator, table, _as_rows(sums, row)).estimate
+    groups, count = total.shape
+    without = {
+        name: (sums[name][:, None, :] - left_out[:, :, None] * counts).reshape(groups * count, -1)
+        for name, counts in pairs.counts.items()
+    }
+    changed = values_of(formula, estimator, table, _as_rows(without, row)).estimate
+    with np.errstate(invalid="ignore"):
+        return value[:, None, :] - changed.reshape(groups, count, -1)
+
+
+def _derivatives(
+    sums: Mapping[str, Array], value: Floats, row: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
+) -> Floats:
+    """The changes of values for a little more of each pair of labels: groups by pairs by labels.
+
+    A pair changes the counts of its labels, so that it is enough to know what each count of a label changes (the
+    infinitesimal jackknife: Jaeckel, 1972).
+    """
+    import numpy as np
+
+    groups, labels = next(iter(sums.values())).shape
+    by_label = value.shape[1] == labels
+    influence = np.zeros((groups, len(pairs.truth), value.shape[1]))
+    for name, counts in pairs.counts.items():
+        step = _STEP * np.maximum(sums[name], 1)
+        if by_label:
+            high, low = ({**sums, name: sums[name] + away} for away in (step, -step))
+        else:
+            # one label after the other
+            repeated = {other: np.repeat(values, labels, axis=0) for other, values in sums.items()}
+            shift = (step[:, :, None] * np.eye(labels)).reshape(groups * labels, labels)
+            high, low = ({**repeated, name: repeated[name] + away} for away in (shift, -shift))
+        above, below = (
+            values_of(formula, estimator, table, _as_rows(moved, row)).estimate.reshape(groups, labels)
+            for moved in (high, low)
+        )
+        derivative = np.where(sums[name] > 0, (above - below) / (2 * step), 0.0)
+        influence += derivative[:, None, :] * counts if by_label else (derivative @ counts.T)[:, :, None]
+    return influence
+
+
+def _of_label_rows(
+    evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, scale: Scale
+) -> Deviations:
+    """Deviations by leaving out one row of labels at a time: the same for all rows of a cell."""
+    import numpy as np
+
+    pairs, weight, square = _pair_weights(evaluator, formula, index)
+    shape = weight.shape
+    parts: list[tuple[Floats, Floats, Floats]] = []
+    labels = len(evaluator.reading.levels)
+    one_value = pairs.are_many and estimator not in ONE_LABEL
+    of_group = max(shape[1] * (1 if one_value else labels), labels**2)
+    step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
+    for start in range(0, shape[0], step):
+        own = slice(start, start + step)
+        parts.append(_of_counts(weight[own], square[own], pairs, table, formula, estimator))
+    counts: dict[str, Floats] = {}
+    if not evaluator.cells.weighted and formula.reads == frozenset({"truth", "estimate"}):
+        counts = {name: weight @ pairs.counts[name] for name in CELLS}
+    centre, error, freedom = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return Deviations.about(centre, error, freedom, scale, cells=counts)
+
+
+def _of_counts(
+    weight: Floats, square: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
+) -> tuple[Floats, Floats, Floats]:
+    """Values, errors and degrees of freedom from the weights of rows with each pair of labels, and their squares."""
+    import numpy as np
+
+    complete = _complete(pairs, formula)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effective = weight[:, complete].sum(axis=1) ** 2 / square[:, complete].sum(axis=1)
+        each = np.nan_to_num(square[:, complete].sum(axis=1) / weight[:, complete].sum(axis=1))[:, None]
+        of_pair = np.where(weight > 0, square / weight, each)
+    total = weight + pairs.added * each
+    squares = square + pairs.added * each**2
+    left_out = np.minimum(of_pair, total / 2)
+    sums = {name: total @ counts for name, counts in pairs.counts.items()}
+    value = values_of(formula, estimator, table, _as_rows(sums, each)).estimate
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if pairs.are_many:
+            influence = _derivatives(sums, value, each, pairs, table, formula, estimator)
+        else:
+            influence = _changes(total, left_out, each, pairs, table, formula, estimator) / left_out[:, :, None]
+        influence = np.where(total[:, :, None] > 0, influence, 0.0)
+        size = total.sum(axis=1) ** 2 / squares.sum(axis=1)
+        mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]
+        variance = (squares[:, :, None] * influence**2).sum(axis=1) - size[:, None] * mean**2
+        # few heavy rows may agree by luck: no less than if weights told nothing of what they are of
+        even = (total * (squares.sum(axis=1) / total.sum(axis=1))[:, None])[:, :, None]
+        variance = np.maximum(variance, (even * influence**2).sum(axis=1) - size[:, None] * mean**2)
+        error = known_errors(np.sqrt(variance.clip(0) * (size / (size - 1))[:, None]), value)
+    return value, error, np.broadcast_to((effective - 1)[:, None], error.shape)
+
+
+def _complete(pairs: _Pairs, formula: Formula) -> Array:
+    """The pairs of rows that have what a formula reads, as a mask."""
+    import numpy as np
+
+    complete = np.ones(len(pairs.truth), dtype=bool)
+    for side, labels in (("truth", pairs.truth), ("estimate", pairs.estimate)):
+        if side in formula.reads:
+            complete &= labels >= 0
+    return complete
+
+
+def _as_rows(sums: Mapping[str, Array], row: Floats) -> dict[str, Array]:
+    """Counts of labels under the names of counts of rows, with the weight of a row of each group."""
+    import numpy as np
+
+    counts = {name + ROWS: values for name, values in sums.items()}
+    times = len(next(iter(sums.values()))) // max(1, len(row))
+    return counts | {"row_weight": np.repeat(row, times, axis=0)}
