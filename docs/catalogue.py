@@ -339,8 +339,9 @@ mcc: `interval='jeffreys'` is no interval of a value; take 'auto', 'jackknife', 
 ```
 
 Values are *rates* (shares of rows), *functions* and *sums of rates* (F1, balanced accuracy), *areas* under a ROC curve,
-*fits* of calibration lines, and *smooth* functions of sums; *resampled* ones have errors from replicates. Samples are
-*rows* (with weights or in clusters, too), *strata* of a survey, or *replicate weights*.
+*ranked* ones (areas under a precision-recall curve), *calibration errors*, *fits* of calibration lines, and *smooth*
+functions of sums; *resampled* ones have errors from replicates. Samples are *rows* (with weights or in clusters, too),
+*strata* of a survey, or *replicate weights*.
 [How intervals are computed](../how-sure/interval-methods.md) says which method a metric has, and how well it holds."""
 
 COMPARED = {

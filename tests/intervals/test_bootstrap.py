@@ -212,16 +212,16 @@ def drawn_again(values: Callable[[np.ndarray], float], rows: int, times: int, se
 def test_ranking_metric_interval_equals_bootstrap_of_rows() -> None:
     frame, times = LOANS.head(600), 2_000
     truth, score = (frame["repaid"] == "yes").to_numpy(), frame["score"].to_numpy()
-    result = tf.average_precision(frame, **SCORED, interval="auto", times=times)
+    result = tf.average_precision(frame, **SCORED, interval="bootstrap", times=times)
     plain = drawn_again(lambda rows: average_precision_score(truth[rows], score[rows]), len(frame), times)
     assert result[".method"].item() == "bootstrap"
     # two bootstraps: an error is known to 1/sqrt(2 times) of itself in each
     assert result[".std_error"].item() == pytest.approx(plain.std(), rel=4 / math.sqrt(times))
     assert ends(result) == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=plain.std() / 4)
     shuffled = tf.average_precision(
-        frame.sample(fraction=1.0, shuffle=True, seed=3), **SCORED, interval="auto", times=50
+        frame.sample(fraction=1.0, shuffle=True, seed=3), **SCORED, interval="bootstrap", times=50
     )
-    assert ends(shuffled) == ends(tf.average_precision(frame, **SCORED, interval="auto", times=50))
+    assert ends(shuffled) == ends(tf.average_precision(frame, **SCORED, interval="bootstrap", times=50))
 
 
 def test_group_medians_are_drawn_within_groups() -> None:
@@ -242,7 +242,7 @@ def test_cluster_bootstrap_of_ranking_metrics() -> None:
     # every row five times: clusters of copies know no more than one row each
     frame = LOANS.head(120).with_row_index("person")
     copies = pl.concat([frame] * 5)
-    options: dict[str, Any] = {**SCORED, "interval": "auto", "times": 400}
+    options: dict[str, Any] = {**SCORED, "interval": "bootstrap", "times": 400}
     alone, together = tf.average_precision(frame, **options), tf.average_precision(copies, **options, cluster="person")
     naive = tf.average_precision(copies, **options)
     assert together[".method"].item() == "cluster bootstrap"

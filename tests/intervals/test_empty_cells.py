@@ -263,11 +263,11 @@ def test_perfect_predictions_have_no_interval_and_no_numpy_warnings(metric: tf.M
         assert no_interval(gap_of(metric).by_group(rows, "y", "p", cluster=cluster, **options)) == [True, False]
 
 
-def test_constant_scores_have_no_interval() -> None:
+def test_replicates_that_are_all_the_same_have_no_interval() -> None:
     metric, random = tf.average_precision, np.random.default_rng(12)
     perfect = pl.DataFrame({"t": [1, 0] * 6, "s": [1.0, 0.0] * 6, "g": "a"})
     rows = pl.concat([perfect, pl.DataFrame({"t": [1, 0] * 40, "s": random.random(80), "g": "b"})])
-    options: dict[str, Any] = {"interval": "auto", "times": 100, "on_undefined": "ignore"}
+    options: dict[str, Any] = {"interval": "bootstrap", "times": 100, "on_undefined": "ignore"}
     assert no_interval(gap_of(metric).by_group(rows, "t", probs="s", **options)) == [True, False]
     assert no_interval(gap_of(metric)(rows, "t", probs="s", **options)) == [True]
 

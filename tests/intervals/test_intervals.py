@@ -825,7 +825,7 @@ def test_share_of_recognizes_rates() -> None:
         ),
         (
             tf.average_precision,
-            {"interval": "auto", "probs": "score", "times": 10**6},
+            {"interval": "bootstrap", "probs": "score", "times": 10**6},
             snapshot(
                 "1000000 draws of 3000 rows take too long; a few hundred tell a standard error to a few percent, `times=400`."
             ),

@@ -20,7 +20,9 @@ import tidyfair as tf
 from tidyfair.intervals.methods import METHODS, Case, choose
 from tidyfair.specs.options import INTERVALS
 
-VALUES = ("rate", "function_of_rate", "sum_of_rates", "area", "fit", "smooth", "resampled")
+VALUES = (
+    "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth", "resampled",
+)  # fmt: skip
 COMPARED = ("alone", "difference", "ratio", "odds_ratio", "range", "many", "rest", "extreme", "distance", "other")
 SAMPLINGS = ("rows", "strata", "replicate_weights")
 CASES = [Case(*words) for words in product(VALUES, COMPARED, SAMPLINGS)]
@@ -82,6 +84,8 @@ REACHED: list[tuple[Any, dict[str, Any], str]] = [
     (tf.sens, LABELS | {"interval": "jackknife"}, "jackknife"),
     (tf.mae, NUMBERS, "jackknife"),
     (tf.roc_auc, SCORES, "delong"),
+    (tf.average_precision, SCORES, "influence"),
+    (tf.expected_calibration_error, SCORES, "folded_normal"),
     (tf.calibration_slope, SCORES, "information"),
     (tf.sens, LABELS | {"design": SURVEY}, "survey_linearized"),
     (tf.sens.difference("pair"), LABELS, "newcombe"),

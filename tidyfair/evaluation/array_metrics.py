@@ -198,27 +198,37 @@ def _labels_of_rows(cells: pl.DataFrame, side: str, level: int, labels: Sequence
 
 def influences_of(formula: Formula, rows: Rows, level: Level) -> Iterator[tuple[int, Array | None, Influence]]:
     """For group cells whose values vary: their index, their clusters if any, and their sampling variation."""
-    import numpy as np
-
     if formula.influence is None:
         return
-    for group_cell, chosen in _rows_by_group_cell(rows, "own"):
-        counted = chosen if rows.weight is None else chosen[rows.weight[chosen] > 0]
-        weight = None if rows.weight is None else rows.weight[counted].astype(float)
-        cluster, units = None, None
-        if rows.cluster is not None:
-            cluster, units = np.unique(rows.cluster[counted], return_inverse=True)
+    columns: dict[str, Array] = {}
+    if formula.kind != "survival":
+        columns = {"truth": rows.event(level.label), "score": rows.score(level.score)}
+    for group_cell, counted, weight, cluster, units in rows_with_weight(rows):
         sample: Sample | SurvivalSample
         if formula.kind == "survival":
             sample = SurvivalSample(rows.survival_columns(formula.row_parameters, counted), weight)
         else:
-            sample = Sample(rows.event(level.label)[counted], rows.score(level.score)[counted], weight)
+            sample = Sample(columns["truth"][counted], columns["score"][counted], weight)
         try:
-            influence = formula.influence(sample, units, **dict[str, Any](formula.options)) if len(counted) else None
+            influence = formula.influence(sample, units, **dict[str, Any](formula.options))
         except Undefined:
-            influence = None
-        if influence is not None:
-            yield group_cell, cluster, influence
+            continue
+        yield group_cell, cluster, influence
+
+
+def rows_with_weight(rows: Rows) -> Iterator[tuple[int, Array, Array | None, Array | None, Array | None]]:
+    """Group cells with the indices and the weights of their rows, their clusters, and the cluster of each row."""
+    import numpy as np
+
+    for group_cell, chosen in _rows_by_group_cell(rows, "own"):
+        counted = chosen if rows.weight is None else chosen[rows.weight[chosen] > 0]
+        if not len(counted):
+            continue
+        weight = None if rows.weight is None else rows.weight[counted].astype(float)
+        cluster, units = None, None
+        if rows.cluster is not None:
+            cluster, units = np.unique(rows.cluster[counted], return_inverse=True)
+        yield group_cell, counted, weight, cluster, units
 
 
 def _call_on_rows(

@@ -347,7 +347,7 @@ class _Scores:
             # weights of replicates may be negative
             has_weight = weight != 0
             counts = has_weight if counts is None else counts & has_weight
-        weight_share = _weight_shares(values, rows) if "percentile" in needs else None
+        weight_share = weight_shares(values, rows.weight, rows.outer) if "percentile" in needs else None
         squares = None if needs.isdisjoint(_SQUARES) else rows.squares
         return cls(values, event, weight, squares, counts, needs, weight_share)
 
@@ -553,17 +553,17 @@ def _weights_by_event(first: Array, event: Array, weight: Array | None) -> tuple
     return hits.astype(np.float64), (total - hits).astype(np.float64)
 
 
-def _weight_shares(values: Array, rows: Rows) -> Array:
-    """The share of the weight of its outer group that is at or below each row's score."""
+def weight_shares(values: Array, weights: Array | None, group: Array) -> Array:
+    """The share of the weight of its group, given by its number, that is at or below each row's score."""
     import numpy as np
 
     shares = np.zeros(len(values))
-    for segment in _runs(rows.outer, int(rows.outer.max(initial=-1)) + 1):
+    for segment in _runs(group, int(group.max(initial=-1)) + 1):
         indices = segment.indices
         for start, end in itertools.pairwise(segment.ends):
             of_group = indices[start:end]
             order = of_group[np.argsort(values[of_group], kind="stable")]
-            weight = np.ones(len(order)) if rows.weight is None else rows.weight[order]
+            weight = np.ones(len(order)) if weights is None else weights[order]
             if not weight.sum():
                 continue
             cumulative = np.cumsum(weight)

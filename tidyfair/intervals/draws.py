@@ -486,6 +486,7 @@ def check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> 
             "which is about how many rows groups have": options.interval == "bayes"
                 and not any(formula.reads for _, formula in spec.formulas),
         }  # fmt: skip
+        reasons |= {formula.no_interval: bool(formula.no_interval) for _, formula in spec.formulas}
         for reason in [reason for reason, applies in reasons.items() if applies]:
             msg = f"There is no interval of {spec.name}, {reason}; leave `interval=` out, or ask for the others alone."
             raise ArgumentError(msg)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+from tidyfair.intervals.calibration_errors import calibration_error_limits
 from tidyfair.intervals.proportions import (
     jeffreys,
     score_of_equality,
@@ -337,6 +338,12 @@ class Areas(Smooth):
     kind = "area"
 
 
+class Ranked(Smooth):
+    """Areas under a curve of ranked scores, from the influence of rows."""
+
+    kind = "ranked"
+
+
 class Resampled(Smooth):
     """Values with errors from replicates, which empty cells add to on either side."""
 
@@ -361,6 +368,27 @@ class OfLabels(Smooth):
         unknown = np.isnan(counts[0]) | np.isnan(self.error)
         with_few = np.where(unknown, np.nan, on_counts(self.formula, counts))
         return np.fmin(lower, with_few), np.fmax(upper, with_few)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationErrors(Estimates):
+    """Sums of the distances of bins from calibration, which chance makes larger."""
+
+    kind = "calibration_error"
+    value: Floats
+    error: Floats
+    gap: Floats
+    """The distances with their sign: values by bins."""
+    errors_of_gaps: Floats
+    freedom: Floats
+
+    def limits(self, z: float | Floats) -> Limits:
+        """Limits of all errors, which include the values: debiased ones may be below 0."""
+        import numpy as np
+
+        factor = student_limits(z, self.freedom)
+        lower, upper = calibration_error_limits(self.gap, self.errors_of_gaps, self.error, factor)
+        return np.minimum(lower, self.value), np.maximum(upper, self.value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

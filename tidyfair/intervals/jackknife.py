@@ -55,7 +55,8 @@ _HIDDEN_SKEWNESS = 1.5
 def has_jackknife(formula: Formula, estimator: str, tally: Tally) -> bool:
     """Check whether values of a formula have standard errors by leaving out rows of a tally."""
     if formula.influence is not None:
-        return estimator in ONE_LABEL and tally.rows is not None
+        # bins do not show the order of scores within them
+        return estimator in ONE_LABEL and tally.rows is not None and not (tally.binned and reads_ranks(formula))
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
     if formula.reads_neighbors:
@@ -63,6 +64,11 @@ def has_jackknife(formula: Formula, estimator: str, tally: Tally) -> bool:
         return False
     counts_are_enough = formula.kind == "class" and not formula.all_terms
     return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
+
+
+def reads_ranks(formula: Formula) -> bool:
+    """Check whether a formula is an area under a curve of ranked scores other than that of DeLong's error."""
+    return formula.influence is not None and formula.input == "rows" and not formula.deviations
 
 
 def by_jackknife(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale) -> Deviations:
@@ -100,17 +106,22 @@ def _of_read_rows(
     rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
     requested = next(one for one in evaluator.tables if (one.formula, one.estimator) == (formula, estimator))
     value = evaluator.values(requested).estimate[slice_of(evaluator.group_cells, by)]
-    error, freedom = np.full_like(value, np.nan), np.full_like(value, np.nan)
+    error, freedom, error_below = np.full((3, *value.shape), np.nan)
+    centre = value.copy()
     of_clusters: dict[int, tuple[Integers, Floats]] = {}
     for number, level in enumerate(labels.levels):
         for group, units, influence in influences_of(
             formula, rows, Level(level, evaluator.reading.scores.get(level, ""))
         ):
             error[group, number], freedom[group, number] = influence.error, influence.freedom
+            below = influence.unseen or (value[group, number], influence.error)
+            centre[group, number], error_below[group, number] = below
             if by is not None and units is not None and influence.error > 0:
                 _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))
                 of_units[:, number] = influence.of_unit / influence.error
-    return Deviations.about(value, error, freedom, scale, influences=_of_clusters(of_clusters, len(value)))
+    deviations = Deviations.about(value, error, freedom, scale, influences=_of_clusters(of_clusters, len(value)))
+    with np.errstate(invalid="ignore"):
+        return replace(deviations, below=(centre, error_below * scale.slope(centre)))
 
 
 def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int) -> Influences | None:

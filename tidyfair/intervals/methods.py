@@ -26,7 +26,8 @@ class Case:
     """What decides the method, before anything is computed."""
 
     value: str
-    """`rate`, `function_of_rate`, `sum_of_rates`, `area`, `fit`, `smooth`, or `resampled` by replicates."""
+    """`rate`, `function_of_rate`, `sum_of_rates`, `area`, `ranked`, `calibration_error`, `fit` or `smooth`; or
+    `resampled` by replicates."""
     compared: str
     """`alone`; the `difference`, `ratio` or `odds_ratio` of two; `range`, `many`, `rest`, `extreme`,
     another `distance` of several, or what is `other` than that."""
@@ -78,6 +79,9 @@ METHODS = (
     Method("wilson", "function_of_rate", "alone", "rows", _AUTO, "its values at the limits of the rate"),
     Method("mover", "sum_of_rates", "alone", "rows", _AUTO, "Donner and Zou (2012)"),
     Method("delong", "area", "alone", "rows", _AUTO, "DeLong et al. (1988); Obuchowski (1997)"),
+    Method("influence", "ranked", "alone", "rows", _AUTO, "Jaeckel (1972); Boyd, Eng and Page (2013)"),
+    Method("folded_normal", "calibration_error", "alone", "rows", _AUTO,
+           "Leone et al. (1961); Bröcker (2012); Kumar et al. (2019)"),
     Method("information", "fit", "alone", "rows", _AUTO, "Fisher information of the fit"),
     Method("jackknife", _MADE_OF_COUNTS, "alone", "rows", _AUTO, "Quenouille (1956); Tukey (1958)"),
     Method("survey_linearized", "", f"alone {_OF_TWO}", "strata", _AUTO, "Woodruff (1971); Binder (1983)", pair),

@@ -7,20 +7,23 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.intervals.calibration_errors import Gaps
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import (
     Areas,
+    CalibrationErrors,
     Fitted,
     Linearized,
     MadeOfShares,
     OfLabels,
     OfShare,
+    Ranked,
     Replicated,
     Shares,
     Smooth,
     Weighted,
 )
-from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife
+from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_errors, area_sides
@@ -46,7 +49,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Kind: TypeAlias = Literal["rate", "function_of_rate", "sum_of_rates", "area", "fit", "smooth"]
+Kind: TypeAlias = Literal[
+    "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth"
+]
 """The kinds of values whose errors have a closed form."""
 Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights"]
 
@@ -73,18 +78,30 @@ def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # n
         return "rate"
     if not clustered and tally.weights is None and is_share_of_flags(formula):
         return "rate"
-    if formula.deviations and is_of_one and (known or not clustered):
-        return "area"
+    if formula.input != "sums":
+        return _kind_of_rows(tally, formula, estimator)
     if not known:
         return None
     if clustered or tally.weights is not None:
         return "smooth"
-    if formula.influence is not None and formula.of_labels:
-        # the fits of calibration lines say themselves how far they vary
-        return "fit"
     if is_of_one and rising_share_of(formula) is not None:
         return "function_of_rate"
     return "sum_of_rates" if is_of_one and sum_of_shares_of(formula) is not None else "smooth"
+
+
+def _kind_of_rows(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
+    """The same of a formula that reads rows."""
+    known, clustered = has_jackknife(formula, estimator, tally), is_clustered(tally)
+    if formula.deviations:
+        return "area" if estimator in ONE_LABEL and (known or not clustered) else None
+    if formula.bins_of is not None:
+        return "calibration_error"
+    if not known:
+        return None
+    if reads_ranks(formula):
+        return "ranked"
+    # the fits of calibration lines say themselves how far they vary
+    return "fit" if formula.of_labels and not clustered and tally.weights is None else "smooth"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +113,7 @@ class Uncertainty:
     _deviations: dict[tuple[Formula, str, By | None], Deviations] = field(
         default_factory=dict[tuple["Formula", str, "By | None"], "Deviations"], repr=False
     )
+    _gaps: dict[tuple[object, ...], Gaps] = field(default_factory=dict[tuple[object, ...], "Gaps"], repr=False)
 
     @property
     def tally(self) -> Tally:
@@ -149,6 +167,8 @@ class Uncertainty:
             return self._shares(value, rows)
         if kind == "area":
             return self._areas(requested, value, rows)
+        if kind == "calibration_error":
+            return self._calibration_errors(requested, value, rows)
         return self._smooth(requested, kind, value, rows)
 
     def _shares(self, value: Floats, rows: Integers) -> Shares:
@@ -168,7 +188,7 @@ class Uncertainty:
         freedom, influences = np.full(len(rows), np.inf), None
         if is_clustered(self.tally):
             deviations = self.deviations(requested)
-            at = self._positions(requested, rows, deviations)
+            at = self._positions(requested, rows, deviations.error.shape[1])
             error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
             influences = deviations.influences_at(at)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -182,10 +202,20 @@ class Uncertainty:
             below, above = (low, low_error * scale.slope(low)), (high, high_error * scale.slope(high))
         return Areas(value, error, freedom, scale, below, above, influences=influences)
 
+    def _calibration_errors(self, requested: RequestedFormula, value: Floats, rows: Integers) -> CalibrationErrors:
+        """Errors of calibration, from the gaps of their bins; those with the same bins have the same."""
+        formula, by = requested.formula, self.evaluated.specs[requested.spec].by
+        key = (formula.bins_of, formula.options, requested.estimator, by)
+        if key not in self._gaps:
+            self._gaps[key] = Gaps.of(self.evaluated.evaluator, formula, requested.estimator, by)
+        gaps = self._gaps[key]
+        at = self._positions(requested, rows, gaps.total_error.shape[1])
+        return CalibrationErrors(value, *gaps.at(at))
+
     def _smooth(self, requested: RequestedFormula, kind: Kind | None, value: Floats, rows: Integers) -> Smooth:
         """Values of a function of sums; those that are made of shares have the limits of these."""
         formula, deviations = requested.formula, self.deviations(requested)
-        at = self._positions(requested, rows, deviations)
+        at = self._positions(requested, rows, deviations.error.shape[1])
         below, above = (tuple(own.ravel()[at] for own in side) for side in (deviations.below, deviations.above))
         fields: dict[str, Any] = {
             "value": value, "error": deviations.error.ravel()[at], "freedom": deviations.freedom.ravel()[at],
@@ -206,7 +236,8 @@ class Uncertainty:
             return MadeOfShares(**fields, factors=factors, shares=shares)
         if counts and requested.estimator in ONE_LABEL:
             return OfLabels(**fields, formula=formula, counts=tuple(counts[name] for name in CELLS))
-        return Fitted(**fields) if kind == "fit" else Smooth(**fields)
+        classes: dict[Kind | None, type[Smooth]] = {"fit": Fitted, "ranked": Ranked}
+        return classes.get(kind, Smooth)(**fields)
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
@@ -222,12 +253,12 @@ class Uncertainty:
             self._deviations[key] = deviations_of(evaluator, requested.formula, requested.estimator, by, scale)
         return self._deviations[key]
 
-    def _positions(self, requested: RequestedFormula, rows: Integers, deviations: Deviations) -> Integers:
-        """The positions of some rows among deviations, which are arrays of groups by labels."""
+    def _positions(self, requested: RequestedFormula, rows: Integers, labels: int) -> Integers:
+        """The positions of some rows in arrays of groups by labels."""
         import numpy as np
 
         first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
-        group, labels = self.column(GROUP_CELL)[rows].astype(np.int64) - first, deviations.error.shape[1]
+        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
         if labels == 1:
             return group
         position = np.zeros(max([*self.evaluated.labels.levels, 0]) + 2, dtype=np.int64)

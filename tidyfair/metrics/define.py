@@ -118,6 +118,8 @@ def prob_metric(
     deviations: tuple[Callable[..., Expr], ...] = (),
     variance: Callable[..., Expr] | None = None,
     influence: Callable[..., Influence] | None = None,
+    bins_of: Callable[..., Any] | None = None,
+    no_interval: str = "",
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
@@ -142,6 +144,9 @@ def prob_metric(
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
         variance: A formula of its variance alone, for permutation tests.
         influence: A function of a sample and the clusters of its rows that gives the sampling variation of the value.
+        bins_of: For errors of calibration, a function of scores, and of one that gives the shares at or below them
+            among all rows (`"common"`) or those of the group (`"own"`), that gives their bins.
+        no_interval: The reason why it has no interval.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels,
@@ -154,6 +159,8 @@ def prob_metric(
         "deviations": deviations,
         "variance": variance,
         "influence": influence,
+        "bins_of": bins_of,
+        "no_interval": no_interval,
     }
 
     def define(function: Callable[..., Any]) -> Metric:

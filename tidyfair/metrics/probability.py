@@ -311,6 +311,48 @@ def _effective_others(false_alarms: Expr, false_alarm_squares: Expr) -> Expr:
     return false_alarms.sum() ** 2 / false_alarm_squares.sum()
 
 
+def _influence_on_precision(sample: Sample, units: Array | None, *, trapezoids: bool) -> Influence:
+    """Sampling variation of the area under the precision-recall curve, from its derivatives (Jaeckel, 1972).
+
+    One more row changes the precision at its score and at all lower ones. Few events do not show the one that no score
+    predicts, so that the lower limit has half an event more, whose precision is that of chance.
+    """
+    event = sample.truth.astype(bool)
+    weight = np.ones(len(event)) if sample.weight is None else sample.weight
+    _, threshold = np.unique(-sample.score, return_inverse=True)
+    hits, false_alarms = (np.bincount(threshold, weight * rows) for rows in (event, ~event))
+    events, others = hits.sum(), false_alarms.sum()
+    if events == 0 or others == 0:
+        # the precision of events alone is always 1
+        raise Undefined(Status.ONE_CLASS)
+    true_positives, selected = np.cumsum(hits), np.cumsum(hits + false_alarms)
+    # what an event counts at its threshold, and what the precision at a threshold counts
+    counted, precision = hits, true_positives / selected
+    own = precision
+    if trapezoids:
+        own = (precision + np.append(1.0, precision[:-1])) / 2
+        counted = (hits + np.append(hits[1:], 0.0)) / 2
+    area = float(hits @ own) / events
+    of_event = (own - area + _from_here_on(counted * (selected - true_positives) / selected**2)) / events
+    of_other = -_from_here_on(counted * true_positives / selected**2) / events
+    unit = np.arange(len(weight)) if units is None else units
+    numbers = [_effective(np.bincount(unit, weight * rows)) for rows in (event, ~event)]
+    of_unit = np.zeros(int(unit.max()) + 1)
+    for rows, of_row, number in zip((event, ~event), (of_event, of_other), numbers, strict=True):
+        # a single row of a class does not show how far others vary
+        factor = math.sqrt(number / (number - 1)) if number > 1 + _SLACK else math.nan
+        of_unit += factor * np.bincount(unit, weight * rows * of_row[threshold])
+    away, with_half_an_event = max(area - events / (events + others), 0.0), numbers[0] + 0.5
+    centre = area - 0.5 * away / with_half_an_event
+    error = math.sqrt((of_unit**2).sum() + 0.5 * (away / with_half_an_event) ** 2)
+    return Influence(of_unit, math.inf if units is None else max(1.0, numbers[0] - 1), unseen=(centre, error))
+
+
+def _from_here_on(values: Array) -> Array:
+    """The sum of each number and all after it."""
+    return np.cumsum(values[::-1])[::-1]
+
+
 def _influence_on_area(sample: Sample, units: Array | None) -> Influence:
     """Sampling variation of the area under the ROC curve, from rank sums of clusters (Obuchowski, 1997)."""
     event = sample.truth.astype(bool)
@@ -407,7 +449,7 @@ def gain_capture(roc_auc: Expr) -> Expr:
 
 @prob_metric(
     probabilities=False, undefined=Status.NO_EVENTS, counts="positives", error_of_bins=_undecided_precision,
-    variance=_variance_of_average_precision,
+    variance=_variance_of_average_precision, influence=partial(_influence_on_precision, trapezoids=False),
 )  # fmt: skip
 def average_precision(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Mean precision over the hits, as the threshold falls (Zhu, 2004); null without events.
@@ -421,7 +463,7 @@ def average_precision(hits: Expr, false_alarms: Expr) -> ExprRate:
 
 @prob_metric(
     probabilities=False, undefined=Status.NO_EVENTS, counts="positives", error_of_bins=_undecided_precision,
-    variance=_variance_of_pr_auc,
+    variance=_variance_of_pr_auc, influence=partial(_influence_on_precision, trapezoids=True),
 )  # fmt: skip
 def pr_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Area under the precision-recall curve by trapezoids, which begins at precision 1; null without events.
@@ -574,22 +616,29 @@ def bin_of(share: Expr, bins: int, binning: Binning) -> Expr:
     return (share * bins + slack).floor().fill_nan(0).clip(0, bins - 1)
 
 
-def _in_bins(
-    values: Expr, weight: Expr, score: Expr, percentile: Expr, *, bins: int, binning: Binning, edges: Edges
-) -> list[Expr]:
-    """The sum of values in each bin of the score."""
+def _bins_of(score: Expr, percentiles: Callable[[str], Expr], *, bins: int, binning: Binning, edges: Edges) -> Expr:
+    """The bins of scores, from these or the shares at or below them, among all rows or those of the group.
+
+    Series of scores have the same methods as expressions.
+    """
     check_bins("expected_calibration_error", bins, binning)
     if edges not in ("common", "own"):
         raise ArgumentError.not_one_of("edges", edges, ["common", "own"])
     if binning == "count":
-        share = percentile if edges == "common" else weight.cum_sum(reverse=True) / weight.sum()
+        share = percentiles(edges)
     else:
         share = score if edges == "common" else (score - score.min()) / (score.max() - score.min())
-    index = bin_of(share, bins, binning)
-    return [values.filter(index == number).sum() for number in range(bins)]
+    return bin_of(share, bins, binning)
 
 
-@prob_metric(direction="minimize")
+def _in_bins(values: Expr, weight: Expr, score: Expr, percentile: Expr, **options: Any) -> list[Expr]:
+    """The sum of values in each bin of the score."""
+    percentiles = {"common": percentile, "own": weight.cum_sum(reverse=True) / weight.sum()}
+    index = _bins_of(score, percentiles.__getitem__, **options)
+    return [values.filter(index == number).sum() for number in range(options["bins"])]
+
+
+@prob_metric(direction="minimize", bins_of=_bins_of)
 def expected_calibration_error(
     hits: Expr, false_alarms: Expr, score: Expr, percentile: Expr, *, bins: int = 10, binning: Binning = "width",
     edges: Edges = "common",
@@ -608,7 +657,11 @@ def expected_calibration_error(
     return pl.sum_horizontal(gap.abs() for gap in gaps), weight.sum()
 
 
-@prob_metric(direction="minimize")
+@prob_metric(
+    direction="minimize",
+    no_interval="which is the error that chance gives this many rows and says nothing of others: the interval of "
+    "expected_calibration_error takes it into account",
+)  # fmt: skip
 def expected_calibration_error_if_calibrated(
     hits: Expr,
     false_alarms: Expr,
@@ -637,7 +690,7 @@ def expected_calibration_error_if_calibrated(
     return math.sqrt(2 / math.pi) * pl.sum_horizontal(bin_variance.sqrt() for bin_variance in variances), weight.sum()
 
 
-@prob_metric(direction="minimize", range=(-1, 1))
+@prob_metric(direction="minimize", range=(-1, 1), bins_of=_bins_of)
 def expected_calibration_error_debiased(
     expected_calibration_error: Expr,
     expected_calibration_error_if_calibrated: Expr,

@@ -318,6 +318,8 @@ class Influence:
     """The degrees of freedom of the variance; infinite for that of a model."""
     of_model: float | None = None
     """The standard error from the information of a fit, used instead."""
+    unseen: tuple[float, float] | None = None
+    """The centre and the standard error of the lower limit, with a part of a row that has not been seen."""
 
     @property
     def error(self) -> float:
@@ -372,6 +374,10 @@ class Formula:
     """For formulas over distinct scores: the variance, where tests need one and intervals do not."""
     influence: Callable[..., Influence] | None = None
     """For formulas that read rows: the sampling variation, from the rows of a group as arrays, and their units."""
+    bins_of: Callable[..., Any] | None = None
+    """For errors of calibration: the bins of the rows of a group, from scores, or from the shares at or below them."""
+    no_interval: str = ""
+    """The reason why it has no interval; empty if it may have one."""
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in their given order."""
     squared_correlation: bool = False

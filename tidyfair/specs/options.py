@@ -27,8 +27,8 @@ __all__: list[str] = []
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 INTERVALS = (
     "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
-    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "jackknife", "information",
-    "pairwise", "simultaneous", "test_inversion",
+    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
+    "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
 )  # fmt: skip
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -43,8 +43,8 @@ Estimator: TypeAlias = Literal["binary", "macro", "macro_weighted", "micro", "ha
 OnUndefined: TypeAlias = Literal["warn", "ignore", "null", "raise"]
 Interval: TypeAlias = Literal[
     "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
-    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "jackknife", "information",
-    "pairwise", "simultaneous", "test_inversion",
+    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
+    "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
 ]  # fmt: skip
 
 

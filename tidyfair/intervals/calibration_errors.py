@@ -1,0 +1,197 @@
+"""Limits of expected calibration errors: sums of the distances of bins from calibration.
+
+A distance is never below 0, so that chance makes it larger, and most where there is none. What is normal is the gap of
+a bin with its sign, whose error is known; from these follow limits that hold whatever the true gaps are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.evaluation.array_metrics import rows_with_weight
+from tidyfair.evaluation.group_cells import rows_of
+from tidyfair.evaluation.ranked_rows import Level, weight_shares
+from tidyfair.evaluation.statistics import ONE_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidyfair.evaluation.evaluator import Evaluator
+    from tidyfair.evaluation.ranked_rows import Rows
+    from tidyfair.intervals.proportions import Limits
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+
+__all__: list[str] = []
+
+_MEAN = math.sqrt(2 / math.pi)
+"""The mean distance of a normal variable from its mean, in standard errors."""
+_CERTAIN = 2.5
+"""The standard errors from which the sign of a gap is certain, so that chance does not make its distance larger."""
+_HALVINGS = 30
+_ROUNDED = 1e-9
+"""Rounding of a number of rows."""
+
+
+def calibration_error_limits(gap: Floats, error: Floats, total_error: Floats, z: float | Floats) -> Limits:
+    """Limits of the sums of the distances of bins, from gaps and their standard errors: arrays of values by bins.
+
+    By the triangle inequality chance adds no more to a sum than the distances that it makes itself, which is the lower
+    limit. It adds least where gaps go with their errors (the mean of a folded normal variable is convex in that of the
+    normal one: Leone et al., 1961), which is the upper limit. `total_error` is the standard error of the sum if all
+    signs are certain: more than the errors of bins say where these vary together.
+    """
+    import numpy as np
+    from scipy.special import ndtr
+
+    distance, each, squares = np.abs(gap).sum(axis=1), error.sum(axis=1), (error**2).sum(axis=1)
+    certain = np.abs(gap) > _CERTAIN * error
+    unsure = np.where(certain, 0.0, error)
+    half = z * total_error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # the part of the variance that is left where signs are unsure
+        left = np.sqrt(1 - _MEAN**2 * (unsure**2).sum(axis=1) / squares)
+        lower = distance - _MEAN * unsure.sum(axis=1) - half * left
+        # the gaps in their errors, by halving
+        low: Floats = np.zeros_like(distance)
+        high: Floats = (distance + half) / each
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            mean = _MEAN * np.exp(-(middle**2) / 2) + middle * (2 * ndtr(middle) - 1)
+            below = mean * each - half * np.sqrt(1 + middle**2 - mean**2) < distance
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.maximum(lower, 0.0), high * each
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """The gaps of bins, of groups by labels: the share of events less the mean score, times the share of rows."""
+
+    gap: Floats
+    """Groups by labels by bins, or by the bins of all labels where values are averages over these."""
+    error: Floats
+    """The standard errors of gaps."""
+    total_error: Floats
+    """The standard error of their sum if all signs are certain: groups by labels; nan where it is unknown."""
+    freedom: Floats
+    """The degrees of freedom of errors: infinite for rows, those of clusters otherwise."""
+
+    @classmethod
+    def of(cls, evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> Gaps:
+        """The gaps of a formula in the groups of a `by`."""
+        import numpy as np
+
+        labels = evaluator.labels
+        rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
+        levels = [Level(level, evaluator.reading.scores.get(level, "")) for level in labels.levels]
+        scores = [_Scores.of(rows, level) for level in levels]
+        # an average over labels has the bins of all of them
+        values = [[own] for own in scores] if estimator in ONE_LABEL else [scores]
+        weighted = estimator == "macro_weighted"
+        groups, bins = len(rows.outer_of_group_cell), dict[str, Any](formula.options)["bins"]
+        gap, error = np.zeros((2, groups, len(values), len(values[0]) * bins))
+        total_error, freedom = np.full((2, groups, len(values)), np.nan)
+        for group, counted, weight, _, units in rows_with_weight(rows):
+            share = np.ones(len(counted)) if weight is None else weight
+            share = share / share.sum()
+            for number, own in enumerate(values):
+                part = _GapsOfGroup.of(formula, own, counted, share, units, bins, weighted=weighted)
+                gap[group, number], error[group, number] = part.gap.ravel(), part.error.ravel()
+                total_error[group, number], freedom[group, number] = part.total_error, part.freedom
+        return cls(gap, error, total_error, freedom)
+
+    def at(self, index: Integers) -> tuple[Floats, Floats, Floats, Floats]:
+        """The total errors, gaps, their errors and degrees of freedom of some values, by their position."""
+        gap, error = (own.reshape(-1, own.shape[-1])[index] for own in (self.gap, self.error))
+        return self.total_error.ravel()[index], gap, error, self.freedom.ravel()[index]
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """The events and scores of all rows for a label."""
+
+    rows: Rows
+    event: Booleans
+    score: Floats
+
+    @classmethod
+    def of(cls, rows: Rows, level: Level) -> _Scores:
+        """Those of a label."""
+        return cls(rows, rows.event(level.label), rows.score(level.score))
+
+    @cached_property
+    def percentile(self) -> Floats:
+        """The share at or below each score in its outer group."""
+        return weight_shares(self.score, self.rows.weight, self.rows.outer)
+
+    @cached_property
+    def own_percentile(self) -> Floats:
+        """The share at or below each score in its group."""
+        return weight_shares(self.score, self.rows.weight, self.rows.group_cell)
+
+    def bins(self, formula: Formula, chosen: Array) -> Integers:
+        """The bins of the rows of a group."""
+
+        def percentiles(edges: str) -> pl.Series:
+            return pl.Series((self.percentile if edges == "common" else self.own_percentile)[chosen])
+
+        bins_of: Any = formula.bins_of
+        bins = bins_of(pl.Series(self.score[chosen]), percentiles, **dict[str, Any](formula.options))
+        return bins.cast(pl.Int64).to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class _GapsOfGroup:
+    """The gaps of a group: arrays of labels by bins."""
+
+    gap: Floats
+    error: Floats
+    total_error: float
+    freedom: float
+
+    @classmethod
+    def of(
+        cls, formula: Formula, labels: Sequence[_Scores], chosen: Array, share: Floats, units: Array | None, bins: int,
+        *, weighted: bool,
+    ) -> _GapsOfGroup:  # fmt: skip
+        """From some rows and their shares of the weight; labels count alike, or `weighted` by their events."""
+        import numpy as np
+
+        unit = np.arange(len(chosen)) if units is None else units
+        of_units = np.bincount(unit, share)
+        number = 1 / float((of_units**2).sum())
+        # the influence of units on the sum if all signs are certain
+        influence, squares = np.zeros(len(of_units)), 0.0
+        gap, variance = np.zeros((2, len(labels), bins))
+        for label, own in enumerate(labels):
+            event, score, bin_of = own.event[chosen], own.score[chosen], own.bins(formula, chosen)
+            weight = share * (share[event].sum() if weighted else 1 / len(labels))
+            off, by_chance = weight * (event - score), weight**2 * score * (1 - score)
+            # the sums of units in each bin
+            cell, of_rows = unit * bins + bin_of, (off**2).sum()
+            if units is not None:
+                cell, position = np.unique(cell, return_inverse=True)
+                off = np.bincount(position, off)
+            own_unit, own_bin = np.divmod(cell, bins)
+            gap[label] = np.bincount(own_bin, off, bins)
+            squares += (off**2).sum()
+            seen = (np.bincount(own_bin, off**2, bins) - gap[label] ** 2 / number).clip(min=0)
+            # few rows of a bin show too little; those of a cluster vary together
+            chance = np.bincount(bin_of, by_chance, bins) * _times_more((off**2).sum(), of_rows)
+            variance[label] = np.maximum(seen * (number / (number - 1) if number > 1 + _ROUNDED else math.nan), chance)
+            influence += np.bincount(own_unit, np.sign(gap[label])[own_bin] * off, len(influence))
+        # bins of independent rows vary apart; those of clusters, and of several labels, together
+        total = variance.sum() * _times_more((influence**2).sum(), squares)
+        freedom = math.inf if units is None else number - 1
+        return cls(gap, np.sqrt(variance), math.sqrt(total) if total > 0 else math.nan, freedom)
+
+
+def _times_more(together: float, apart: float) -> float:
+    """How many times the variance of parts is larger because they vary together; never smaller."""
+    return max(1.0, together / apart) if apart > 0 else 1.0
