@@ -166,7 +166,8 @@ class _Spread:
         line = number - (to_rows(self._segments.sizes) - 1) / 2
         with np.errstate(invalid="ignore"):
             # a group by itself is at its mean
-            unit = np.where(size > 0, pattern, line) / np.where(size > 0, size, to_rows(self._root_mean_square(line)))
+            own_size: Floats = np.where(size > 0, size, to_rows(self._root_mean_square(line)))
+            unit: Floats = np.where(size > 0, pattern, line) / own_size
         reach = self._root_mean_square(self._value - self._centre) + _BEYOND * self._root_mean_square(self._error)
         share = np.linspace(0, 1, _SPREADS)
         low, high = self._quantiles(self._centre + share[:, None] * to_rows(reach) * unit)
