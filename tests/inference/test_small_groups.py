@@ -41,12 +41,12 @@ def test_lump_rare_leaves_nan_missing() -> None:
 
 def test_missing_truth_by_decision() -> None:
     random = np.random.default_rng(1)
-    lent = random.random(400) < 0.5
-    known = np.where(lent, random.random(400) < 0.95, random.random(400) < 0.5)
+    lent = random.random(800) < 0.5
+    known = np.where(lent, random.random(800) < 0.95, random.random(800) < 0.5)
     people = pl.DataFrame(
         {
-            "paid": [int(paid) if there else None for paid, there in zip(random.random(400) < 0.7, known, strict=True)],
-            "lent": lent.astype(np.int64), "sex": ["f", "m"] * 200,
+            "paid": [int(paid) if there else None for paid, there in zip(random.random(800) < 0.7, known, strict=True)],
+            "lent": lent.astype(np.int64), "sex": ["f", "m"] * 400,
         }
     )  # fmt: skip
     result = inference.missing_truth(people, "paid", "lent", by="sex")
@@ -63,6 +63,6 @@ def test_missing_truth_by_decision() -> None:
         theirs: Any = fisher_exact(table)
         assert row[".p_value"] == pytest.approx(theirs[1], rel=1e-6)
         assert row[".p_adjusted"] < 0.001
-    assert inference.missing_truth(people, "paid", "lent")[".n"].item() == 400
+    assert inference.missing_truth(people, "paid", "lent")[".n"].item() == 800
     with pytest.raises(tf.ArgumentError, match="'yes' is not among the predictions"):
         inference.missing_truth(people, "paid", "lent", positive="yes")

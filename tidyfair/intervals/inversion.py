@@ -166,9 +166,9 @@ class _Spread:
         line = number - (to_rows(self._segments.sizes) - 1) / 2
         with np.errstate(invalid="ignore"):
             # a group by itself is at its mean
-            own_size: Floats = np.where(size > 0, size, to_rows(self._root_mean_square(line)))
-            unit: Floats = np.where(size > 0, pattern, line) / own_size
-        reach = self._root_mean_square(self._value - self._centre) + _BEYOND * self._root_mean_square(self._error)
+            unit = np.where(size > 0, pattern, line) / np.where(size > 0, size, to_rows(self._root_mean_square(line)))
+        error = self._errors(self._value)
+        reach = self._root_mean_square(self._value - self._centre) + _BEYOND * self._root_mean_square(error)
         share = np.linspace(0, 1, _SPREADS)
         low, high = self._quantiles(self._centre + share[:, None] * to_rows(reach) * unit)
         spreads = np.zeros((2, len(self._segments.starts)))
@@ -244,17 +244,30 @@ class _Spread:
         )
         return np.where(one == other, 1.0, correlations).reshape(size, size)
 
+    def _errors(self, values: Floats) -> Floats:
+        """The standard errors of groups at some values; a rate is taken to be half a row from 0 and 1 at least."""
+        import numpy as np
+
+        half = 0.5 / self._size
+        share = np.clip(values, half, 1 - half)
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isfinite(self._size), np.sqrt(share * (1 - share) / self._size), self._error)
+
     def _drawn(self, centre: Floats, normals: Array) -> Iterator[Floats]:
         """Values of groups as they might be by chance, as many at once as fit into memory."""
         import numpy as np
 
-        half = 0.5 / self._size
-        share = np.clip(centre, half, 1 - half)
-        with np.errstate(invalid="ignore"):
-            error = np.where(np.isfinite(self._size), np.sqrt(share * (1 - share) / self._size), self._error)
+        is_share = np.isfinite(self._size)
+        size = np.where(is_share, self._size, 1.0)
+        rows = np.maximum(np.round(size), 1)
+        # the root of a rate has an arcsine whose error is the same for all rates, however few the rows (Anscombe, 1948)
+        angle = np.arcsin(np.sqrt(np.where(is_share, centre, 0.0)))
         step = max(1, _MOST_NUMBERS // len(centre))
         for start in range(0, _DRAWS, step):
-            yield self._clipped(centre + error * normals[start : start + step])
+            own = normals[start : start + step]
+            share = np.sin((angle + own / (2 * np.sqrt(size))).clip(0, np.pi / 2)) ** 2
+            share = np.round(share * rows) / rows
+            yield np.where(is_share, share, self._clipped(centre + self._error * own))
 
 
 def _root_of(correlations: Floats) -> Floats:
