@@ -97,7 +97,7 @@ def all_below(error: list[float], limit: float, z: float) -> float:
     lowest = [mean - z * second / pair * own for mean, own in zip(means, error, strict=True)]
     highest = [mean + z * first / pair * own for mean, own in zip(means, error, strict=True)]
     start, end = (min(low + side * FARTHEST * own for low, own in zip(lowest, error, strict=True)) for side in (-1, 1))
-    total = 0.0
+    total: Any = 0.0
     for point in np.linspace(start, end, NODES):
         within = [
             norm.cdf((point + limit - high) / own) - norm.cdf((point - low) / own)
@@ -107,7 +107,7 @@ def all_below(error: list[float], limit: float, z: float) -> float:
             # this group is the lowest, and stands at the point
             others = math.prod(within[:group] + within[group + 1 :])
             total += norm.pdf((point - lowest[group]) / own) / own * others
-    return min(total * (end - start) / (NODES - 1), float(norm.sf(z)))
+    return min(float(total) * (end - start) / (NODES - 1), float(norm.sf(z)))
 
 
 def largest_upper(value: list[float], error: list[float], z: float) -> float:

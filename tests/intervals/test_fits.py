@@ -129,7 +129,7 @@ def test_rows_that_stand_in_clusters_twice_tell_no_more_than_once() -> None:
             value, error = result.select(".estimate", ".std_error").row(0)
             # as many rows as would have that error without clusters
             alone = tf.roc_auc(rows, "t", probs="s", interval="auto")[".std_error"].item()
-            share, events = min(1.0, (alone / error) ** 2), rows["t"].sum()
+            share, events = min(1.0, (alone / error) ** 2), int(rows["t"].sum())
             others = len(rows) - events
             expected = limits_of_area(value, error, events * share, others * share, stats.t(freedom).ppf(0.975))
             assert (result[".lower"].item(), result[".upper"].item()) == pytest.approx(expected)
@@ -196,7 +196,7 @@ def test_perfect_area_of_clusters_is_no_surer_than_one_row_of_each() -> None:
     data = scored(9, 400).with_columns(s=pl.col("t") * 0.5 + pl.col("s") * 0.4)
     result = tf.roc_auc(data, "t", probs="s", interval="auto", cluster="c")
     # of the smaller class one row of each cluster
-    events = data["t"].sum()
+    events = int(data["t"].sum())
     share = 20 / min(events, 400 - events)
     expected = limits_of_area(1, 0, events * share, (400 - events) * share, stats.t(19).ppf(0.975))
     assert result.select(".lower", ".upper").row(0) == pytest.approx(expected, rel=1e-6)

@@ -135,10 +135,11 @@ def level_at_once(*groups: int, level: float = 0.95) -> float:
     """The level of a pair at which all pairs of independent families of so many groups are within their limits."""
 
     def beyond(q: float) -> float:
-        shares = [scipy.stats.studentized_range.cdf(q * math.sqrt(2), count, np.inf) for count in groups]
+        shares = [float(scipy.stats.studentized_range.cdf(q * math.sqrt(2), count, np.inf)) for count in groups]
         return math.prod(shares) - level
 
-    return 2 * NormalDist().cdf(float(scipy.optimize.brentq(beyond, 1, 6, xtol=1e-10))) - 1
+    q: Any = scipy.optimize.brentq(beyond, 1, 6, xtol=1e-10)
+    return 2 * NormalDist().cdf(q) - 1
 
 
 def nearest_end(groups: Sequence[tuple[int, int]], level: float, limits_of_pair: Callable[..., Any]) -> float:
@@ -420,8 +421,8 @@ def test_distance_to_rest_has_the_farthest_newcombe_limit_of_any_group(to: str) 
     assert 0 < result[".lower"] < nearest
     assert result[".lower"] < result[".estimate"] < result[".upper"]
     groups, level = list(zip(HITS[0].tolist(), SIZES, strict=True)), 0.95 ** (1 / 4)
-    rests = [(HITS.sum() - hits, sum(SIZES) - rows) for hits, rows in groups]
-    limits = [limits_of_difference(*pair, level, outer_limits) for pair in zip(groups, rests, strict=True)]
+    rests = [(int(HITS.sum()) - hits, sum(SIZES) - rows) for hits, rows in groups]
+    limits = [limits_of_difference(one, other, level, outer_limits) for one, other in zip(groups, rests, strict=True)]
     nearest = max(part * max(low, -high) for part, (low, high) in zip(parts, limits, strict=True))
     assert result[".lower"] == pytest.approx(nearest)
 
@@ -459,9 +460,8 @@ def test_worst_distance_to_rest_of_two_rates_is_simultaneous() -> None:
     assert both[".upper"].item() == pytest.approx(pairs[".upper"].item())
     # the two groups of two rates are four that hold at once
     level = 0.95 ** (1 / 4)
-    limits = [
-        limits_of_difference(*counts(metric, "sex").values(), level, outer_limits) for metric in (tf.sens, tf.spec)
-    ]
+    pairs_of_groups = [list(counts(metric, "sex").values()) for metric in (tf.sens, tf.spec)]
+    limits = [limits_of_difference(one, other, level, outer_limits) for one, other in pairs_of_groups]
     assert both[".lower"].item() == pytest.approx(max(0.0, *(max(low, -high) for low, high in limits)))
 
 

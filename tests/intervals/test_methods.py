@@ -136,9 +136,9 @@ OF_ONE = {"wilson": "wilson", "clopper_pearson": "beta", "agresti_coull": "agres
 
 @pytest.mark.parametrize("name", OF_ONE)
 @pytest.mark.parametrize(("hits", "rows"), [(0, 9), (1, 20), (3, 12), (30, 100), (9, 9)])
-def test_named_intervals_of_a_rate_equal_statsmodels(name: str, hits: int, rows: int) -> None:
+def test_named_intervals_of_a_rate_equal_statsmodels(name: Any, hits: int, rows: int) -> None:
     data = pl.DataFrame({"e": [1] * hits + [0] * (rows - hits)})
-    result = tf.selection_rate(data, estimate="e", labels=[0, 1], pos_label=1, interval=name, conf_level=0.9)  # pyright: ignore[reportArgumentType] - a name
+    result = tf.selection_rate(data, estimate="e", labels=[0, 1], pos_label=1, interval=name, conf_level=0.9)
     expected = proportion_confint(hits, rows, alpha=0.1, method=OF_ONE[name])
     assert ends(result) == pytest.approx(expected, abs=1e-12)
     assert result[".method"].item() == name

@@ -201,7 +201,7 @@ def test_coverage_has_limits_of_a_share_and_others_those_of_a_mean() -> None:
     assert {name for name, method in methods.items() if method == "wilson"} == shares
     assert {method for name, method in methods.items() if name not in shares} == {"jackknife"}
     coverage = result.filter(pl.col(".metric") == "interval_coverage")
-    covered = ((rows["low"] <= rows["y"]) & (rows["y"] <= rows["high"])).sum()
+    covered = int(((rows["low"] <= rows["y"]) & (rows["y"] <= rows["high"])).sum())
     assert coverage.select(".lower", ".upper").row(0) == pytest.approx(wilson_with_few(covered, len(rows)))
     everywhere = tf.interval_coverage(rows.with_columns(low=-99.0, high=99.0), "y", INTERVAL, interval="auto")
     assert everywhere[".estimate"].item() == 1

@@ -149,7 +149,7 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     keyed = list(dict.fromkeys([*cell, *clusters]))
     cells = centred(tally.cells).group_by(keyed).agg(columns.values()).sort(keyed, nulls_last=True)
     index, distinct = placed(cells, cell)
-    fixed = cells.group_by(cell).agg(expression for name, expression in columns.items())
+    fixed = cells.group_by(cell).agg(columns.values())
     fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left").rename(renamed)
     reduced = replace(tally, cells=fixed, keys=keys, rows=None)
     outer_names = tally.names([key.column for key in tally.outer])
@@ -242,14 +242,20 @@ def drawn_indices(
             chosen: list[Array] = []
             number: list[Array] = []
             for of_outer in of_outers:
+                of_units: list[int] = of_outer.tolist()
                 if own:
-                    drawn_times = _drawn_evenly(len(of_outer), count, randoms[of_outer[0]])
+                    drawn_times = _drawn_evenly(len(of_units), count, randoms[of_units[0]])
                     for replicate, counts in enumerate(drawn_times):
-                        repeated = [units[one] for one in np.repeat(of_outer, counts)]
+                        times_of_units: list[int] = counts.tolist()
+                        repeated = [
+                            units[one]
+                            for one, own_times in zip(of_units, times_of_units, strict=True)
+                            for _ in range(own_times)
+                        ]
                         chosen += repeated
                         number.append(np.full(sum(map(len, repeated)), replicate))
                     continue
-                for one in of_outer:
+                for one in of_units:
                     own_rows = units[one]
                     index = (randoms[one].random((count, len(own_rows))) * len(own_rows)).astype(np.int64)
                     chosen.append(own_rows[index.ravel()])
