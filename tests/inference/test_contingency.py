@@ -81,7 +81,7 @@ def test_exact_tests_know_probabilities_that_are_tiny() -> None:
 
 
 @pytest.mark.parametrize("mid_p", [False, True])
-def test_fisher_equals_sums_of_whole_numbers_for_all_small_tables(mid_p: bool) -> None:
+def test_fisher_equals_sums_of_whole_numbers_for_all_small_tables(*, mid_p: bool) -> None:
     tables: list[tuple[int, int, int, int]] = []
     expected: list[float] = []
     for rows, other_rows in itertools.product(range(9), repeat=2):

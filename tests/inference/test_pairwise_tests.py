@@ -562,7 +562,6 @@ def test_ratios_of_means_have_the_limits_of_log_ratios() -> None:
         assert row[".upper"] == pytest.approx(ratio * math.exp(1.96 * error), rel=3e-3)
         # means that differ have a ratio other than 1
         welch: Any = stats.ttest_ind(one, other, equal_var=False)
-        print(row[".p_value"], welch.pvalue)
         assert deviations(row[".p_value"]) == pytest.approx(deviations(welch.pvalue), rel=0.02)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, studentized_range
 
-from tidyfair.intervals.comparisons import Family
-from tidyfair.intervals.critical_values import distance_at_once, errors_needed, z_of_groups
+from tidyfair.intervals.comparisons import Family, distance_at_once
+from tidyfair.intervals.critical_values import errors_needed, z_of_groups
 from tidyfair.intervals.estimates import Shares
 
 if TYPE_CHECKING:

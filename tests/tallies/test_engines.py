@@ -34,6 +34,7 @@ from pyarrow import parquet
 import tidyfair as tf
 import tidyfair.tallies.pushdown as pushdown_of
 from tidyfair.datasets import lending
+from tidyfair.tallies.source import collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,7 +202,7 @@ def test_every_catalogue_metric_equals_polars(name: str) -> None:
 def queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """The SQL of each query that is sent, and how many rows came back."""
     sent: list[tuple[str, int]] = []
-    collect: Callable[[Any], pl.DataFrame] = pushdown_of.collected
+    collect: Callable[[Any], pl.DataFrame] = collected
 
     def recorded(frame: Any) -> pl.DataFrame:
         result = collect(frame)

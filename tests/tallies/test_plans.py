@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 import tidyfair.runner as calling
+from tidyfair.tallies.counting import count as count_tallies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ CALL: dict[str, Any] = {"truth": "y", "estimate": "p", "on_undefined": "ignore"}
 def tallies(monkeypatch: pytest.MonkeyPatch) -> list[Tally]:
     """What is counted, pass by pass."""
     made: list[Tally] = []
-    count: Callable[..., Tally] = calling.count
+    count: Callable[..., Tally] = count_tallies
 
     def recorded(*given: Any, **options: Any) -> Tally:
         made.append(count(*given, **options))

@@ -174,7 +174,8 @@ class Replicates:
         columns = {name: np.full((times, len(rows)), np.nan) for name in names}
         requested, cells = base.array("requested")[rows], base.array(GROUP_CELL)[rows].astype(np.int64)
         of_all = list(evaluated.evaluator.tables)
-        for number in np.unique(requested):
+        numbers_of_formulas: list[int] = np.unique(requested).tolist()
+        for number in numbers_of_formulas:
             formula, own = of_all[number], requested == number
             values = evaluator.values(formula)
             first, size = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.intervals.critical_values import distance_at_once, errors_needed, z_of_groups
+from tidyfair.intervals.critical_values import distance_of_pairs, errors_needed, z_of_groups
 from tidyfair.intervals.estimates import Estimates, Shares, Surveyed
 from tidyfair.intervals.proportions import difference_limits, z_value
 from tidyfair.specs.segments import NO_ROW, Segments
@@ -123,7 +123,7 @@ class Family:
         """The number of pairs of each outer group."""
         import numpy as np
 
-        sizes = self.sizes(outers)
+        sizes = self.sizes(outers).astype(np.int64)
         references = np.bincount(self.outer, self.is_reference, outers).astype(np.int64)
         return np.where(references > 0, references * (sizes - references), sizes * (sizes - 1) // 2)
 
@@ -183,6 +183,26 @@ class Family:
         """The largest of the limits towards equality of the pairs of each outer group."""
         lower, upper = limits
         return self.farthest((upper, lower), outers)
+
+
+def _number_of_groups(families: Sequence[Family], outers: int) -> Integers:
+    """The number of groups of all families in each outer group."""
+    import numpy as np
+
+    groups = np.zeros(outers, dtype=np.int64)
+    for family in families:
+        groups += family.sizes(outers)
+    return groups
+
+
+def _number_of_pairs(families: Sequence[Family], outers: int) -> Integers:
+    """The number of pairs of all families in each outer group."""
+    import numpy as np
+
+    pairs = np.zeros(outers, dtype=np.int64)
+    for family in families:
+        pairs += family.number_of_pairs(outers)
+    return pairs
 
 
 # Pairs
@@ -264,12 +284,30 @@ def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float
     _put_range(families, aggregate, (lower, upper), results)
 
 
+def distance_at_once(families: Sequence[Family], level: float, outers: int) -> Floats:
+    """The standard errors at which limits of all pairs of some families hold together, for each outer group.
+
+    Of ranges of independent values they are those of the largest distance of normal values (Tukey, 1953; Kramer, 1956),
+    of groups and a reference, and of values that share clusters, those of as many independent pairs (Šidák, 1967).
+    Limits towards equality err on one side only, and least where groups are far apart, where the other limit errs; so
+    both together err as often as the level says.
+    """
+    import numpy as np
+
+    if all(family.is_range and family.values.influences is None for family in families):
+        sizes = np.array([family.sizes(outers) for family in families])
+        distinct, index = np.unique(sizes, axis=1, return_inverse=True)
+        of_distinct = [distance_of_pairs(tuple(sorted(counts)), level) for counts in distinct.T.tolist()]
+        return np.array(of_distinct)[index.ravel()]
+    return z_of_groups(_number_of_pairs(families, outers), level)
+
+
 def bands(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """The same of very many groups, from limits of all groups at once (Šidák, 1967)."""
     import numpy as np
 
     outers = len(results.lower)
-    q, z = z_of_groups(sum(family.sizes(outers) for family in families), level), np.full(outers, z_value(level))
+    q, z = z_of_groups(_number_of_groups(families, outers), level), np.full(outers, z_value(level))
     lower, upper = np.zeros(outers), np.zeros(outers)
     for family in families:
         segments = Segments.of(family.outer)
@@ -299,7 +337,7 @@ def _put_range(families: Sequence[Family], aggregate: Contrast, limits: Limits, 
         _, largest = aggregate.range(lowest, highest)  # pyright: ignore[reportArgumentType] - arrays as well
     # the difference of unbounded values is not a number
     upper = np.where(unknown, np.nan, np.fmin(upper, largest))
-    has_some = sum(family.sizes(outers) for family in families) > 0
+    has_some = _number_of_groups(families, outers) > 0
     index = np.flatnonzero(has_some)
     results.put(index, (np.where(unknown, np.nan, lower)[index], upper[index]))
 
@@ -398,10 +436,6 @@ class _GroupsAndRests(Estimates):
         self.error = np.append(groups.widest, np.sqrt(_mean_of_others(groups.widest**2, segments, share, power=2)))
 
     @property
-    def methods(self) -> list[str]:
-        return self._groups.methods + ["mover"] * len(self._groups)
-
-    @property
     def bounds(self) -> tuple[Any, Any]:
         return self._groups.bounds
 
@@ -425,7 +459,7 @@ def beside_rests(families: Sequence[FamilyWithRests], aggregate: Contrast, level
     outers, logarithm = len(results.lower), aggregate.is_relative
     z = np.full(outers, z_value(level))
     # two groups are the others of each other
-    groups = sum(family.sizes(outers) for family in families)
+    groups = _number_of_groups(families, outers)
     several = groups > 2
     q = np.where(several, z_of_groups(groups, level), z)
     lower, upper = np.zeros(outers), np.zeros(outers)
@@ -451,7 +485,7 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
     import numpy as np
 
     outers = len(results.lower)
-    q = z_of_groups(sum(family.sizes(outers) for family in families), level)
+    q = z_of_groups(_number_of_groups(families, outers), level)
     is_highest, end = aggregate.is_highest, np.fmax if aggregate.is_highest else np.fmin
     of_each, at_once = np.full((2, outers), -np.inf if is_highest else np.inf)
     complete = np.ones(outers, dtype=bool)
@@ -461,7 +495,7 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
         for ends, side in ((of_each, alone[is_highest]), (at_once, together[not is_highest])):
             end.at(ends, family.outer, np.where(known, np.clip(side, *values.bounds), np.nan))
         complete &= ~family.has(~known, outers)
-    some = sum(family.sizes(outers) for family in families) > 0
+    some = _number_of_groups(families, outers) > 0
     surveyed = np.full(outers, isinstance(families[0].values, Surveyed))
     half_known = some & ~complete & surveyed & np.isfinite(at_once)
     of_each = np.where(half_known, np.nan, of_each)
@@ -492,7 +526,7 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
     if all(family.is_range for family in families):
         most = np.max([family.sizes(outers) for family in families], axis=0, initial=0)
         shapes[usable & (most > MANY_GROUPS)] = "many"
-    pairs = sum(family.number_of_pairs(outers) for family in families)
+    pairs = _number_of_pairs(families, outers)
     shapes[usable & (some == 1) & (pairs == 1)] = "ratio" if relative else "difference"
     return shapes
 
@@ -519,7 +553,7 @@ def in_blocks(families: Sequence[Family], chosen: Booleans, outers: int) -> Iter
     """The families in some outer groups, as many of these at once as fit into memory."""
     import numpy as np
 
-    pairs = sum(family.number_of_pairs(outers) for family in families)
+    pairs = _number_of_pairs(families, outers)
     block = np.cumsum(np.where(chosen, pairs, 0)) // _MOST_PAIRS
     for number in np.unique(block[chosen]):
         own = [family.among(chosen & (block == number)) for family in families]

@@ -14,10 +14,9 @@ from tidyfair.intervals.proportions import z_value
 from tidyfair.specs.segments import Segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from tidyfair.intervals.comparisons import Family
-    from tidyfair.specs.segments import Floats, Integers
+    from tidyfair.specs.segments import Booleans, Floats, Integers
 
 __all__: list[str] = []
 
@@ -40,26 +39,8 @@ def z_of_groups(groups: Integers, level: float) -> Floats:
     return z_value(level ** (1 / np.maximum(groups, 1)))
 
 
-def distance_at_once(families: Sequence[Family], level: float, outers: int) -> Floats:
-    """The standard errors at which limits of all pairs of some families hold together, for each outer group.
-
-    Of ranges of independent values they are those of the largest distance of normal values (Tukey, 1953; Kramer, 1956),
-    of groups and a reference, and of values that share clusters, those of as many independent pairs (Šidák, 1967).
-    Limits towards equality err on one side only, and least where groups are far apart, where the other limit errs; so
-    both together err as often as the level says.
-    """
-    import numpy as np
-
-    if all(family.is_range and family.values.influences is None for family in families):
-        sizes = np.array([family.sizes(outers) for family in families])
-        distinct, index = np.unique(sizes, axis=1, return_inverse=True)
-        of_distinct = [_distance_of_pairs(tuple(sorted(counts)), level) for counts in distinct.T.tolist()]
-        return np.array(of_distinct)[index.ravel()]
-    return z_of_groups(sum(family.number_of_pairs(outers) for family in families), level)
-
-
 @lru_cache(maxsize=4096)
-def _distance_of_pairs(counts: tuple[int, ...], share: float) -> float:
+def distance_of_pairs(counts: tuple[int, ...], share: float) -> float:
     """The standard errors of a pair within which all pairs of independent families of so many groups lie."""
     from scipy.special import ndtri
 
@@ -141,7 +122,7 @@ def errors_needed(
     return np.where(searched, high, z)
 
 
-def _all_below(error: Floats, near: Floats, limit: Floats, z: Floats) -> Floats:
+def _all_below(error: Floats, near: Booleans, limit: Floats, z: Floats) -> Floats:
     """The probability that all pairs are `z` standard errors below a limit if the first two groups are so far apart.
 
     The error of a pair is at least a weighted sum of those of its groups, and just that of the first two, so that each
@@ -159,7 +140,8 @@ def _all_below(error: Floats, near: Floats, limit: Floats, z: Floats) -> Floats:
     mean = np.broadcast_to(-factor * (first**2 - second**2) / (2 * of_pair), error.shape).copy()
     mean[:, 0], mean[:, 1] = limit[:, 0] / 2, -limit[:, 0] / 2
     lowest = mean - below
-    start, end = (np.where(near, lowest + side * _FARTHEST_RANGE * error, np.inf).min(axis=1) for side in (-1, 1))
+    start: Floats = np.where(near, lowest - _FARTHEST_RANGE * error, np.inf).min(axis=1)
+    end: Floats = np.where(near, lowest + _FARTHEST_RANGE * error, np.inf).min(axis=1)
     point = np.linspace(start, end, _NODES_OF_RANGE, axis=1)[:, None, :]
     low = (point - lowest[..., None]) / error[..., None]
     high = (point + limit[..., None] - (mean + above)[..., None]) / error[..., None]

@@ -326,7 +326,7 @@ class Draws:
         import numpy as np
 
         outers, options = self.uncertainty.outers, self._options
-        specs = np.unique(np.flatnonzero(left) // outers).tolist()
+        specs: list[int] = np.unique(np.flatnonzero(left) // outers).tolist()
         check_drawn(self._tally, [self._evaluated.specs[number] for number in specs], options)
         lost = np.full(len(left), -1)
         messages: dict[tuple[str, str | None], str] = {}
@@ -379,7 +379,8 @@ class Draws:
         """
         import numpy as np
 
-        for result, own in zip(index.tolist(), value.tolist(), strict=True):
+        results: list[int] = index.tolist()
+        for result, own in zip(results, value.tolist(), strict=True):
             spec = self._evaluated.specs[result // self.uncertainty.outers]
             if np.isnan(intervals.lower[result]) or not spec.by:
                 continue

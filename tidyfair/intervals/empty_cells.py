@@ -84,7 +84,8 @@ class Filled:
         ends = np.full((2, len(results)), np.nan)
         spec, outer = uncertainty.column("spec"), uncertainty.column("outer")
         value = uncertainty.column("estimate")
-        for position, result in enumerate(results.tolist()):
+        numbers: list[int] = results.tolist()
+        for position, result in enumerate(numbers):
             number, own = divmod(result, outers)
             rows = np.flatnonzero((spec == number) & (outer == own) & ~np.isnan(value))
             if evaluated.specs[number].aggregate is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tidyfair.intervals.calibration_errors import calibration_error_limits
 from tidyfair.intervals.proportions import (
@@ -43,9 +43,9 @@ _STEP = 1e-6
 class Estimates(ABC):
     """Values of the same metric in several groups."""
 
-    kind: ClassVar[str]
+    kind: str
     """The kind of values in the table of methods."""
-    sampling: ClassVar[str] = "rows"
+    sampling: str = "rows"
     value: Floats
     error: Floats
     """The standard error."""

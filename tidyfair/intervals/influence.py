@@ -49,8 +49,8 @@ class Influences:
         """The influences of the units of groups: an array of units of groups by labels."""
         import numpy as np
 
-        labels = amount.shape[1]
-        value = (group[:, None] * labels + np.arange(labels)).ravel()
+        labels: int = amount.shape[1]
+        value: Integers = (group[:, None] * labels + np.arange(labels)).ravel()
         signs = None if sign is None else np.repeat(sign, labels)
         return cls.sorted(value, np.repeat(unit, labels), amount.ravel(), signs, groups * labels)
 
@@ -90,7 +90,8 @@ class Influences:
         wanted = other[pair] * units + self.unit[entry]
         found = np.searchsorted(self._keys, wanted).clip(max=max(len(self._keys) - 1, 0))
         amount = self.amount[entry] * np.where(self._keys[found] == wanted, self.amount[found], 0.0)
-        return np.bincount(pair, amount if self.sign is None else amount * self.sign[entry], len(one))
+        signed = amount if self.sign is None else amount * self.sign[entry]
+        return np.bincount(pair, signed, len(one)).astype(float, copy=False)
 
     @cached_property
     def _keys(self) -> Integers:

@@ -160,13 +160,14 @@ class _Spread:
         import numpy as np
 
         to_rows = self._segments.to_rows
-        size = to_rows(self._root_mean_square(pattern))
+        size: Floats = to_rows(self._root_mean_square(pattern))
         # all groups are equal: some lie above others in their order
         number = np.arange(len(pattern)) - to_rows(self._segments.starts)
-        line = number - (to_rows(self._segments.sizes) - 1) / 2
+        line: Floats = number - (to_rows(self._segments.sizes) - 1) / 2
         with np.errstate(invalid="ignore"):
+            size_of_line: Floats = to_rows(self._root_mean_square(line))
             # a group by itself is at its mean
-            unit = np.where(size > 0, pattern, line) / np.where(size > 0, size, to_rows(self._root_mean_square(line)))
+            unit = np.where(size > 0, pattern, line) / np.where(size > 0, size, size_of_line)
         error = self._errors(self._value)
         reach = self._root_mean_square(self._value - self._centre) + _BEYOND * self._root_mean_square(error)
         share = np.linspace(0, 1, _SPREADS)

@@ -186,7 +186,7 @@ class _LeftOut:
         import numpy as np
 
         unseen = self.unseen
-        counted = {} if unseen is None or unseen.is_above else unseen.sums
+        counted: Mapping[str, Array] = {} if unseen is None or unseen.is_above else unseen.sums
         centre, influence, on_scale = self._influences(counted, scale)
         added = 0.0 if unseen is None else unseen.variance
         variance = self._variance(influence) + (0.0 if unseen is None or unseen.is_above else added)
@@ -220,8 +220,8 @@ class _LeftOut:
             for sums in (self.everything, self.all_others)
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            changes = (value - without, scale.transform(value) - scale.transform(without))
-        return value[self.segments.starts], *(self._centred(change) for change in changes)
+            change, on_scale = value - without, scale.transform(value) - scale.transform(without)
+        return value[self.segments.starts], self._centred(change), self._centred(on_scale)
 
     @cached_property
     def _count(self) -> Floats:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tidyfair.intervals.comparisons import Family
     from tidyfair.intervals.estimates import Estimates
     from tidyfair.intervals.methods import Method
+    from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.contrasts import Contrast
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
@@ -137,7 +138,8 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
         index = slice(comparison.number * outers, (comparison.number + 1) * outers)
         left[index] &= comparison.put(resampled, intervals.part(index))
     intervals = intervals.around(value)
-    _check_left([evaluated.specs[number] for number in np.unique(np.flatnonzero(left) // outers)], uncertainty)
+    numbers: list[int] = np.unique(np.flatnonzero(left) // outers).tolist()
+    _check_left([evaluated.specs[number] for number in numbers], uncertainty)
     lost = draws.put_results(left, value, intervals) if left.any() else None
     _without_lower(
         uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals
@@ -232,7 +234,7 @@ class _Comparison:
         if aggregate.compares_with_context and not self.spec.subtracted:
             left = ~self._put_beside_rests(intervals)
         elif self._is_closed:
-            return self._put_comparisons(resampled, intervals)
+            return self._put_comparisons(aggregate, resampled, intervals)
         return left & ~self._put_distances(resampled, left, intervals) if left.any() and self._is_distance else left
 
     @property
@@ -264,10 +266,11 @@ class _Comparison:
             _put_values(self.uncertainty, number, rows, method, None, intervals, self.uncertainty.column("outer")[rows])
         return np.full(self.uncertainty.outers, method is None)
 
-    def _put_comparisons(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
+    def _put_comparisons(
+        self, aggregate: Aggregate, resampled: Mapping[int, Estimator], intervals: Intervals
+    ) -> Booleans:
         """Set the limits of comparisons of groups with each other, or with one of them."""
-        uncertainty, aggregate = self.uncertainty, self.spec.aggregate
-        outers = uncertainty.outers
+        uncertainty, outers = self.uncertainty, self.uncertainty.outers
         families, _ = uncertainty.families(self.number, aggregate, resampled, self.kept)
         families = [family.finite for family in families]
         signed = self._is_signed_of_several()
@@ -409,7 +412,7 @@ def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Int
         {
             ".lower": np.where(known, lower, np.nan), ".upper": np.where(known, upper, np.nan),
             ".std_error": np.where(known, error, np.nan),
-            ".method": pl.Series(np.where(known, method, None).tolist(), dtype=pl.String),
+            ".method": pl.Series(np.where(known, method, np.array(None)).tolist(), dtype=pl.String),
             LOST: _lost(lost, rows, known),
         },
         nan_to_null=True,
@@ -438,7 +441,9 @@ def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
     for spec, rows, estimates in of_all_outer_groups(evaluated, options):
         level, outer = (rows[name].to_numpy() for name in (LEVEL, "outer"))
         segments = Segments.of(level, outer)
-        for start, size in zip(segments.starts.tolist(), segments.sizes.tolist(), strict=True):
+        starts: list[int] = segments.starts.tolist()
+        sizes: list[int] = segments.sizes.tolist()
+        for start, size in zip(starts, sizes, strict=True):
             own = estimates.at(np.arange(start, start + size))
             part = rows[start : start + size]
             of_outer_groups.append(ComparedGroups(spec, int(outer[start]), int(level[start]), part, own))

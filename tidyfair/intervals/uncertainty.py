@@ -154,8 +154,10 @@ class Uncertainty:
         """The kind of error of the values of each formula; None where it is that of replicates."""
         if self.interval in {"bootstrap", "bayes"}:
             return [None] * len(self.requested)
-        kinds = [kind_of(self.tally, requested.formula, requested.estimator) for requested in self.requested]
-        return [kind if kind == "rate" else None for kind in kinds] if self.interval == "exact" else kinds
+        kinds: list[Kind | None] = [
+            kind_of(self.tally, requested.formula, requested.estimator) for requested in self.requested
+        ]
+        return ["rate" if kind == "rate" else None for kind in kinds] if self.interval == "exact" else kinds
 
     def estimates(self, number: int, rows: Integers, method: str = "") -> Estimates:
         """The estimates of some rows of a formula that has a kind of error, or by the jackknife if asked for."""
@@ -235,7 +237,8 @@ class Uncertainty:
             shares = tuple(_shares_of_counts(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
         if counts and requested.estimator in ONE_LABEL:
-            return OfLabels(**fields, formula=formula, counts=tuple(counts[name] for name in CELLS))
+            tp, fn, fp, tn = (counts[name] for name in CELLS)
+            return OfLabels(**fields, formula=formula, counts=(tp, fn, fp, tn))
         classes: dict[Kind | None, type[Smooth]] = {"fit": Fitted, "ranked": Ranked}
         return classes.get(kind, Smooth)(**fields)
 
