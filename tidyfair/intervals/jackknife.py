@@ -236,7 +236,8 @@ class _LeftOut:
         own = np.where(present, change, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, factor = self.segments.sum(own) / self._count, np.sqrt((self._count - 1) / self._count)
-        return np.where(present, own - self._to_units(mean), 0.0) * self._to_units(factor)
+            # on the scale a value may be at the end of its range without a unit, and its change infinite
+            return np.where(present, own - self._to_units(mean), 0.0) * self._to_units(factor)
 
     def _variance(self, influence: Array) -> Floats:
         """The variance of values; nan where there is a single unit."""
