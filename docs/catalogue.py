@@ -328,7 +328,8 @@ does not apply is an error that lists those that do:
 >>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
 >>> loans = lending()
->>> tdf.sens(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")[".method"].item()
+>>> sens = tdf.sens(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")
+>>> sens[".method"].item()
 'jeffreys'
 >>> try:
 ...     tdf.mcc(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")

@@ -20,7 +20,7 @@ metric set, called on your frame; columns keep their names, and labels may be of
 [('selection_rate', 'White', 0.7502008626385109)]
 >>> gate = tdf.check(rates.ratio("race", to="majority", signed=False), above=0.8)
 >>> gate(loans, "repaid", "approved", pos_label="yes")[".verdict"].to_list()
-['not enough evidence', 'not enough evidence', 'not enough evidence']
+['not enough evidence', 'fail', 'fail']
 
 ```
 
