@@ -63,14 +63,14 @@ def test_mid_p_value_of_mcnemar_keeps_its_level(rows: int, disagree: float) -> N
 @pytest.mark.parametrize("rows", [10**6, 10**9, 10**12, 10**15])
 def test_exact_tests_of_many_rows_take_no_longer_and_are_right(rows: int) -> None:
     away = round(rows**0.5)
-    start = time.perf_counter()
+    start = time.process_time()
     # of so many rows, mid-p-values are those of the normal distribution
     middle = fisher(rows // 2 + away, rows, rows // 2, rows, mid_p=True)
     assert middle == pytest.approx(2 * stats.norm.sf(away / math.sqrt(rows / 2)), rel=5e-5)
     assert mcnemar(rows // 2 + away, rows // 2) == pytest.approx(2 * stats.norm.sf(away / math.sqrt(rows)), rel=1e-3)
     # of rare hits, they are those of binomials
     assert fisher(30, rows, 10, rows) == pytest.approx(2 * stats.binom.cdf(10, 40, 0.5), rel=1e-3)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_exact_tests_know_probabilities_that_are_tiny() -> None:

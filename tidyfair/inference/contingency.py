@@ -32,6 +32,8 @@ _BLOCK, _FIRST_STEPS = 2**16, 8
 """The tables, or the steps of all of them, that are worked out at once; and the steps of each, to begin with."""
 _SERIES, _MOST_LISTED = 32, 2**20
 """The counts from which logarithms of factorials follow from a series, and up to which they are listed."""
+_TAKEN = 30
+"""About as many factorials are taken for each table."""
 
 
 def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *, mid_p: bool = False) -> Array:
@@ -46,7 +48,9 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
     columns = [np.broadcast_to(column, shape).ravel() for column in given]
     p_values: Array = np.zeros(len(columns[0]))
     largest = int((columns[1] + columns[3]).max(initial=0))
-    factorials = _Factorials(_remainder(np.arange(min(largest, _MOST_LISTED) + 1.0)))
+    # a few tables take fewer logarithms than a list of all has
+    listed = min(largest, _MOST_LISTED, _TAKEN * len(p_values))
+    factorials = _Factorials(_remainder(np.arange(listed + 1.0)))
     for start in in_progress(range(0, len(p_values), _BLOCK), "testing"):
         block = slice(start, start + _BLOCK)
         hits, rows, other_hits, other_rows = (column[block] for column in columns)
