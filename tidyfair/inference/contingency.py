@@ -170,14 +170,14 @@ class _Tables(NamedTuple):
                 number, of_table = np.arange(width)[:, None], stride[index]
                 step = number * of_table + (steps[index] + (of_table - 1) / 2)
                 falling, other_falling, rising, other_rising = self.chosen(index)
-                ratio = (falling - step) * (other_falling - step)
+                ratio: Array = (falling - step) * (other_falling - step)
                 step += 1
                 ratio /= (rising + step) * (other_rising + step)
                 if of_table.max() > 1:
                     ratio **= of_table
-                terms = np.cumprod(ratio, axis=0, out=ratio)
+                terms: Array = np.cumprod(ratio, axis=0)
                 terms *= term[index]
-                is_below = terms <= least[index]
+                is_below: Array = terms <= least[index]
                 end = np.where(is_below[-1], is_below.argmax(axis=0), width)
                 total[index] += of_table * np.einsum("ij,ij->j", terms, number < end)
                 ends = end < width
