@@ -30,6 +30,8 @@ _HUGE = 500.0
 """The logarithm of a probability, with its sign changed, whose inverse is nearly too large for a float."""
 _BLOCK, _FIRST_STEPS = 2**16, 8
 """The tables, or the steps of all of them, that are worked out at once; and the steps of each, to begin with."""
+_FINEST = 2**18
+"""The root of the smallest cell beyond which several steps are taken at once."""
 _SERIES, _MOST_LISTED = 32, 2**20
 """The counts from which logarithms of factorials follow from a series, and up to which they are listed."""
 _TAKEN = 30
@@ -155,10 +157,11 @@ class _Tables(NamedTuple):
         """The sum of the probabilities of the next tables while they are above the least, relative to that of each.
 
         Then the number of the first table that is not, and its probability. Each table has the probability `start`.
+        Of very large counts, some steps are taken at once, between which ratios are alike.
         """
         import numpy as np
 
-        count = len(self.falling)
+        count, stride = len(self.falling), 1 + np.sqrt(np.minimum.reduce(self)) // _FINEST
         least, term = np.broadcast_to(least, count), np.array(np.broadcast_to(start, count), dtype=float)
         total, steps, last = np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros(count)
         walking, width = np.arange(count), _FIRST_STEPS
@@ -168,20 +171,22 @@ class _Tables(NamedTuple):
             for first in range(0, len(walking), size):
                 index = walking[first : first + size]
                 # a column is a table
-                step = np.arange(width)[:, None] + steps[index].astype(float)
+                number, of_table = np.arange(width)[:, None], stride[index]
+                step = number * of_table + (steps[index] + (of_table - 1) / 2)
                 falling, other_falling, rising, other_rising = self.chosen(index)
-                ratio = (falling - step) * (other_falling - step)
+                ratio: Array = (falling - step) * (other_falling - step)
                 step += 1
                 ratio /= (rising + step) * (other_rising + step)
-                terms = np.cumprod(ratio, axis=0, out=ratio)
+                if of_table.max() > 1:
+                    ratio **= of_table
+                terms: Array = np.cumprod(ratio, axis=0)
                 terms *= term[index]
-                is_below = terms <= least[index]
+                is_below: Array = terms <= least[index]
                 end = np.where(is_below[-1], is_below.argmax(axis=0), width)
-                is_above = np.arange(width)[:, None] < end
-                total[index] += np.einsum("ij,ij->j", terms, is_above)
+                total[index] += of_table * np.einsum("ij,ij->j", terms, number < end)
                 ends = end < width
                 term[index], last[index] = terms[-1], terms[np.minimum(end, width - 1), np.arange(len(index))]
-                steps[index] += np.where(ends, end + 1, width)
+                steps[index] += (of_table * np.where(ends, end + 1, width)).astype(np.int64)
                 still.append(index[~ends])
             walking, width = np.concatenate(still), min(2 * width, _BLOCK * _FIRST_STEPS)
         return total, steps, last
