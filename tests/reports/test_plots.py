@@ -751,7 +751,7 @@ def test_titles_tell_what_is_seen() -> None:
     rates = RESULTS["worst groups"]().sort(".estimate")
     low, high = rates.row(0, named=True), rates.row(-1, named=True)
     assert title["worst groups"] == (
-        f"Selection rate by race is {low['.estimate']:.3f} for {low['.group']} and {high['.estimate']:.3f} for Asian"
+        f"Selection rate by race is {low['.estimate']:.3f} for {low['.group']} and {high['.estimate']:.3f} for {high['.group']}"
     )
     beyond = int((RESULTS["tests"]()[".p_adjusted"] < 0.05).sum())
     assert title["tests"].startswith(f"{beyond} of 2 disparities")
