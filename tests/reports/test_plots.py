@@ -750,9 +750,8 @@ def test_titles_tell_what_is_seen() -> None:
     title = {name: specification(name)["title"]["text"] for name in RESULTS}
     rates = RESULTS["worst groups"]().sort(".estimate")
     low, high = rates.row(0, named=True), rates.row(-1, named=True)
-    assert title["worst groups"] == (
-        f"Selection rate by race is {low['.estimate']:.3f} for {low['.group']} and {high['.estimate']:.3f} for {high['.group']}"
-    )
+    ends = [f"{end['.estimate']:.3f} for {end['.group']}" for end in (low, high)]
+    assert title["worst groups"] == f"Selection rate by race is {' and '.join(ends)}"
     beyond = int((RESULTS["tests"]()[".p_adjusted"] < 0.05).sum())
     assert title["tests"].startswith(f"{beyond} of 2 disparities")
     assert title["groups over thresholds"] == "Sensitivity and specificity by race over the threshold"
