@@ -23,7 +23,7 @@ _ROUNDED = 1e-7
 _NEGLIGIBLE = 745.0
 """The logarithm of a probability, with its sign changed, that is zero as a float."""
 _TAIL = 1e-14
-"""What is nothing beside another probability."""
+"""A share of another probability that is negligible."""
 _NEAR, _SURE = 9.0, 1e-2
 """Chi-squared statistics up to which p-values are what likelier tables leave, and the smallest such p-value."""
 _HUGE = 500.0
