@@ -18,6 +18,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
+from tidyfair.inference.studentized import rate_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -605,3 +606,9 @@ def test_empty_and_single_group_data() -> None:
     alone = outcome(gap(tf.f_meas)("sex"), one, DECIDED, times=20)
     assert alone[".estimate"] == 0
     assert alone[".p_value"] == 1
+
+
+def test_draws_without_variance_have_no_distance() -> None:
+    hits, rows = np.array([[0, 0, 0, 0], [4, 8, 8, 8], [1, 2, 2, 2]]), np.array([4, 8, 8, 8])
+    share = hits.sum(axis=1) / rows.sum()
+    assert rate_distances(hits, rows, share, []).tolist() == [[0, 0]] * 3

@@ -40,6 +40,8 @@ differs in 68 % of samples instead of 55 %.
 """
 _LEAST_VARIANCE = 1e-12
 """The least variance of a group, relative to the largest one."""
+_NO_VARIANCE = 1e-300
+"""The least variance where no group has one: the weights that are its inverses can still be summed."""
 _ROUNDED = 1e-12
 """Distances from a mean that are smaller, relative to the mean, are rounding errors."""
 _OUTER = "\0outer"
@@ -220,7 +222,7 @@ def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
     has_value = np.isfinite(value) & np.isfinite(variance)
     known = np.where(has_value, variance, 0.0)
     # values that do not vary are nearly certain
-    least = np.maximum(_LEAST_VARIANCE * known.max(axis=1, keepdims=True, initial=0), np.finfo(float).tiny)
+    least = np.maximum(_LEAST_VARIANCE * known.max(axis=1, keepdims=True, initial=0), _NO_VARIANCE)
     weight = has_value / np.maximum(known, least)
     value = np.where(has_value, value, 0.0)
     total = weight.sum(axis=1, keepdims=True)
