@@ -67,11 +67,11 @@ def test_limits_of_two_small_groups_are_wrong_in_five_percent_of_all_tables_at_m
     uppers = {
         group: limits.filter(pl.col(".subgroup") == f"g={group}").sort("table")[".upper"].to_numpy() for group in (0, 1)
     }
+    rates = np.linspace(0, 1, 41)
+    chances = [stats.binom.pmf(np.array(tables)[:, [group]], size, rates) for group, size in enumerate(sizes)]
     worst = 0.0
-    for one, other in itertools.product(np.linspace(0, 1, 41), repeat=2):
-        chance = np.array([
-            stats.binom.pmf(hits[0], sizes[0], one) * stats.binom.pmf(hits[1], sizes[1], other) for hits in tables
-        ])  # fmt: skip
+    for (first, one), (second, other) in itertools.product(enumerate(rates), repeat=2):
+        chance = chances[0][:, first] * chances[1][:, second]
         is_wrong = (uppers[0] < one - other - 1e-12) | (uppers[1] < other - one - 1e-12)
         worst = max(worst, float(chance[is_wrong].sum()))
     assert 0.005 < worst <= 0.05

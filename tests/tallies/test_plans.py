@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 import tidyfair.runner as calling
+from tidyfair.intervals import inversion
 from tidyfair.tallies.counting import count as count_tallies
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def test_pass_planning_samples_rows_on_every_engine(
     assert_frame_equal(as_polars(result), expected, check_dtypes=False)
 
 
-def test_intervals_and_warnings_with_several_passes(tallies: list[Tally]) -> None:
+def test_intervals_and_warnings_with_several_passes(tallies: list[Tally], monkeypatch: pytest.MonkeyPatch) -> None:
+    # of thousands of groups few draws are enough here
+    monkeypatch.setattr(inversion, "_DRAWS", 20)
     both = tf.metric_set(parity("user"), tf.demographic_parity("item", aggregate=tf.standard_deviation()))
     sure = both(VISITS, **CALL, interval="auto", times=20)
     assert len(tallies) == 2
