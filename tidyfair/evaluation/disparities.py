@@ -41,6 +41,8 @@ class _Groups:
     rows: ValueRows
     order: Integers
     """The compared rows, sorted so that those of a run are consecutive."""
+    code: Integers
+    """One number for each row, whose order is that of the spec, outer group, part and label."""
 
     @classmethod
     def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
@@ -48,7 +50,6 @@ class _Groups:
         import numpy as np
 
         chosen = np.flatnonzero(np.isin(rows.array("spec"), specs))
-        # one number for each row, whose order is that of the keys
         code = np.zeros(len(chosen), dtype=np.int64)
         for name in ("spec", "outer", PART, LEVEL):
             key = rows.array(name)[chosen].astype(np.int64)
@@ -56,16 +57,13 @@ class _Groups:
             code = code * (key.max(initial=0) - lowest + 1) + key - lowest
         is_in_order = (code[1:] >= code[:-1]).all()
         if not is_in_order:
-            chosen = chosen[np.argsort(code, kind="stable")]
-        return cls(rows, chosen)
+            by_code = np.argsort(code, kind="stable")
+            chosen, code = chosen[by_code], code[by_code]
+        return cls(rows, chosen, code)
 
     def column(self, name: str) -> Any:
         """A column as an array; numbers that are null are nan."""
         return self.rows.array(name)[self.order]
-
-    def _runs(self, *names: str) -> Segments:
-        """The runs of rows with the same values in some columns."""
-        return Segments.of(*map(self.column, names))
 
     @cached_property
     def spec(self) -> Integers:
@@ -80,13 +78,13 @@ class _Groups:
     @cached_property
     def of_level(self) -> Segments:
         """The runs of rows whose metrics become one number."""
-        return self._runs("spec", "outer", PART, LEVEL)
+        return Segments.of(self.code)
 
     @cached_property
     def values(self) -> GroupValues:
         """The columns that aggregates read."""
         return GroupValues(
-            segments=self._runs("spec", "outer", PART, LEVEL, "metric"),
+            segments=Segments.of(self.code, self.column("metric")),
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
