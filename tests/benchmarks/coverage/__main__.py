@@ -19,6 +19,7 @@ import dependence
 import equality
 import gates
 import groups
+import hard
 import models
 import monitors
 import numpy as np
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     **values.TABLES, **groups.TABLES, **gates.TABLES, **dependence.TABLES, **models.TABLES, **equality.TABLES,
-    **searches.TABLES, **monitors.TABLES,
+    **searches.TABLES, **monitors.TABLES, **hard.TABLES,
 }  # fmt: skip
 
 
