@@ -68,7 +68,7 @@ def _labels(table: Table, runs: int, random: np.random.Generator) -> None:
     """Classifiers that are nearly perfect."""
     metrics = tdf.metric_set(tdf.kap, tdf.mcc)
     for classifier, rows in ((Classifier(0.3, 0.98, 0.99), 100), (Classifier(0.1, 0.99, 0.99), 300)):
-        truths = true_values(metrics, classified([classifier], [1]), "truth", "estimate")
+        truths = true_values(metrics, classified((classifier,), (1,)), "truth", "estimate")
         result = of_runs(metrics, classifier.counted(rows, runs, random), "truth", "estimate", **_COUNTS)
         add_metrics(table, f"{classifier} | {rows}", result, truths, runs)
 
