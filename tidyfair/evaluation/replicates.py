@@ -130,7 +130,7 @@ class Replicates:
     rows: Integers
     """The values of the evaluation that are replicated, by their indices."""
     columns: Mapping[str, Floats]
-    """What aggregates read of them: arrays of replicates by values."""
+    """The columns that aggregates read: arrays of replicates by values."""
 
     @classmethod
     def of_sums(
@@ -321,7 +321,7 @@ class UnitsOfOneFeature:
 
     @cached_property
     def _columns(self) -> dict[str, Array]:
-        """What is summed of each cell."""
+        """The sums of each cell."""
         names = self.cells.columns[self.cells.columns.index("n") :]
         return {name: self.cells[name].to_numpy() for name in names if not is_centre(name)}
 

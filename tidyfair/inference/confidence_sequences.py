@@ -182,7 +182,7 @@ class Pair:
         return np.fmin.reduce(limits, axis=1), np.fmax.reduce(limits, axis=1)
 
     def reach(self, contrast: Contrast, value: Floats, log_threshold: Floats) -> Mask:
-        """Whether e-values against a value reach the threshold, so that lower limits are not below it."""
+        """Check whether e-values against a value reach the threshold, so that lower limits are not below it."""
         import numpy as np
 
         lines = contrast.lines(contrast.parameter(value))
@@ -276,7 +276,7 @@ class _Lines:
 
 
 class Contrast:
-    """How much larger the mean of one is than that of the other: means with the same difference are on one line."""
+    """The difference of the means of one and the other: means with the same difference are on one line."""
 
     least = -1.0
     """The smallest parameter of a line; the largest is 1."""
@@ -301,7 +301,7 @@ class Contrast:
         return _Lines(start, np.ones(start.shape), 1 - abs(parameter))
 
     def shift(self, position: Floats) -> Floats:
-        """How fast the one mean rises, and the other falls, with the parameter."""
+        """The slopes at which the one mean rises, and the other falls, with the parameter."""
         return 0 * position + 1 / 2
 
     def rough_limit(self, pair: Pair, log_threshold: Floats) -> Floats:
@@ -314,7 +314,7 @@ class Contrast:
 
 
 class _Ratio(Contrast):
-    """How many times the mean of the other the mean of one is; the parameter is its share of both."""
+    """The ratio of the mean of one to that of the other; the parameter is its share of both."""
 
     least = 0.0
 

@@ -192,7 +192,7 @@ class _Tables(NamedTuple):
         return total, steps, last
 
     def moments(self) -> tuple[Array, Array]:
-        """How far the first cell is from what is expected, and its variance."""
+        """The distance of the first cell from its expectation, and its variance."""
         import numpy as np
 
         one, other, two, last = (cell.astype(float) for cell in self)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _RARER = 3
-"""How many times rarer the largest distance must be than the sum of squares to count as much.
+"""The factor by which the largest distance must be rarer than the sum of squares to count as much.
 
 So three quarters of false rejections are left to the sum of squares, which loses 2 to 4 points of power beside the
 chi-squared test where 20 to 200 groups differ a little, and the largest distance finds a single group of 20 that

@@ -193,5 +193,5 @@ class _GapsOfGroup:
 
 
 def _times_more(together: float, apart: float) -> float:
-    """How many times the variance of parts is larger because they vary together; never smaller."""
+    """The factor by which the variance of parts is larger because they vary together; 1 at least."""
     return max(1.0, together / apart) if apart > 0 else 1.0

@@ -510,7 +510,7 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
 
 
 def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> Array:
-    """What is compared in each outer group, in the words of the table of methods; None where nothing can be.
+    """The comparison of each outer group, in the words of the table of methods; None where there is none.
 
     There is no interval where a value is infinite, or it is not known how far it varies, or a family has one group.
     """

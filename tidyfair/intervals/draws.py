@@ -62,7 +62,7 @@ def designs_of(specs: Sequence[MetricSpec], numbers: Iterable[int]) -> list[Desi
     by_design: dict[tuple[By | None, bool, bool], list[int]] = {}
     for number in numbers:
         spec = specs[number]
-        by_design.setdefault((spec.by, is_stratified(spec), _of_rows(spec)), []).append(number)
+        by_design.setdefault((spec.by, is_stratified(spec), _reads_rows(spec)), []).append(number)
     return [Design(*key, tuple(own)) for key, own in by_design.items()]
 
 
@@ -91,7 +91,7 @@ def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Ite
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What replicates say about numbers: arrays of these."""
+    """Limits and standard errors from replicates, as arrays of numbers."""
 
     lower: Floats
     upper: Floats
@@ -125,7 +125,7 @@ class Summary:
         return cls(lower, upper, error, len(values) - known.sum(axis=0), alike)
 
     def at(self, index: Array) -> Summary:
-        """What they say about some of the numbers."""
+        """Those of some of the numbers."""
         return Summary(*(getattr(self, own.name)[index] for own in fields(self)))
 
 
@@ -208,7 +208,7 @@ class Draws:
     # Values of groups
 
     def _values(self, specs: Iterable[int], options: Options) -> tuple[Summary, dict[int, int]]:
-        """What replicates say about the values of some specs, of which those of others are not looked at."""
+        """The summary of the values of some specs, nan for those of others, and the replicates of each spec."""
         import numpy as np
 
         size = len(self.uncertainty.column("spec"))
@@ -411,7 +411,7 @@ class Draws:
                 continue
             own = np.flatnonzero(column("requested") == number)
             lone[own] = column("n")[own] == 1
-            of_rows = _of_rows(spec)
+            of_rows = _reads_rows(spec)
             clusters = [key.column for key in self._tally.clusters if not of_rows or key.column.name != BLOCK]
             if clusters:
                 index = evaluated.group_cells.indices[spec.by]
@@ -473,7 +473,7 @@ def _at_level_of(options: Options, groups: int) -> Options:
 def check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> None:
     """Refuse specs that have no replicates."""
     for spec in specs:
-        of_rows = _of_rows(spec)
+        of_rows = _reads_rows(spec)
         prior_of = "rows" if of_rows else "clusters" if tally.clusters else "weights" if tally.weights else None
         reasons = {
             "groups of which are suppressed": HIDDEN in tally.cells.columns,
@@ -493,7 +493,7 @@ def check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> 
             raise ArgumentError(msg)
 
 
-def _of_rows(spec: MetricSpec) -> bool:
+def _reads_rows(spec: MetricSpec) -> bool:
     """Check whether replicates need the rows, because counts and sums are not enough."""
     return any(formula.input != "sums" and formula.kind != "class" for _, formula in spec.formulas)
 

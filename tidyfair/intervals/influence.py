@@ -100,7 +100,7 @@ class Influences:
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """How far the values of groups vary: arrays of group cells by labels."""
+    """The variation of the values of groups by chance: arrays of group cells by labels."""
 
     error: Floats
     """The standard error; nan where it is not known how far values vary."""

@@ -44,7 +44,7 @@ _POSSIBLE = "\0possible"
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What replicates lack, one unit of each outer group at a time; replicate 0 has everything. Arrays of units."""
+    """The units that replicates lack, one of each outer group at a time; replicate 0 has all. Arrays of units."""
 
     outer: Integers
     """The outer group, in order."""

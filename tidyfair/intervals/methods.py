@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 @dataclass(frozen=True)
 class Case:
-    """What decides the method, before anything is computed."""
+    """The kind of values, comparison and sampling, by which a method is chosen before anything is computed."""
 
     value: str
     """`rate`, `function_of_rate`, `sum_of_rates`, `area`, `ranked`, `calibration_error`, `fit` or `smooth`; or

@@ -322,7 +322,7 @@ class Uncertainty:
         return mask
 
     def weights(self, rows: Integers) -> Floats:
-        """What the mean of several groups weights their values by; with weights, of those of all rows."""
+        """The weights of values in the mean of several groups; with case weights, those of all rows."""
         return self.column("denominator" if self.tally.weights is None else "weight")[rows].astype(float)
 
 
