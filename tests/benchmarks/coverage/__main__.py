@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 import searches
 import values
-from tables import LEVEL, Table, write_between
+from tables import LEVEL, Table, write_between, write_summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,11 +60,10 @@ def main() -> None:
             if options.page:
                 note = f"*{options.runs:,} runs or a part of them, seed {options.seed}.*"
                 write_between(options.page, name, [note, "", *tables[-1].on_page()])
+                write_summary(options.page, tables[-1])
             if options.markdown:
                 lines = [about, *_summary(tables, seconds), *(line for table in tables for line in table.lines)]
                 options.markdown.write_text("\n".join(lines) + "\n", "utf-8")
-    if options.page and len(tables) == len(TABLES):
-        write_between(options.page, "all tables", [about, "", *_of_all(tables)])
     print("\n".join(_summary(tables, seconds)))
 
 

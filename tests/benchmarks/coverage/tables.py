@@ -153,6 +153,15 @@ class Table:
         print(line, flush=True)
 
 
+def write_summary(page: Path, table: Table) -> None:
+    """Write the lines of a table in the summary of a page again; those of other tables stay as they are."""
+    first, last = "<!-- all tables -->", "<!-- end of all tables -->"
+    lines = page.read_text("utf-8").partition(first)[2].partition(last)[0].strip().splitlines()
+    own = [number for number, line in enumerate(lines) if line.startswith(f"| {table.title}: ")]
+    start, stop = (own[0], own[-1] + 1) if own else (len(lines), len(lines))
+    write_between(page, "all tables", [*lines[:start], *table.summary(), *lines[stop:]])
+
+
 def write_between(page: Path, name: str, lines: list[str]) -> None:
     """Write what is between the marks of a table on a page again."""
     first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
