@@ -1,7 +1,5 @@
 """The command line as `tidyfair` and `python -m tidyfair`."""
 
-__all__: list[str] = []
-
 _INTERRUPTED = 130
 """The exit code of a command that was interrupted, as shells have it."""
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.source import PolarsFrame
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 INTERNAL = frozenset({
     "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
     "least_rows", "meaning_with", "of_all_rows", "of_distances", "of_kind", "others", "otherwise",

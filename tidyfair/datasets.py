@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import numpy as np
 import polars as pl
 
 from tidyfair.specs.arguments import whole
-
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = ["lending"]
 
@@ -40,8 +36,6 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
     ['White', 'Black', 'Hispanic', 'Asian', 'Native']
     """
     rows, seed = whole("rows", rows, 0, _MOST_ROWS), whole("seed", seed, 0)
-    import numpy as np
-
     generator = np.random.default_rng(seed)
 
     def uniform() -> np.ndarray:

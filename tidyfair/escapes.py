@@ -14,8 +14,6 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__: list[str] = []
-
 _INVISIBLE = (
     r"\x00-\x1f\x7f-\x9f"  # controls: terminals obey them, and XML forbids most
     r"\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # format, and order of writing

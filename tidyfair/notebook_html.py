@@ -9,8 +9,6 @@ from tidyfair.escapes import as_html
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__: list[str] = []
-
 _CELL = ' style="text-align: left; vertical-align: top; padding: 0.25em 0.75em 0.25em 0.25em"'
 """Jupyter aligns cells to the right, as is right for numbers, marimo has no space between them; colours are theirs."""
 

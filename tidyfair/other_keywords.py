@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__: list[str] = []
-
 _OF_CALLS = {
     "data": "X df frame",
     "truth": "actual actuals ground_truth labels_true observed target targets true y y_true",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TextIO
 
-__all__: list[str] = []
-
 _Step = TypeVar("_Step")
 SWITCH = "TIDYFAIR_PROGRESS"
 """The environment variable that is 0 where no progress is wanted."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.source import Source
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 _MOST_BINS = 2**16
 _ROUNDED = 0.01
 _MOST_SINGLE = 1_000

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.survey_designs import Design
     from tidyfair.tallies.source import Source
 
-__all__: list[str] = []
-
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SILENCE = '(on_undefined="ignore" silences this.)'

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.calls import Evaluable
@@ -308,8 +309,6 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
 
 def _suppressed(tally: Tally, fewest: int) -> Tally:
     """The tally without groups that have small counts, and without groups from which these could be derived."""
-    import numpy as np
-
     whole("suppress_below", fewest, 1)
     if tally.needs.anything:
         msg = (
@@ -343,8 +342,6 @@ def _margin(groups: pl.DataFrame, keys: list[str], key: str) -> Any:
 
 def _hide_complements(hidden: Any, counts: Any, margins: list[Any], fewest: int) -> None:
     """Hide groups until every margin with hidden groups has several of them, with no small joint count."""
-    import numpy as np
-
     before = -1
     while before < hidden.sum():
         before = hidden.sum()

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tidyfair.audits.named_audits import AuditTable
 
-__all__: list[str] = []
-
 _NAMESPACE = "https://mc.chai.org/v0.2/schema.xsd"
 _OF_ALL, _OF_GROUPS = "UsefulnessUsabilityEfficacy", "FairnessEquity"
 

@@ -9,8 +9,6 @@ from tidyfair.audits.published import PublishedColumn
 from tidyfair.inference.contingency import fisher
 from tidyfair.metrics.classification import selection_rate
 
-__all__: list[str] = []
-
 _APPLICANTS = PublishedColumn(column=".n", heading="Applicants")
 _SELECTED = PublishedColumn(column=".numerator", heading="Selected")
 _RATE = PublishedColumn(column=".estimate", heading="Selection rate (%)", digits=1, percent=True)

@@ -32,8 +32,6 @@ from tidyfair.specs.arguments import number
 if TYPE_CHECKING:
     from tidyfair.specs.formulas import Number, Rate
 
-__all__: list[str] = []
-
 
 @class_metric(range=(-math.inf, 1))
 def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:

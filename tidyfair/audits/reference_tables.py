@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.audits.effect_sizes import SPREADS, Standardization
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
     from typing import Self, Unpack
-
-    import numpy as np
 
     from tidyfair.audits.effect_sizes import Spread
     from tidyfair.audits.usual_metrics import Feature
@@ -222,8 +221,6 @@ class _Table:
     """The comparisons of all groups, filled family by family."""
 
     def __init__(self, settings: GroupComparison, evaluated: Evaluated, options: Options, *, plain: bool) -> None:
-        import numpy as np
-
         self.settings, self.options, self.plain = settings, options, plain
         self.evaluated = evaluated.with_rows(evaluated.rows.with_row_index("row"))
         size = len(evaluated.rows)
@@ -268,8 +265,6 @@ class _Table:
 
     def _references(self, family: ComparedGroups) -> _Sides | None:
         """The group that all others of a family are compared with."""
-        import numpy as np
-
         reference = reference_index(family, self.evaluated, self._to(family.spec))
         rows, quantities = family.rows, family.estimates
         if reference is None:
@@ -301,8 +296,6 @@ class _Table:
 
     def _show_reference(self, row: int, name: str, value: float, spec: int) -> None:
         """The row of a reference, which equals itself."""
-        import numpy as np
-
         disparity = float(compare_values(np.array([value]), np.array([value]), self._scale_of_values(spec))[0])
         self.texts[".reference"][row] = name
         self.numbers[".estimate_reference"][row] = value
@@ -343,8 +336,6 @@ class _Table:
 
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
-        import numpy as np
-
         scale, rows = self._scale_of_values(family.spec), family.rows
         value, (lower, upper) = family.estimates.value[sides.group], sides.limits
         index = rows["row"].to_numpy()[sides.group]
@@ -441,8 +432,6 @@ _SHOWN = (
 
 def _counts(rows: pl.DataFrame) -> tuple[Array, Array]:
     """The numerators and denominators of values, in rows."""
-    import numpy as np
-
     denominator = rows["counted_rows"].to_numpy().astype(float)
     return np.round(rows["estimate"].to_numpy() * denominator), denominator
 
@@ -454,8 +443,6 @@ def _selections(
 
     Among all rows together a selection only moves.
     """
-    import numpy as np
-
     (hits, denominator), (other_hits, other_rows) = counts, sides.others
     together = (hits + other_hits) / (denominator + other_rows)
     with np.errstate(divide="ignore", invalid="ignore"):

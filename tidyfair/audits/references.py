@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    import numpy as np
-
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.estimates import Estimates
     from tidyfair.intervals.pairs import ComparedGroups, Scale
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.tally import Tally
 
     Floats: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 BY_VALUE = ("best", "highest", "lowest")
 """References that are the group with such a value."""
@@ -76,8 +73,6 @@ def reference_index(family: ComparedGroups, evaluated: Evaluated, to: object) ->
 
 def _by_value(values: Floats, which: str, direction: str) -> int:
     """The index of the highest, the lowest or the best value."""
-    import numpy as np
-
     if which == "best":
         ideal = {"zero": 0.0, "one": 1.0}
         if direction in ideal:
@@ -154,8 +149,6 @@ def _compared(beside: Evaluated, rows: pl.DataFrame, quantities: Estimates, scal
 
 def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator[Tally]:
     """Tallies of copies of the data, one for each group of a `by`: an outer group of it and of the rest."""
-    import numpy as np
-
     tally, group_cells = evaluated.evaluator.tally, evaluated.group_cells
     span = slice_of(group_cells, by)
     outer, first = group_cells.outer[span], span.start
@@ -202,8 +195,6 @@ def _with_copies(tally: Tally, cells: pl.DataFrame, rows: pl.DataFrame | None) -
 
 def share_of_group(value: Floats, rest: Floats, overall: Floats, by_rows: Floats) -> Floats:
     """The share of groups in the value of all rows, which lies between theirs and that of the rest."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (overall - rest) / (value - rest)
     # equal values say nothing, nor does a value that is no mean of the two
@@ -225,8 +216,6 @@ def limits_to_overall(
     the rest. This holds for rates and means. Of other metrics it holds for small changes, so that the distances between
     limits and value, of ratios those of the logarithms, are 1 - s of the distances to the rest.
     """
-    import numpy as np
-
     lower, upper = limits
     others = 1 - share
     if scale == "difference":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status, without_notices
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.specs.result_columns import RowKey
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 _LEVEL = 0.95
 _OF_TESTS = {"pos_label", "labels", "na_rm"}
@@ -186,8 +185,6 @@ def _by_key(tested: pl.DataFrame, column: str) -> dict[RowKey, float]:
 
 def _adjusted(tested: pl.DataFrame, others: int) -> pl.DataFrame:
     """The tests with p-values adjusted for their number and that of others, which come last."""
-    import numpy as np
-
     p_values = tested[".p_value"].drop_nulls().to_numpy()
     holm = adjusted(np.concatenate([p_values, np.ones(others)]), "holm")[: len(p_values)]
     indices = tested[".p_value"].is_not_null().arg_true()

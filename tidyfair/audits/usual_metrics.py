@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.source import Source
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 Feature: TypeAlias = "ColumnLike | Privileged | tuple[ColumnLike, ...]"
 """A column, several whose combinations are the groups, or two sides."""
 _VALUES = (".estimate", ".lower", ".upper", ".std_error", ".method", ".denominator", ".replicates_lost")

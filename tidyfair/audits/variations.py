@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.audits.effect_sizes import Sample
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 _STATISTICS_OF_SCORES = (score_total,)
 """The statistics of other modules that formulas of this one read."""
@@ -58,8 +57,6 @@ def variation_of_the_truth(truth_variation: Number) -> Number:
 @prob_metric()
 def score_variation(score_square: Number, score_total: Number, instances: Number) -> Number:
     """Sum of the squared distances of the scores from their mean."""
-    import numpy as np
-
     variation = score_square - score_total**2 / instances
     # less than rounding errors of the sums is none
     return np.where(variation > _ROUNDED * score_square, variation, 0.0)

@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 _CONFIDENCE = 0.95
 _NAME = "\0name"
 _EVERYBODY = "all rows"

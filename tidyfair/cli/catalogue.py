@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import GroupwiseFactory
 
-__all__: list[str] = []
-
 _WIDTH = 80
 _INDENT = 14
 """The column at which facts begin, after their names."""

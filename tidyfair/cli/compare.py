@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from tidyfair.inference.verdicts import Outside
     from tidyfair.specs.groups import Policy
 
-__all__: list[str] = []
-
 _DRAWS = 1_000
 """Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""
 _LEVEL = 0.95

@@ -10,8 +10,6 @@ from tidyfair.cli.terminal import blank_line, heading, say, show, with_notes
 from tidyfair.escapes import as_text, markdown_row, visible
 from tidyfair.reports.tables import reason
 
-__all__: list[str] = []
-
 _HEADINGS = {
     ".metric": "metric", ".by": "by", ".group": "group", ".level": "label", ".n": "rows", ".estimate": "value",
     ".base_metric": "of", ".estimator": "estimator", ".limit": "limit", ".verdict": "verdict", ".status": "reason",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tidyfair.inference.verdicts import Outside, Side
     from tidyfair.metric_sets import GroupwiseFactory, MetricSet
 
-__all__: list[str] = []
-
 Key: TypeAlias = "tuple[str, str | None]"
 """The name of a metric, and the feature whose groups it compares."""
 _CONDITION = re.compile(

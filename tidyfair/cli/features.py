@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.groups import Privileged
 
-__all__: list[str] = []
-
 
 def feature_of(text: str, names: Iterable[str], role: str) -> tuple[str, ...] | Privileged:
     """The feature that a text names: a column, several as `sex:race`, or two sides as `race=White`.

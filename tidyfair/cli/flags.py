@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__: list[str] = []
-
 _FLAGS = {"labels": "label", "unknown_values": "unknown-value", "na_rm": "no-na-rm"}
 """The flags of options that the library names otherwise, beside underscores."""
 _MAPPING = re.compile(r"`probs=\{[^`]*\}`")

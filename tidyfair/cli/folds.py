@@ -14,8 +14,6 @@ from tidyfair.specs.result_columns import RESULT_KEYS, SELECTIONS, key_columns
 if TYPE_CHECKING:
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 _NAME = "\0name"
 
 

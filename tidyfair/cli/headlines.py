@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tidyfair.cli.fail_if import Key
 
-__all__: list[str] = []
-
 _EXIT_CODES = {PASS: 0, FAIL: 3, UNSURE: 4}
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from tidyfair.audits.usual_metrics import Feature, Predictions
 
-__all__: list[str] = []
-
 _EXAMPLE: dict[str, Any] = {
     "truth": "repaid",
     "estimate": "approved",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tidyfair.audits.filing import FiledAudit
     from tidyfair.cli.inputs import Inputs
 
-__all__: list[str] = []
-
 _REFUSED = ("metric", "fail_if", "confidence", "output_groups", "interval", "simultaneous", "full", "title")
 """Options that a named audit does not take: it says itself what is computed, and gives no verdicts."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__: list[str] = []
-
 _FLAGS = ("html", "markdown", "output", "output_groups", "json")
 _TEXTS = ("markdown", "json")
 _STDOUT = Path("-")

@@ -20,8 +20,6 @@ from tidyfair.other_keywords import hint
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__: list[str] = []
-
 _METHODS = ("auto", "analytic", "exact", "bootstrap", "bayes", "none")
 """The ways to compute intervals; a page cannot do without."""
 _EXIT_CODES = """\

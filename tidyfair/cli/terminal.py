@@ -17,8 +17,6 @@ from tidyfair.escapes import renamed, visible, visible_texts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__: list[str] = []
-
 _MOST_ROWS = 200
 _LEAST_WIDTH = 80
 _MOST_OF_TEXT = 110

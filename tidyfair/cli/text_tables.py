@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__: list[str] = []
-
 _BORDERS = 3
 """Characters of a column beside its texts."""
 _NARROWEST = 12

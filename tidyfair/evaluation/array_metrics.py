@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of, in_short
@@ -21,8 +22,6 @@ from tidyfair.tallies.moments import REST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    import numpy as np
 
     from tidyfair.specs.formulas import Formula, Influence
 
@@ -61,8 +60,6 @@ class _RowResults:
     """The numbers of formulas for each level and group cell, and the reasons for missing ones."""
 
     def __init__(self, formulas: Iterable[Formula], levels: int, group_cells: int) -> None:
-        import numpy as np
-
         shape = (levels, group_cells)
         self.numbers: dict[str, Array] = {}
         self.reasons: dict[str, Array] = {}
@@ -129,8 +126,6 @@ def _means(
     rows: Rows, formulas: Sequence[Formula], levels: Sequence[Level], scope: Scope, count: int
 ) -> dict[str, Array]:
     """The mean of the values of formulas over rows for each group cell, over the levels that have a value."""
-    import numpy as np
-
     if not formulas:
         return {}
     results = _RowResults(formulas, len(levels), count)
@@ -187,8 +182,6 @@ def _cells_by_group_cell(cells: pl.DataFrame, scope: Scope, group_cells: int) ->
 
 def _labels_of_rows(cells: pl.DataFrame, side: str, level: int, labels: Sequence[object] | None) -> Array:
     """The labels of one side as passed to a function: row by row, or cell by cell with weights."""
-    import numpy as np
-
     if labels is None:
         of_cells = (cells[side] == level).cast(pl.Int64).to_numpy()
     else:
@@ -218,8 +211,6 @@ def influences_of(formula: Formula, rows: Rows, level: Level) -> Iterator[tuple[
 
 def rows_with_weight(rows: Rows) -> Iterator[tuple[int, Array, Array | None, Array | None, Array | None]]:
     """Group cells with the indices and the weights of their rows, their clusters, and the cluster of each row."""
-    import numpy as np
-
     for group_cell, chosen in _rows_by_group_cell(rows, "own"):
         counted = chosen if rows.weight is None else chosen[rows.weight[chosen] > 0]
         if not len(counted):
@@ -235,8 +226,6 @@ def _call_on_rows(
     formula: Formula, rows: Rows, chosen: Array, level: Level, levels: Sequence[Level]
 ) -> tuple[float, str | None]:
     """The result of a function of arrays for some rows, for one level or for all of them together."""
-    import numpy as np
-
     weight = None if rows.weight is None else rows.weight[chosen]
     if formula.kind == "numeric":
         return _call(formula, [side[chosen] for side in rows.numbers], weight)
@@ -264,8 +253,6 @@ def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
 
     A function of two samples takes lists of scores, or mappings with `truth` and `score`.
     """
-    import numpy as np
-
     convert = _sample if formula.against else np.array
     _check_lists(formula, arrays)
     in_order = [arrays[name] for name in formula.row_parameters] if formula.row_parameters else [*arrays.values()]
@@ -294,8 +281,6 @@ def _check_lists(formula: Formula, arrays: Mapping[str, Any]) -> None:
 
 def _sample(values: Any) -> Sample:
     """A sample from a list of scores, or from a mapping."""
-    import numpy as np
-
     columns = cast("Mapping[str, Any]", values) if isinstance(values, Mapping) else {"score": values}
     score = np.array(columns["score"], dtype=float)
     truth = np.array(columns.get("truth", np.zeros(len(score))))
@@ -386,8 +371,6 @@ class _Samples:
     @classmethod
     def of(cls, formula: Formula, rows: Rows, level: Level) -> _Samples:
         """The samples that a formula compares at a level."""
-        import numpy as np
-
         score = rows.score(level.score)
         event = np.zeros(len(score), dtype=bool) if formula.ignores_truth else rows.event(level.label)
         if rows.bins is None:
@@ -402,8 +385,6 @@ class _Samples:
 
 def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]:
     """Each group cell compared with the others of its outer group: with all together, or with the farthest one."""
-    import numpy as np
-
     count = len(rows.outer_of_group_cell)
     outers = int(rows.outer_of_group_cell.max(initial=-1)) + 1
     values = np.full(count, np.nan)
@@ -448,8 +429,6 @@ def _call_on_samples(formula: Formula, one: Sample, other: Sample) -> tuple[floa
 
 def _split(codes: Array, chosen: Array, count: int) -> list[Array]:
     """The chosen indices of each code, in their order: sorted once and sliced, so that the cost is linear."""
-    import numpy as np
-
     of_chosen = codes[chosen]
     in_order = chosen[np.argsort(of_chosen, kind="stable")]
     ends = np.cumsum(np.bincount(of_chosen, minlength=count))

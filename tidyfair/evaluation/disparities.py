@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import AggregateError, Status, Undefined, failures_of, listed
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.segments import Booleans, Floats, Integers
-
-__all__: list[str] = []
 
 _COMPARISON = "\0comparison"
 
@@ -47,8 +46,6 @@ class _Groups:
     @classmethod
     def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
         """Sort the rows of some specs by spec, outer group, part and label; those of a metric are in group order."""
-        import numpy as np
-
         chosen = np.flatnonzero(np.isin(rows.array("spec"), specs))
         code = np.zeros(len(chosen), dtype=np.int64)
         for name in ("spec", "outer", PART, LEVEL):
@@ -124,14 +121,10 @@ class Disparities:
     @property
     def known(self) -> Booleans:
         """The numbers that are defined, as a mask."""
-        import numpy as np
-
         return ~np.isnan(self.value)
 
     def at(self, rows: Integers) -> Disparities:
         """The numbers of some rows; undefined where there is `NO_ROW`."""
-        import numpy as np
-
         return Disparities(
             spec=taken(self.spec, rows, NO_ROW),
             outer=taken(self.outer, rows, NO_ROW),
@@ -158,8 +151,6 @@ class Disparities:
     @property
     def status_codes(self) -> Integers:
         """The code of the status of each number."""
-        import numpy as np
-
         without_metrics = np.zeros(len(self.value), dtype=bool)
         without_metrics[list(self.left_out)] = True
         # the first status that applies counts
@@ -212,8 +203,6 @@ def _of_metrics(
     groups: _Groups, aggregate: Aggregate, two_sided: Iterable[int], *, undefined_is_null: bool
 ) -> Disparities:
     """The number of each metric, and the reason where it is undefined."""
-    import numpy as np
-
     values = groups.values
     segments, first = values.segments, values.segments.starts
     status = groups.status_code
@@ -259,8 +248,6 @@ def _worst_metric(
     numbers: Disparities, groups: _Groups, aggregate: Aggregate, *, undefined_is_null: bool
 ) -> Disparities:
     """Combine the numbers of several metrics: the worst of the comparable ones, or the mean of all."""
-    import numpy as np
-
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
     # a mean of fewer metrics, and a user's function of fewer, would mean something else
     of_all = undefined_is_null or not aggregate.may_leave_metrics_out
@@ -277,8 +264,6 @@ def _worst_metric(
 
 def _worst_level(numbers: Disparities, aggregate: Aggregate, *, undefined_is_null: bool) -> Disparities:
     """Combine the numbers of several labels: the worst of the defined ones, or their mean."""
-    import numpy as np
-
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part)
     enough = segments.all(numbers.known) if undefined_is_null else segments.any(numbers.known)
     settled = _settle(numbers, segments, enough, aggregate)
@@ -298,8 +283,6 @@ def _merged_names(left_out: Mapping[int, list[str]], run: Integers) -> dict[int,
 
 def _settle(numbers: Disparities, segments: Segments, enough: Booleans, aggregate: Aggregate) -> Disparities:
     """The worst or the mean of the numbers of each run; undefined, with the reason, where they are not `enough`."""
-    import numpy as np
-
     averaged, first = aggregate.across == "mean", segments.starts
     worst = segments.first_largest(aggregate.severity(numbers.value))
     reason_of_run = taken(numbers.reason, segments.first_where(numbers.reason != Status.OK.code), Status.OK.code)
@@ -328,8 +311,6 @@ def _settle(numbers: Disparities, segments: Segments, enough: Booleans, aggregat
 
 def _subtract(numbers: Disparities) -> Disparities:
     """Disparity minus the disparity of `less`; the reported groups are those of the first."""
-    import numpy as np
-
     segments = Segments.of(numbers.spec, numbers.outer)
     first = numbers.at(segments.first_where(numbers.part == 0))
     subtracted = segments.first_where(numbers.part == 1)
@@ -360,8 +341,6 @@ def _subtract(numbers: Disparities) -> Disparities:
 
 def _with_user_values(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> Disparities:
     """Set the numbers of a user's aggregate where the rules allow one, with one call for all metrics of a label."""
-    import numpy as np
-
     segments, values = groups.of_level, groups.values
     allowed = numbers.reason == Status.OK.code
     pending = allowed & (numbers.value == NOT_ASKED)

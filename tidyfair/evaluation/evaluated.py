@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.tally import Tally
     from tidyfair.tallies.thresholds import Cut
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tidyfair.evaluation.array_metrics import class_values, row_values
 from tidyfair.evaluation.group_cells import cells_of, rows_of
 from tidyfair.evaluation.ranked_rows import Level
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,6 @@ class Evaluator:
 
     def _sums_of(self, table: Table) -> dict[str, Array]:
         """The sums of a table for all group cells, those of one `by` after those of another."""
-        import numpy as np
-
         if table not in self._sums:
             terms = frozenset[Statistic]()
             for requested, table_of_formula in self.tables.items():
@@ -163,8 +161,6 @@ class Evaluator:
 
     def _rows_of_groups(self, by: By | None, reads: frozenset[str]) -> Array:
         """The number of rows of each group of a `by` that have a value in all columns that are read."""
-        import numpy as np
-
         index, counted = self.group_cells.indices[by], self.cells.complete_in(reads)
         return np.bincount(index.of_cell[counted], self.cells.measure("n")[counted], len(index))
 

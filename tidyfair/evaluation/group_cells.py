@@ -9,6 +9,7 @@ from functools import cached_property
 from numbers import Number
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
@@ -27,14 +28,10 @@ from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, TRUTH
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-
     from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.groups import By
     from tidyfair.specs.segments import Booleans, Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"
@@ -107,16 +104,12 @@ class GroupCells:
     @cached_property
     def compared(self) -> Segments:
         """The runs of groups that are compared with each other: those of a `by` within an outer group."""
-        import numpy as np
-
         sizes = [size for _, size in self.spans.values()]
         number_of_by = np.repeat(np.arange(len(self.spans)), sizes)
         return Segments.of(number_of_by, self.outer)
 
     def repeated(self, times: int) -> GroupCells:
         """The group cells of so many replicates, those of a `by` together, whose outer groups are numbered anew."""
-        import numpy as np
-
         outers = len(self.outer_keys)
         outer: list[Integers] = []
         masks: tuple[list[Booleans], list[Booleans], list[Booleans]] = ([], [], [])
@@ -177,8 +170,6 @@ def named_groups(groups: pl.DataFrame, reference: object) -> list[tuple[object, 
 
 def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple[GroupCells, Cells]:
     """The group cells of some features, and the cells of the tally."""
-    import numpy as np
-
     cells = tally.cells
     outer, outer_keys = _outer_groups(tally, cells)
     codes = KeyCodes(cells)
@@ -313,8 +304,6 @@ def _group_cell_of_data(
     tally: Tally, frame: pl.DataFrame, group_cells: GroupCells, by: By | None
 ) -> np.ndarray[Any, Any]:
     """The index of the group cell of each row among those of a `by`; of two sides, `frame` has the column `_SIDE`."""
-    import numpy as np
-
     keys_of_rows: list[pl.Series] = []
     keys_of_group_cells: list[pl.Series] = []
     outer = tally.outer_names
@@ -373,8 +362,6 @@ def slice_of(group_cells: GroupCells, by: By | None) -> slice:
 
 def _index_among(keys: list[pl.Series], distinct: list[pl.Series]) -> np.ndarray[Any, Any]:
     """The index of each row of keys among the distinct ones."""
-    import numpy as np
-
     count = len(distinct[0])
     sizes = [len(levels_of(key.dtype)) + 1 for key in keys]
     if min(sizes) > 1 and math.prod(sizes) <= _MOST_CODES:
@@ -449,8 +436,6 @@ def _quoted(key: pl.Series) -> pl.Series:
 
 def _outer_groups(tally: Tally, cells: pl.DataFrame) -> tuple[GroupIndex, pl.DataFrame]:
     """The index of the outer group of each cell, and the keys of the outer groups, in order and null last."""
-    import numpy as np
-
     names = tally.outer_names
     if not names:
         everything = GroupIndex(np.zeros(len(cells), dtype=np.int64), np.zeros(1, dtype=np.int64), pl.DataFrame())

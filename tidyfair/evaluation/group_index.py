@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tidyfair.specs.polars_versions import is_beyond_numpy
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidyfair.specs.segments import Integers
-
-__all__: list[str] = []
 
 _FEW_CELLS = 1_000
 """Up to this many cells Python is faster than a query."""
@@ -51,8 +50,6 @@ class KeyCodes:
 
     def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
         """Number the distinct combinations of some keys, nested `within` the groups of another index."""
-        import numpy as np
-
         codes, possible_codes = np.zeros(len(self._cells), dtype=np.int64), 1
         if within is not None:
             codes, possible_codes = within.of_cell, len(within)
@@ -81,8 +78,6 @@ class KeyCodes:
 
 def _codes_of(key: pl.Series) -> tuple[Integers, int]:
     """The ranks of values, null last, and a number above all ranks."""
-    import numpy as np
-
     if isinstance(key.dtype, pl.Enum):
         count, ranks = len(key.dtype.categories), key.to_physical()
     elif key.dtype == pl.Boolean:
@@ -106,8 +101,6 @@ def _codes_of(key: pl.Series) -> tuple[Integers, int]:
 
 def _dense(key: pl.Series) -> Integers | None:
     """The distances of whole numbers from the smallest one, if they are small enough to serve as codes; else None."""
-    import numpy as np
-
     if not key.dtype.is_integer() or is_beyond_numpy(key.dtype) or key.null_count() or not len(key):
         return None
     values = key.to_numpy()
@@ -123,8 +116,6 @@ def _dense(key: pl.Series) -> Integers | None:
 
 def _compressed(codes: Integers, possible_codes: int) -> tuple[Integers, int]:
     """Codes renumbered without gaps, in the same order, and their number."""
-    import numpy as np
-
     if possible_codes > max(_LARGEST_TABLE, len(codes)):
         distinct, codes = np.unique(codes, return_inverse=True)
         return codes, len(distinct)

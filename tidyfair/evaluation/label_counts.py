@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidyfair.specs.segments import Array, Booleans, Integers
-
-__all__: list[str] = []
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,6 @@ class LabelCounts:
 
     def steps(self, measure: Array) -> dict[str, Array]:
         """The steps between the labels of truth and estimate, absolute and squared, summed by the true label."""
-        import numpy as np
-
         both = ~self._no_truth & ~self._no_estimate
         away = np.abs(self.truth - self.estimate).astype(np.float64)
         return {
@@ -77,8 +75,6 @@ class LabelCounts:
 
     def of_all(self, measure: Array, chosen: Booleans) -> Array:
         """The sum over chosen cells, which is the same for every label: levels by groups."""
-        import numpy as np
-
         return np.tile(self._summed(measure[chosen], self.group[chosen], self.groups), (len(self.levels), 1))
 
     def _by_label(self, measure: Array, chosen: Booleans, label: Integers) -> Array:
@@ -89,8 +85,6 @@ class LabelCounts:
 
     def _rest(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
         """The sum over chosen cells without a level in any of their labels: levels by groups."""
-        import numpy as np
-
         if len(self.levels) <= 2:  # sums of the cells themselves cost no more than differences
             sums = np.zeros((len(self.levels), self.groups), dtype=measure.dtype)
             for index, level in enumerate(self.levels):
@@ -108,8 +102,6 @@ class LabelCounts:
         This is so where less than a quarter of a group is left. A cell has at most two labels, so a group has at most
         two such levels: the first and the last.
         """
-        import numpy as np
-
         few = counts < self.of_all(measure, chosen) / 4
         levels = np.array(self.levels)
         affected = few.any(axis=0)
@@ -130,8 +122,6 @@ class LabelCounts:
     @staticmethod
     def _summed(measure: Array, index: Integers, size: int) -> Array:
         """Sums by index, exact for whole numbers."""
-        import numpy as np
-
         sums = np.zeros(size, dtype=measure.dtype)
         np.add.at(sums, index, measure)
         return sums
@@ -139,6 +129,4 @@ class LabelCounts:
 
 def _has_none(labels: Sequence[Integers], level: int | Integers) -> Booleans:
     """Mask of the cells without a level, or without their respective level, in any of their labels."""
-    import numpy as np
-
     return np.logical_and.reduce([label != level for label in labels])

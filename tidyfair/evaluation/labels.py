@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, LabelError, differs_in_case, in_short, listed, nearest, with_article
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.segments import Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 
@@ -79,8 +78,6 @@ class Labels:
 
     def index(self, tally: Tally, side: str) -> Integers:
         """The index of the label of each cell of a tally on one side; -1 where it is missing."""
-        import numpy as np
-
         column, index_of = tally.cells[side], self._indices(tally)[side]
         if len(column) <= _FEW_CELLS:
             return np.array([index_of.get(label, -1) for label in column.to_list()], dtype=np.int64)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 _MOST_SHOWN = 4
 _ROLES = frozenset({"estimate", "probs"})
 

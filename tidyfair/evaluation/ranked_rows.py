@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import failures_of
@@ -24,13 +25,9 @@ from tidyfair.tallies.source import SQUARED, WEIGHT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import numpy as np
-
     from tidyfair.specs.formulas import Formula
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 Scope: TypeAlias = Literal["own", "overall", "rest"]
 """The rows that count for a group cell: its own, those of its outer group, or those of all other groups in it."""
@@ -109,8 +106,6 @@ class Rows:
     @cached_property
     def label_index(self) -> Array:
         """The index of the label of each row."""
-        import numpy as np
-
         indices = np.zeros(len(self.frame), dtype=np.int64)
         for level in range(1, len(self.labels)):
             indices[self.event(level)] = level
@@ -145,8 +140,6 @@ class Rows:
 
     def codes(self, scope: Literal["own", "overall"]) -> tuple[Array, int]:
         """The group cell of each row, or its outer group, below 0 if it counts for none; and their number."""
-        import numpy as np
-
         if scope == "own":
             return self.group_cell, len(self.outer_of_group_cell)
         compared = ~self.excluded[self.group_cell]
@@ -154,8 +147,6 @@ class Rows:
 
     def segments(self, scope: Scope) -> Iterator[Segment]:
         """Runs of whole groups: the group cells, their outer groups, or all other groups in these."""
-        import numpy as np
-
         if scope != "rest":
             yield from _runs(*self.codes(scope))
             return
@@ -183,8 +174,6 @@ class Segment:
     @property
     def indices(self) -> Array:
         """The indices of its rows."""
-        import numpy as np
-
         if not isinstance(self.rows, slice):
             return self.rows
         first = int(self.rows.start)
@@ -192,15 +181,11 @@ class Segment:
 
     def group_cell_of_row(self) -> Array:
         """The group cell of each row, in order."""
-        import numpy as np
-
         return np.repeat(self.group_cells, np.diff(self.ends))
 
 
 def _runs(codes: Array, count: int) -> Iterator[Segment]:
     """Segments of the rows of each code; those below 0 belong to no group."""
-    import numpy as np
-
     if (codes[1:] >= codes[:-1]).all():
         yield from _segments(np.searchsorted(codes, np.arange(count + 1)), None)
         return
@@ -214,8 +199,6 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
 
 def _narrowest(count: int) -> Any:
     """The smallest dtype for a number of codes: sorting small integers takes one pass."""
-    import numpy as np
-
     for dtype in (np.int8, np.int16):
         if count < np.iinfo(dtype).max:
             return dtype
@@ -224,8 +207,6 @@ def _narrowest(count: int) -> Any:
 
 def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
     """Runs of whole group cells of some ten thousand rows, from the ends of their rows `(group cells + 1,)`."""
-    import numpy as np
-
     first, count = 0, len(ends) - 1
     while first < count:
         last = int(np.searchsorted(ends, int(ends[first]) + _CHUNK, side="right")) - 1
@@ -368,8 +349,6 @@ class _Scores:
 
     def read(self, segment: Segment) -> pl.DataFrame:
         """The distinct scores of each group cell, and the other columns that formulas read."""
-        import numpy as np
-
         rows, ends = self._counted(segment)
         if not ends[-1]:
             return pl.DataFrame(schema={_GROUP_CELL: pl.Int64})
@@ -386,8 +365,6 @@ class _Scores:
 
     def _counted(self, segment: Segment) -> tuple[Array | slice, Array]:
         """The rows of a segment that count, and the bounds of those of each group cell."""
-        import numpy as np
-
         if self.counts is None:
             return segment.rows, segment.ends
         kept = self.counts[segment.rows]
@@ -395,8 +372,6 @@ class _Scores:
 
     def _sorted(self, rows: Array, bounds: Array, group_cells: Array) -> pl.DataFrame:
         """The columns of rows in the falling order of scores in each group cell."""
-        import numpy as np
-
         score, event = self.score[rows], self.event[rows]
         new = _first_of_equal(score, bounds)
         first = np.flatnonzero(new)
@@ -411,8 +386,6 @@ class _Scores:
 
     def _binned(self, rows: Array | slice, sizes: Array, group_cells: Array, bins: int) -> pl.DataFrame:
         """The columns of rows with bins as scores, which need no sorting: tables of group cells, events and bins."""
-        import numpy as np
-
         # falling from the last bin of the group cell's table without the event, or of the one with it
         index = np.repeat(np.arange(len(group_cells)) * 2 * bins + bins - 1, sizes)
         index += self.event[rows] * bins
@@ -445,8 +418,6 @@ class _PackedScores:
     @classmethod
     def of(cls, scores: _Scores, codes: Array, count: int) -> _PackedScores:
         """The scores of rows by the code of their group cell, which is below 0 for rows of none."""
-        import numpy as np
-
         if scores.counts is not None:
             codes = np.where(scores.counts, codes, -1)
 
@@ -461,8 +432,6 @@ class _PackedScores:
 
     def read(self, segment: Segment) -> pl.DataFrame:
         """The distinct scores of each group cell, and the other columns that formulas read."""
-        import numpy as np
-
         filled = np.diff(segment.ends) > 0
         group_cells, bounds = segment.group_cells[filled], np.append(segment.ends[:-1][filled], segment.size)
         return _distinct(self.parted.together(group_cells.tolist()), bounds, group_cells, self.needs)
@@ -470,8 +439,6 @@ class _PackedScores:
 
 def _packed(score: Array, event: Array) -> Array:
     """Scores and events as integers that rise as scores fall."""
-    import numpy as np
-
     # adding zero makes a negative zero positive
     packed = (score + 0.0).view(np.uint64)
     packed <<= np.uint64(1)
@@ -481,8 +448,6 @@ def _packed(score: Array, event: Array) -> Array:
 
 def _distinct(packed: Array, bounds: Array, group_cells: Array, needs: frozenset[str]) -> pl.DataFrame:
     """The distinct scores of each group cell, falling, from packed scores, which are sorted in place."""
-    import numpy as np
-
     for start, end in itertools.pairwise(bounds):
         packed[start:end].sort()
     hits = (packed & np.uint64(1) == 0).astype(np.float64)
@@ -505,8 +470,6 @@ def _distinct(packed: Array, bounds: Array, group_cells: Array, needs: frozenset
 
 def _first_of_equal(score: Array, bounds: Array) -> Array:
     """A mask of the sorted scores that are the first of equal ones in their group cell."""
-    import numpy as np
-
     new = np.empty(len(score), dtype=bool)
     np.not_equal(score[1:], score[:-1], out=new[1:])
     new[bounds[:-1]] = True
@@ -515,16 +478,12 @@ def _first_of_equal(score: Array, bounds: Array) -> Array:
 
 def _frame(group_cells: Array, lengths: Array, columns: Mapping[str, Array], needs: frozenset[str]) -> pl.DataFrame:
     """The columns that are needed, with the group cell of each row."""
-    import numpy as np
-
     read = {name: values for name, values in columns.items() if name in needs}
     return pl.DataFrame({_GROUP_CELL: np.repeat(group_cells, lengths), **read})
 
 
 def _falling(score: Array, bounds: Array) -> Array:
     """The order in which the scores of each group cell fall."""
-    import numpy as np
-
     if score.dtype == np.uint16:
         # sorting small integers takes one pass
         orders = [start + np.argsort(~score[start:end], kind="stable") for start, end in itertools.pairwise(bounds)]
@@ -543,8 +502,6 @@ def _as_floats(values: Array | None, rows: Array | slice) -> Array | None:
 
 def _weights_by_event(first: Array, event: Array, weight: Array | None) -> tuple[Array, Array]:
     """The weight of rows with and without the event in each run of equal scores."""
-    import numpy as np
-
     if weight is not None:
         hits = np.add.reduceat(np.where(event, weight, 0.0), first)
         return hits, np.add.reduceat(np.where(event, 0.0, weight), first)
@@ -555,8 +512,6 @@ def _weights_by_event(first: Array, event: Array, weight: Array | None) -> tuple
 
 def weight_shares(values: Array, weights: Array | None, group: Array) -> Array:
     """The share of the weight of its group, given by its number, that is at or below each row's score."""
-    import numpy as np
-
     shares = np.zeros(len(values))
     for segment in _runs(group, int(group.max(initial=-1)) + 1):
         indices = segment.indices

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.segments import Array, Booleans, Floats, Integers
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""
 
@@ -57,8 +56,6 @@ class RepeatedCells(Cells):
     @cached_property
     def frame(self) -> pl.DataFrame:
         """The cells with all that is summed."""
-        import numpy as np
-
         columns: dict[str, Array] = {}
         for name in self.own.frame.columns:
             if name in self.sums:
@@ -72,21 +69,15 @@ class RepeatedCells(Cells):
     @cached_property
     def truth(self) -> Integers:
         """The index of the true label."""
-        import numpy as np
-
         return np.tile(self.own.truth, self.times)
 
     @cached_property
     def estimate(self) -> Integers:
         """The index of the predicted label."""
-        import numpy as np
-
         return np.tile(self.own.estimate, self.times)
 
     def complete_in(self, reads: frozenset[str]) -> Booleans:
         """The cells whose rows have a value in all roles that are read, as a mask."""
-        import numpy as np
-
         return np.tile(self.own.complete_in(reads), self.times)
 
 
@@ -102,8 +93,6 @@ class _RowsDrawn(Evaluator):
 
     def rows_read(self, by: By | None, reads: frozenset[str]) -> Rows:
         """The rows that count, and their group cells."""
-        import numpy as np
-
         rows = rows_of(self.tally, self.labels, self.own.group_cells, by, reads)
         complete = complete_rows(self.tally, reads)
         position = np.where(complete, np.cumsum(complete) - 1, -1)[self.row]
@@ -149,8 +138,6 @@ class Replicates:
         replicate: Integers, times: int, sums: Mapping[str, Array] | None = None,
     ) -> Replicates:  # fmt: skip
         """Values of some specs from rows that a tally has kept, by their indices; sums are of all rows if None."""
-        import numpy as np
-
         group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
         own = replace(_with_formulas(evaluated, specs, tally), group_cells=group_cells, cells=cells)
         if sums is None:
@@ -166,8 +153,6 @@ class Replicates:
     @classmethod
     def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
         """Values of some specs by the evaluator of all replicates."""
-        import numpy as np
-
         base = evaluated.values
         rows = np.flatnonzero(np.isin(base.array("spec"), list(specs)))
         names = [*_NUMBERS, *(name for name in CONTEXTS if name in base)]
@@ -194,8 +179,6 @@ class Replicates:
         cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]
     ) -> Replicates:
         """Other values of some groups, and other contexts of these: arrays of replicates by values."""
-        import numpy as np
-
         base, times = evaluated.values, len(values)
         names = [*_NUMBERS[1:], *(name for name in CONTEXTS if name in base)]
         columns = {name: np.tile(base.array(name)[rows], (times, 1)) for name in names}
@@ -218,16 +201,12 @@ class Replicates:
     @cached_property
     def _result(self) -> Integers:
         """The result that each value belongs to."""
-        import numpy as np
-
         base = self.evaluated.values
         return base.array("spec")[self.rows].astype(np.int64) * self._outers + base.array("outer")[self.rows]
 
     @cached_property
     def known(self) -> Integers:
         """The number of groups that have a value: an array of replicates by results."""
-        import numpy as np
-
         results = len(self.evaluated.specs) * self._outers
         code = self._result + np.arange(self.times)[:, None] * results
         known = np.bincount(code[~np.isnan(self.values)], minlength=self.times * results)
@@ -236,8 +215,6 @@ class Replicates:
     @cached_property
     def results(self) -> Floats:
         """The results: an array of replicates by all specs and outer groups of the evaluation."""
-        import numpy as np
-
         outers, base = self._outers, self.evaluated.values
         results = np.full((self.times, len(self.evaluated.specs) * outers), np.nan)
         own = {int(number) for number in np.unique(base.array("spec")[self.rows])}
@@ -254,8 +231,6 @@ class Replicates:
 
     def _value_rows(self) -> ValueRows:
         """The values of all replicates, whose outer groups are numbered one replicate after the other."""
-        import numpy as np
-
         base, rows, times = self.evaluated.values, self.rows, self.times
         arrays: dict[str, Array] = {name: values.ravel() for name, values in self.columns.items()}
         for name in ("spec", PART, GROUP_CELL, LEVEL, "metric", "is_reference"):
@@ -277,8 +252,6 @@ class Replicates:
 
 def _labels(evaluated: Evaluated, levels: Integers, labels: int, given: str | None) -> Integers:
     """The index of the label of values among those of their formula."""
-    import numpy as np
-
     if labels == 1 or (levels == NO_LEVEL).all():
         return np.zeros(len(levels), dtype=np.int64)
     own = list(range(len(evaluated.labels.values)) if given else evaluated.labels.levels)
@@ -309,8 +282,6 @@ class UnitsOfOneFeature:
     @classmethod
     def of(cls, evaluated: Evaluated, unit: str) -> UnitsOfOneFeature:
         """Bring the cells in order."""
-        import numpy as np
-
         tally = evaluated.evaluator.tally
         keys = [name for name in tally.cells.columns[: tally.cells.columns.index("n")] if name != unit]
         cells = centred(tally.cells, keys)
@@ -327,8 +298,6 @@ class UnitsOfOneFeature:
 
     def replicates(self, times: Array) -> Replicates:
         """The values with units so many times: an array of replicates by units."""
-        import numpy as np
-
         evaluated, specs, by = self.evaluated, range(len(self.evaluated.specs)), self.evaluated.specs[0].by
         drawn = np.take(times, self.cells[self.unit].to_numpy(), axis=1).astype(float)
         sums = {name: _merged(name, values, drawn, self.starts) for name, values in self._columns.items()}
@@ -344,8 +313,6 @@ class UnitsOfOneFeature:
 
 def _merged(name: str, values: Array, drawn: Floats, starts: Integers) -> Array:
     """The sums, or ends, of runs of cells that are there so many times: replicates by runs."""
-    import numpy as np
-
     if not len(starts):
         return np.zeros((len(drawn), 0))
     if is_sum(name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array, Floats, Integers
-
-__all__: list[str] = []
 
 VALUE = ["name", "estimator", "min_n", "min_share", GROUP_CELL, LEVEL]
 """The columns that identify the value of a group, for all specs that need it."""
@@ -68,8 +67,6 @@ class _Results:
     @classmethod
     def of(cls, evaluated: Evaluated) -> _Results:
         """Results without a value: without rows there is no group to compare, but there is a result."""
-        import numpy as np
-
         specs, outers = len(evaluated.specs), len(evaluated.group_cells.outer_keys)
         size = specs * outers
         return cls(
@@ -93,8 +90,6 @@ class _Results:
 
     def add_ordinary_metrics(self) -> None:
         """Set the values of specs that compare no groups."""
-        import numpy as np
-
         values = self.evaluated.values
         spec = values.array("spec")
         chosen = np.flatnonzero(np.isin(spec, list(self.evaluated.aggregates), invert=True))
@@ -109,8 +104,6 @@ class _Results:
 
     def add_disparities(self, *, undefined_is_null: bool) -> None:
         """Set the disparities between groups."""
-        import numpy as np
-
         evaluated = self.evaluated
         compared = compare(
             evaluated.values,
@@ -178,8 +171,6 @@ class _Results:
 
     def _base_metric(self) -> pl.Series:
         """The metric that carries a disparity of several."""
-        import numpy as np
-
         several = np.array([spec.several for spec in self.evaluated.specs], dtype=bool)
         carrier = np.where(several[self.spec], self.metric, NO_ROW)
         return _texts(self.evaluated.rows["name"], carrier)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tidyfair.errors import Status
 
-__all__: list[str] = []
-
 TEXTS = [status.value for status in Status]
 """The texts of all statuses, in the order of their codes."""
 VALUED = [status.value for status in Status if status.code <= Status.METRICS_LEFT_OUT.code]

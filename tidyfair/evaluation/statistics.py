@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.specs.formulas import HAND_TILL, ROWS, SQUARES, WHEN_COMPLETE, Given, Kind
 from tidyfair.specs.segments import Segments
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas import Formula, Statistic
     from tidyfair.specs.segments import Array, Booleans, Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 GROUP_CELL, LEVEL = "group_cell", "level"
 """The columns with the group cell and the label of a value."""
@@ -146,8 +146,6 @@ class Cells:
 
     def complete_in(self, reads: frozenset[str]) -> Booleans:
         """The cells whose rows have a value in all roles that are read, such as `truth` and `probs`, as a mask."""
-        import numpy as np
-
         # the key `SCORE` is null where some score is missing, and true elsewhere
         column_of_role = {"truth": TRUTH, "estimate": ESTIMATE, "probs": SCORE}
         complete = np.ones(len(self.frame), dtype=bool)
@@ -212,8 +210,6 @@ def _label_sums(
 
 def _distributions(given: Given, cells: Cells, index: GroupIndex, labels: int) -> dict[str, Array]:
     """The weights and rows of the labels of one side, for each given label of the other side."""
-    import numpy as np
-
     counted = cells.truth if given == "estimate" else cells.estimate
     conditions = {"truth": cells.truth, "estimate": cells.estimate}.get(given, np.zeros_like(counted))
     height = 1 if given == "nothing" else labels
@@ -235,8 +231,6 @@ def _distributions(given: Given, cells: Cells, index: GroupIndex, labels: int) -
 
 def _of_cells(measure: Array, index: GroupIndex, chosen: Booleans | None = None) -> Array:
     """The sums over the cells of group cells, as one column."""
-    import numpy as np
-
     if chosen is not None:
         return np.bincount(index.of_cell[chosen], measure[chosen], len(index))[:, None]
     return np.bincount(index.of_cell, measure, len(index))[:, None]
@@ -246,8 +240,6 @@ def _score_sums(
     table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: LabelReading
 ) -> dict[str, Array]:
     """The sums of the score of each level; with sides, after those of its complement."""
-    import numpy as np
-
     counted = cells.complete_in(table.reads)
     columns: dict[str, list[Array]] = {}
     sides = (REST, "") if table.sides else ("",)
@@ -282,8 +274,6 @@ def _of_score(
     term: Statistic, cells: Cells, events: Booleans, level: int, side: str, reading: LabelReading, *, cumulative: bool
 ) -> Array:
     """The sum of a quantity in each cell, of the two that were counted: with the event, and without it."""
-    import numpy as np
-
     score = side + reading.scores[level]
     if term.cumulative and cumulative:
         score = UP_TO + reading.scores[level]
@@ -295,8 +285,6 @@ def _of_score(
 
 def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Array]:
     """The sums of numbers over the cells that have what the table reads."""
-    import numpy as np
-
     counted = cells.complete_in(table.reads)
     sums = {"rows": _of_cells(cells.measure("n"), index), "size": _of_cells(cells.measure("w"), index)}
     sums["instances"] = _of_cells(cells.measure("w"), index, counted)
@@ -322,8 +310,6 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
 
 def _merged(name: str, values: Array, index: GroupIndex, chosen: Booleans) -> Array:
     """One value for the cells of each group cell: their sum, their least or most, or their common centre."""
-    import numpy as np
-
     group = index.of_cell[chosen]
     if is_centre(name):
         of_group = np.full(len(index), np.nan)
@@ -347,8 +333,6 @@ def pooled(
 
     Groups that are `left_out` are never part of these sums.
     """
-    import numpy as np
-
     if "product" in sums:
         columns = {name: values[:, 0] for name, values in sums.items()}
         everything = np.ones(len(left_out), dtype=bool)
@@ -367,8 +351,6 @@ def pooled(
 
 def _of_all(name: str, values: Array, segments: Segments, left_out: Booleans) -> Array:
     """For each group of a run, one number for all of its groups."""
-    import numpy as np
-
     merge = np.add
     if is_end(name):
         merge = np.fmin if is_least(name) else np.fmax
@@ -381,8 +363,6 @@ def _of_others(name: str, values: Array, segments: Segments, left_out: Booleans)
 
     Subtracting floats from their sum would leave rounding errors instead of zeros.
     """
-    import numpy as np
-
     compared = _without_left_out(name, values, left_out)
     if not is_end(name):
         before, after = segments.before(compared, np.add, 0), segments.after(compared, np.add, 0)
@@ -442,8 +422,6 @@ class Statistics:
 
     def _row_weight(self, squares: Mapping[str, Array], reads: frozenset[str]) -> Array:
         """The weight of each row of a group if all were equal and effectively as many (Kish, 1965)."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             # the same for all labels
             return (self._counted(squares, reads) / self.weight(reads))[:, :1]
@@ -494,8 +472,6 @@ def _of_distributions(given: Given, sums: Mapping[str, Array]) -> Statistics:
 
 def _of_labels(sums: Mapping[str, Array]) -> Statistics:
     """The statistics of labels against the rest."""
-    import numpy as np
-
     counts = {HIDDEN}
     for suffix in ("", ROWS, SQUARES):
         counts |= {name + suffix for name in (*CELLS, *_STEPS)}
@@ -546,8 +522,6 @@ def _total(counts: Mapping[str, Array], names: Sequence[str]) -> Array:
 
 def _of_scores(sums: Mapping[str, Array]) -> Statistics:
     """The statistics of scores, whose sums are not numbers of rows."""
-    import numpy as np
-
     shape = sums["instances"].shape
     weights: dict[str, Array] = {"rank": np.arange(float(shape[-1]))}
     rows: dict[str, Array] = {"rank": np.full(shape[-1], np.nan)}
@@ -562,8 +536,6 @@ def _of_scores(sums: Mapping[str, Array]) -> Statistics:
 
 def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
     """The statistics of numbers, of which only the instances are numbers of rows."""
-    import numpy as np
-
     weights = dict(sums)
     weight = sums["instances"]
     weights["truth_minimum"] = sums[f"least {ACTUAL}"]
@@ -578,8 +550,6 @@ def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
 
 def _moments(sums: Mapping[str, Array], weight: Array) -> dict[str, Array]:
     """Means, variation and covariation from sums about a centre."""
-    import numpy as np
-
     moments: dict[str, Array] = {}
     moved: dict[str, Array] = {}
     constant: dict[str, Booleans] = {}

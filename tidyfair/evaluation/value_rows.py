@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array, Booleans, Integers
-
-__all__: list[str] = []
 
 STATE = "state"
 """The column of the status of each row as the code of its `Status`, or `UNDEFINED`."""
@@ -193,8 +192,6 @@ class _Runs:
         specs: Sequence[MetricSpec],
         group_cells: GroupCells,
     ) -> _Runs:
-        import numpy as np
-
         starts: dict[tuple[Formula, str], int] = {}
         start = 0
         for key, of_formula in values.items():
@@ -221,8 +218,6 @@ class _Runs:
 
     def to_rows(self, numbers: Sequence[float]) -> Array:
         """The numbers of the metrics of specs, repeated for each row."""
-        import numpy as np
-
         is_whole = all(isinstance(number, int) for number in numbers)
         return np.repeat(np.array(numbers, dtype=np.int32 if is_whole else float), self.sizes)
 
@@ -253,8 +248,6 @@ class _Columns:
         return list(names)
 
     def __getitem__(self, name: str) -> Array:
-        import numpy as np
-
         if name not in self._columns:
             by_label = [self._of_formula(values, name).T.ravel() for values in self._values]
             self._columns[name] = np.concatenate(by_label)[self._source]
@@ -262,16 +255,12 @@ class _Columns:
 
     @staticmethod
     def _of_formula(values: Values, name: str) -> Array:
-        import numpy as np
-
         if name in _COLUMNS:
             return getattr(values, name)
         return values.extra.get(name, np.full(values.estimate.shape, np.nan))
 
     def reasons(self, rows: Integers) -> list[str]:
         """The reasons why some rows have no value."""
-        import numpy as np
-
         ends = np.cumsum([values.estimate.size for values in self._values])
         source = self._source[rows]
         of_formula = np.searchsorted(ends, source, side="right")
@@ -289,8 +278,6 @@ class _Columns:
 
 def _shares(rows: Array, runs: _Runs, group_cells: GroupCells) -> Array:
     """The share of each group in the rows of all groups that are compared, and of those that are unknown."""
-    import numpy as np
-
     number, label, outer = runs.number, runs.label, group_cells.outer[runs.group_cell]
     code = (number.astype(np.int64) * (label.max(initial=0) + 1) + label) * (outer.max(initial=0) + 1) + outer
     _, run = np.unique(code, return_inverse=True)
@@ -305,8 +292,6 @@ def _levels(
     runs: _Runs,
 ) -> Integers:
     """The label of each row, for metrics that results show a label for."""
-    import numpy as np
-
     levels = np.full(len(runs.group_cell), NO_LEVEL, dtype=np.int32)
     start = 0
     for metric, size in zip(requested, runs.sizes, strict=True):
@@ -342,8 +327,6 @@ class _States:
         cls, columns: _Columns, group_cells: GroupCells, group_cell: Integers, *,
         too_few: Booleans | None, too_rare: Booleans | None, na_rm: bool, unseen: bool,
     ) -> _States:  # fmt: skip
-        import numpy as np
-
         excluded, none = group_cells.excluded[group_cell], np.zeros(len(group_cell), dtype=bool)
         # an event that does not occur may be a slip, so that nothing has a value
         estimate = np.full(len(excluded), np.nan) if unseen else columns["estimate"]
@@ -385,8 +368,6 @@ class _States:
     @property
     def texts(self) -> pl.Series:
         """The status of each row as results show it."""
-        import numpy as np
-
         texts = np.array([*TEXTS, ""], dtype=object)[self.codes]
         is_undefined = self.codes[self.undefined] == UNDEFINED
         texts[self.undefined[is_undefined]] = np.array(self.reasons, dtype=object)[is_undefined]
@@ -395,8 +376,6 @@ class _States:
 
 def _references(specs: Sequence[MetricSpec], group_cells: GroupCells, spec: Integers, group_cell: Integers) -> Booleans:
     """The rows of groups that the user named as references, as a mask."""
-    import numpy as np
-
     is_reference = np.zeros(len(group_cell), dtype=bool)
     for index, member in enumerate(specs):
         reference = member.aggregate.reference if member.aggregate else None
@@ -413,8 +392,6 @@ def _numbers(values: Array) -> pl.Series:
 
 def _whole_numbers(values: Array, hidden: Booleans | None) -> pl.Series:
     """Numbers of rows, null where hidden; floats only if a formula counts fractions of rows."""
-    import numpy as np
-
     numbers = pl.Series(values, nan_to_null=True)
     if not (np.where(np.isnan(values), 0, values) % 1).any():
         numbers = numbers.cast(pl.Int64)
@@ -425,6 +402,4 @@ def _whole_numbers(values: Array, hidden: Booleans | None) -> pl.Series:
 
 def _without(values: Array, excluded: Booleans) -> Array:
     """Numbers, nan where they do not count."""
-    import numpy as np
-
     return np.where(excluded, np.nan, values) if excluded.any() else values

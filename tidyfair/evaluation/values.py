@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tidyfair.errors import Status
 from tidyfair.evaluation.statistics import ONE_LABEL, Statistics
 from tidyfair.specs.formulas import HAND_TILL, two_sides
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.segments import Array, Booleans
-
-__all__: list[str] = []
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,6 @@ def _concatenated(
     parts: Sequence[Mapping[str, Array]], shapes: Sequence[tuple[int, int]], missing: float | None
 ) -> dict[str, Array]:
     """Arrays by name, those of one part after those of another; `missing` where a part lacks one."""
-    import numpy as np
-
     names: dict[str, None] = {}
     for part in parts:
         names |= dict.fromkeys(part)
@@ -148,15 +146,11 @@ def _of_rows(formula: Formula, statistics: Statistics, of_rows: OfRows) -> Value
     reasons = of_rows.reasons.get(formula.column)
     if reasons is None:
         return values
-    import numpy as np
-
     return replace(values, reason=np.where(reasons == None, formula.undefined, reasons))  # noqa: E711 - an array
 
 
 def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, denominator: Array | None) -> Values:
     """Values with the counts of their rows."""
-    import numpy as np
-
     used, weight = statistics.used(formula.reads), statistics.weight(formula.reads)
     shape = used.shape[:2]
     # both sides of a label have the same rows
@@ -179,8 +173,6 @@ def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, deno
 
 def _by_label(values: Array, shape: tuple[int, ...]) -> Array:
     """Numbers of group cells, repeated for each label where there is one for all labels."""
-    import numpy as np
-
     flat = _in_columns(values)
     labels = shape[1]
     if flat.shape[1] >= labels:
@@ -214,8 +206,6 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
 
     Labels without a value are left out if the formula says so; else the mean is undefined, unless they have no weight.
     """
-    import numpy as np
-
     weight = true if estimator == "macro_weighted" else np.ones(values.estimate.shape)
     defined = ~np.isnan(values.estimate)
     counted = defined & (weight > 0)
@@ -240,8 +230,6 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
 
 def _without_hidden(values: Values, formula: Formula, statistics: Statistics) -> Values:
     """The values, undefined where cells were suppressed in a group or in other groups that a formula reads."""
-    import numpy as np
-
     sources = [statistics]
     for prefix in formula.beyond:
         sources.append(statistics.beside[prefix])

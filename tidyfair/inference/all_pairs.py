@@ -7,6 +7,8 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tidyfair.intervals.proportions import z_value
 from tidyfair.progress import in_progress
 
@@ -14,11 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    import numpy as np
-
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 _MANY_GROUPS = 100
 """With more groups, all remaining pairs are assumed to be equal."""
@@ -34,8 +32,6 @@ def most_equal(groups: Sequence[int], tested: int) -> Array:
 
     Equality is transitive: if one of three pairs of three groups differs, only one of the others can be equal.
     """
-    import numpy as np
-
     remaining = np.arange(tested, 0, -1)
     if max(groups, default=0) > _MANY_GROUPS:
         return remaining
@@ -63,8 +59,6 @@ def _numbers_of_equal_pairs(groups: int) -> int:
 
 def harmonic(count: int) -> float:
     """The sum of 1, 1/2, 1/3 and so on."""
-    import numpy as np
-
     return float((1 / np.arange(1, count + 1)).sum())
 
 
@@ -80,8 +74,6 @@ class Distances:
     def __init__(
         self, covariance: Array, pairs: tuple[Array, Array], times: int, random: np.random.Generator
     ) -> None:  # fmt: skip
-        import numpy as np
-
         self._pairs, self._covariance = pairs, covariance
         drawn = random.standard_normal((times, len(covariance)))
         error = np.sqrt(np.diagonal(covariance))
@@ -95,8 +87,6 @@ class Distances:
 
     def adjusted(self, p_values: Array) -> tuple[Array, Array]:
         """The p-values of the pairs, adjusted step-down, and the largest distance of all pairs in each draw."""
-        import numpy as np
-
         normal, times = NormalDist(), self._drawn.shape[1]
         largest, adjusted = np.zeros(times), np.empty(len(p_values))
         at_most = most_equal([len(self._covariance)], len(p_values))[::-1]
@@ -115,16 +105,12 @@ class Distances:
 
     def quantile(self, largest: Array, level: float) -> float:
         """The distance that no pair exceeds at some level, which is Bonferroni's at most."""
-        import numpy as np
-
         rank = math.ceil(level * (len(largest) + 1))
         most = z_value(1 - (1 - level) / len(self._pairs[0]))
         return most if rank > len(largest) else min(float(np.sort(largest)[rank - 1]), most)
 
     def _distance(self, pair: int) -> Array:
         """The distance of a pair in each draw."""
-        import numpy as np
-
         one, other = self._pairs[0][pair], self._pairs[1][pair]
         variance = self._covariance[one, one] + self._covariance[other, other] - 2 * self._covariance[one, other]
         return np.abs(self._drawn[one] - self._drawn[other]) / math.sqrt(variance)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, in_short
@@ -31,8 +32,6 @@ from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import TypeAlias, Unpack
-
-    import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.metric_sets import GroupwiseMetric
@@ -141,8 +140,6 @@ class SubgroupCertificate(SubgroupAudit):
 
     def _limits(self, combinations: Combinations) -> pl.DataFrame:
         """The upper limits of all conjunctions that are searched, the largest first."""
-        import numpy as np
-
         conjunctions = Conjunctions.of(combinations, self.depth, self.policy)
         sums = conjunctions.sums(np.stack([combinations.rows, combinations.denominator, combinations.numerator]))
         rows, denominator, numerator = sums
@@ -222,7 +219,6 @@ def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, 
     their product is no larger than a gamma variable of shape 2 (Fisher's combination). The limit is the largest
     difference of two shares that this test does not reject, worked out on a grid whose steps are counted twice.
     """
-    import numpy as np
     from scipy.special import gammainccinv
 
     log_product = float(gammainccinv(2, error))
@@ -239,8 +235,6 @@ def _upper_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float)
     Events whose probabilities differ from row to row are no more spread than those of one probability with the same
     mean, beyond one event from it (Hoeffding, 1956). So the exact binomial limits hold if they are one event away.
     """
-    import numpy as np
-
     exact_lower, exact_upper = clopper_pearson(hits / rows, rows, error / 2)
     upper = np.maximum(exact_upper, np.minimum(hits + 1, rows) / rows)
     lower = np.minimum(exact_lower, np.maximum(hits - 1, 0) / rows)

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `check`")
 
 

@@ -21,17 +21,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
     Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
     Index: TypeAlias = Any
     """The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""
-
-__all__: list[str] = []
 
 _LARGEST_BET, _BETS = 8.0, 13
 """The largest b, and how many there are, each half of the one before: down to 1/512, for up to ten million rows."""
@@ -69,8 +67,6 @@ class Totals:
     @property
     def mean(self) -> Floats:
         """The means; nan without rows."""
-        import numpy as np
-
         with np.errstate(invalid="ignore"):
             return self.total / self.rows
 
@@ -86,8 +82,6 @@ class Totals:
 
     def lower_limit(self, log_threshold: Floats) -> Floats:
         """The smallest mean whose e-value is below the threshold; 0 without rows."""
-        import numpy as np
-
         log_threshold = np.broadcast_to(log_threshold, self.total.shape)
         mean, variance = self.about
         start = np.clip(mean - np.sqrt(2 * (log_threshold + _PRICE) * variance), 0, 1)
@@ -100,7 +94,6 @@ class Totals:
 
     def best_log_e_value(self, mean: Floats) -> Floats:
         """An upper bound of the logarithm of the e-value: that of the best bet of all, known afterwards."""
-        import numpy as np
         from scipy.special import rel_entr
 
         best = rel_entr(self.total, self.rows * mean) + rel_entr(self.rows - self.total, self.rows * (1 - mean))
@@ -131,22 +124,16 @@ class Pair:
 
     def bets(self, means: Floats) -> tuple[Floats, Floats]:
         """Logarithms of both bets at means of the two, each with its derivatives by the mean."""
-        import numpy as np
-
         value, slope, curvature = _log_mixture(self.other.reversed, 1 - means[1])
         return _log_mixture(self.one, means[0]), np.stack([value, -slope, curvature])
 
     def log_e_value(self, contrast: Contrast, value: Floats | float) -> Floats:
         """Logarithm of the e-value against a difference, or a ratio, of at most `value`."""
-        import numpy as np
-
         parameter = contrast.parameter(np.broadcast_to(value, self.one.total.shape))
         return _OnLines(self, contrast).least(parameter, ...)[0]
 
     def lower_limit(self, contrast: Contrast, log_threshold: Floats) -> Floats:
         """The smallest difference, or ratio, whose e-value is below the threshold."""
-        import numpy as np
-
         lines, shape = _OnLines(self, contrast), self.one.total.shape
         log_threshold = np.broadcast_to(log_threshold, shape)
         start = contrast.parameter(contrast.rough_limit(self, log_threshold))
@@ -163,8 +150,6 @@ class Pair:
 
         They are sought among pairs whose limits are roughly the extremes, and then among those with limits beyond.
         """
-        import numpy as np
-
         rough, chosen = contrast.rough_limit(self, log_threshold), np.zeros(compared.shape, dtype=bool)
         for values in (rough, -rough):
             first = np.where(compared, values, np.inf).argsort(axis=1)[:, :_FEW]
@@ -183,8 +168,6 @@ class Pair:
 
     def reach(self, contrast: Contrast, value: Floats, log_threshold: Floats) -> Mask:
         """Check whether e-values against a value reach the threshold, so that lower limits are not below it."""
-        import numpy as np
-
         lines = contrast.lines(contrast.parameter(value))
         means = lines.start + lines.nearest(self) * lines.direction
         most = self.one.best_log_e_value(means[0]) + self.other.reversed.best_log_e_value(1 - means[1])
@@ -209,8 +192,6 @@ class Pair:
 
 def _log_mixture(totals: Totals, mean: Floats) -> Floats:
     """Logarithm of the e-value at a mean, its derivative (never above 0), and the second one (never below 0)."""
-    import numpy as np
-
     total, rows, flat = totals.total.ravel(), totals.rows.ravel(), mean.ravel()
     found = np.empty((3, mean.size))
     for first in range(0, mean.size, _BLOCK):
@@ -222,8 +203,6 @@ def _log_mixture(totals: Totals, mean: Floats) -> Floats:
 @cache
 def _mixture() -> tuple[Floats, Floats]:
     """The bets, and the logarithms of their weights."""
-    import numpy as np
-
     halvings = np.arange(_BETS, dtype=np.float64)
     weights: Floats = 1 / (_SPREAD + (halvings - _CENTRAL) ** 2)
     return _LARGEST_BET / 2.0**halvings, np.log(weights / weights.sum())
@@ -231,8 +210,6 @@ def _mixture() -> tuple[Floats, Floats]:
 
 def few_mixtures(total: Floats, rows: Floats, mean: Floats) -> tuple[Floats, Floats, Floats]:
     """The same of few sums, as one array each."""
-    import numpy as np
-
     # a row for each bet
     bets, log_weights = (values[:, None] for values in _mixture())
     gains = np.expm1(bets)
@@ -268,8 +245,6 @@ class _Lines:
 
     def nearest(self, pair: Pair) -> Floats:
         """The points nearest to the means of a pair, in their standard errors."""
-        import numpy as np
-
         mean, variance = map(np.stack, zip(pair.one.about, pair.other.about, strict=True))
         along = ((mean - self.start) * self.direction / variance).sum(axis=0)
         return np.clip(along / (self.direction**2 / variance).sum(axis=0), 0, self.end)
@@ -295,8 +270,6 @@ class Contrast:
 
     def lines(self, parameter: Floats) -> _Lines:
         """The lines with some parameters."""
-        import numpy as np
-
         start = np.stack([np.maximum(parameter, 0), np.maximum(-parameter, 0)])
         return _Lines(start, np.ones(start.shape), 1 - abs(parameter))
 
@@ -306,8 +279,6 @@ class Contrast:
 
     def rough_limit(self, pair: Pair, log_threshold: Floats) -> Floats:
         """Roughly the lower limit of the value."""
-        import numpy as np
-
         (mean, variance), (other_mean, other_variance) = pair.one.about, pair.other.about
         width = np.sqrt(2 * (log_threshold + 2 * _PRICE) * (variance + other_variance))
         return np.clip(mean - other_mean - width, -1, 1)
@@ -319,8 +290,6 @@ class _Ratio(Contrast):
     least = 0.0
 
     def of(self, mean: Floats, other_mean: Floats) -> Floats:
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             return mean / other_mean
 
@@ -332,8 +301,6 @@ class _Ratio(Contrast):
         return self.of(parameter, 1 - parameter)
 
     def lines(self, parameter: Floats) -> _Lines:
-        import numpy as np
-
         direction = np.stack([parameter, 1 - parameter])
         return _Lines(np.zeros(direction.shape), direction, 1 / direction.max(axis=0))
 
@@ -341,8 +308,6 @@ class _Ratio(Contrast):
         return position
 
     def rough_limit(self, pair: Pair, log_threshold: Floats) -> Floats:
-        import numpy as np
-
         (mean, variance), (other_mean, other_variance) = pair.one.about, pair.other.about
         relative = variance / mean**2 + other_variance / other_mean**2
         return mean / other_mean * np.exp(-np.sqrt(2 * (log_threshold + 2 * _PRICE) * relative))
@@ -362,8 +327,6 @@ class _OnLines:
 
     def least(self, parameter: Floats, index: Index) -> tuple[Floats, Floats]:
         """The smallest logarithm of the e-value, and its derivative by the parameter."""
-        import numpy as np
-
         lines, pair = self._contrast.lines(parameter), self._pair.at(index)
         values = np.zeros((3, *parameter.shape))
 
@@ -399,8 +362,6 @@ def _falling_root(
     step beyond an end goes to the end. One that leaves the bracket of the root otherwise, or is slow, halves it. Steps
     that are tiny, or change what the function is the slope of by less than `exact_value`, end the search.
     """
-    import numpy as np
-
     roots, least, most = start.copy(), low, high
     index = np.nonzero(high >= low)
     low, high, root = low[index], high[index], roots[index]

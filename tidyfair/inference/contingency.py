@@ -6,17 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from tidyfair.progress import in_progress
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    import numpy as np
-
     Array: TypeAlias = np.ndarray[Any, Any]
     Counts: TypeAlias = Array | int
-
-__all__: list[str] = []
 
 _ROUNDED = 1e-7
 """Probabilities with a smaller relative difference are the same."""
@@ -43,8 +41,6 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
 
     As mid-p-values (Lancaster, 1961), equally likely tables count half.
     """
-    import numpy as np
-
     given: list[Array] = [np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)]
     shape = np.broadcast_shapes(*(column.shape for column in given))
     columns = [np.broadcast_to(column, shape).ravel() for column in given]
@@ -76,7 +72,6 @@ class _Factorials:
 
 def _remainder(counts: Array) -> Array:
     """The logarithm of n! without n log n - n."""
-    import numpy as np
     from scipy.special import gammaln, xlogy
 
     large = np.maximum(counts, _SERIES)
@@ -99,8 +94,6 @@ class _Tables(NamedTuple):
 
     def toward_equality(self) -> _Tables:
         """The tables in such an order that steps lead first to likelier ones."""
-        import numpy as np
-
         one, other, two, last = (cell.astype(float) for cell in self)
         is_lower = one * other < two * last
         order = (self.rising, self.other_rising, self.falling, self.other_falling)
@@ -116,8 +109,6 @@ class _Tables(NamedTuple):
 
     def p_values(self, factorials: _Factorials, *, mid_p: bool) -> Array:
         """The p-values: what likelier tables leave of 1, or the sum of both tails where that is little."""
-        import numpy as np
-
         logarithm, (away, variance) = self.log_probability(factorials), self.moments()
         probability, p_values = np.exp(logarithm), np.zeros(len(logarithm))
         is_near = away**2 <= _NEAR * variance
@@ -136,8 +127,6 @@ class _Tables(NamedTuple):
 
     def tails(self, logarithm: Array, away: Array, factorials: _Factorials) -> tuple[Array, Array]:
         """The probability of tables no likelier, relative to that of each; and whether one is as likely."""
-        import numpy as np
-
         # the farthest of likelier tables is about as far from equality on the other side
         most = np.minimum(self.falling, self.other_falling)
         steps = np.minimum(np.floor(1.8 * away).astype(np.int64), most)
@@ -159,8 +148,6 @@ class _Tables(NamedTuple):
         Then the number of the first table that is not, and its probability. Each table has the probability `start`.
         Of very large counts, some steps are taken at once, between which ratios are alike.
         """
-        import numpy as np
-
         count, stride = len(self.falling), 1 + np.sqrt(np.minimum.reduce(self)) // _FINEST
         least, term = np.broadcast_to(least, count), np.array(np.broadcast_to(start, count), dtype=float)
         total, steps, last = np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros(count)
@@ -193,8 +180,6 @@ class _Tables(NamedTuple):
 
     def moments(self) -> tuple[Array, Array]:
         """The distance of the first cell from its expectation, and its variance."""
-        import numpy as np
-
         one, other, two, last = (cell.astype(float) for cell in self)
         total = np.maximum(one + other + two + last, 1)
         margins = (one + last) * (one + two) * (other + two) / total * (other + last) / total
@@ -202,8 +187,6 @@ class _Tables(NamedTuple):
 
     def log_probability(self, factorials: _Factorials) -> Array:
         """The logarithms of the probabilities of tables, given their margins."""
-        import numpy as np
-
         # rows are the first and the last cell, and the other two
         one, other, two, last = self
         rows, hits = (one + last, two + other), (one + two, last + other)
@@ -218,8 +201,6 @@ class _Tables(NamedTuple):
 
 def _deviance(observed: Array, expected: Array, away: Array) -> Array:
     """The part of a cell in half the likelihood ratio statistic: o log(o / e) - (o - e)."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         part = observed * np.log1p(away / expected) - away
     return np.where(observed > 0, part, expected)
@@ -294,8 +275,6 @@ def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -
 
 def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) -> Array:
     """The hits among the rows of a table with an odds ratio, given its margins: a root of a quadratic equation."""
-    import numpy as np
-
     square = 1 - ratio
     linear = other_rows - total_hits + ratio * (rows + total_hits)
     constant = -ratio * rows * total_hits
@@ -305,16 +284,12 @@ def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) ->
 
 def chi_squared(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
     """P-values of the chi-squared test of equal shares (Pearson, 1900), without continuity correction."""
-    import numpy as np
-
     observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
     return _one_degree(((observed - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=0))
 
 
 def likelihood_ratio(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
     """P-values of the likelihood ratio test of equal shares (Wilks, 1938), the G test."""
-    import numpy as np
-
     observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
     is_observed = observed > 0
     quotient = np.where(is_observed, observed, 1) / np.where(is_observed, expected, 1)
@@ -323,8 +298,6 @@ def likelihood_ratio(hits: Counts, rows: Counts, other_hits: Counts, other_rows:
 
 def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> tuple[Array, Array]:
     """The counts of tables, and those expected for equal shares: the first axis is that of the cells."""
-    import numpy as np
-
     counts: list[Array] = [np.asarray(count, float) for count in (hits, rows, other_hits, other_rows)]
     hits, rows, other_hits, other_rows = counts
     share = (hits + other_hits) / (rows + other_rows)
@@ -334,7 +307,6 @@ def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other
 
 def _one_degree(statistic: Array) -> Array:
     """Upper tail probabilities of the chi-squared distribution with one degree of freedom."""
-    import numpy as np
     from scipy.special import erfc
 
     return erfc(np.sqrt(np.maximum(statistic, 0) / 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
@@ -135,8 +136,6 @@ def _ungrouped(frame: object) -> Source:
 
 def _test_rows(test: object, rows: int) -> pl.Series:
     """The indices of test rows, which may also be given as a mask of all rows."""
-    import numpy as np
-
     try:
         index = np.asarray(test)
     except ValueError:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
@@ -32,8 +33,6 @@ from tidyfair.specs.options import refuse_unknown_keywords
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeAlias
-
-    import numpy as np
 
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 
@@ -77,8 +76,6 @@ class PeriodTest(RateTest):
 
     def _tested(self, case: Case, before: int, after: int) -> pl.DataFrame:
         """The test of a period against the one before it."""
-        import numpy as np
-
         metric, evaluated = case.metric, case.evaluated
         random = generator(self.seed, "shuffled periods")
         counts_before, counts_after = rate_counts(case, before), rate_counts(case, after)
@@ -132,8 +129,6 @@ class _Changes:
 
     def of_logarithms(self) -> tuple[Array, Array]:
         """The same of logarithms of rates; half a row more, so that all of them have one."""
-        import numpy as np
-
         share = (self.before[-1] + self.after[-1] + 0.5) / (self.rows_before + self.rows_after + 1)
         variance = (1 - share) / share * (1 / self.rows_before + 1 / self.rows_after)
         after = np.log((self.after + 0.5) / (self.rows_after + 1))
@@ -146,8 +141,6 @@ def _largest_distances(aggregate: Contrast, rows: pl.DataFrame, changes: list[_C
     If all groups change alike, no disparity changes; if a disparity reverses, the difference of two groups changes
     although the unsigned disparity does not.
     """
-    import numpy as np
-
     largest = np.zeros(len(changes[0].before))
     for change in changes:
         values, variance = change.of_logarithms() if aggregate.is_relative else change.of_rates()
@@ -159,8 +152,6 @@ def _largest_distances(aggregate: Contrast, rows: pl.DataFrame, changes: list[_C
 
 def _groups_of_both(one: CountedRate, other: CountedRate, texts: pl.Series) -> tuple[Array, Array]:
     """The indices of the groups that two periods have, in each of them."""
-    import numpy as np
-
     index_of = {texts[int(group_cell)]: index for index, group_cell in enumerate(other.group_cells)}
     matches = [
         (index, index_of[texts[int(group_cell)]])
@@ -175,8 +166,6 @@ def _between(
     one: CountedRate, other: CountedRate, matches: tuple[Array, Array], times: int, random: np.random.Generator
 ) -> tuple[Array, Array]:
     """The numerators of each group in both periods, with the rows of the group shuffled between them."""
-    import numpy as np
-
     first, second = one.of_groups, other.of_groups
     drawn_first, drawn_second = np.tile(first.numerator, (times, 1)), np.tile(second.numerator, (times, 1))
     for index, match in zip(*matches, strict=True):
@@ -192,8 +181,6 @@ def _changes(
     one: CountedRate, other: CountedRate, matches: tuple[Array, Array], drawn: tuple[Array, Array]
 ) -> _Changes:
     """The draws of the groups that both periods have, and what was observed of them."""
-    import numpy as np
-
     (index, match), first, second = matches, one.of_groups, other.of_groups
     before, after = (
         np.concatenate([of_draws, counts.numerator[None]])[:, chosen].astype(float)

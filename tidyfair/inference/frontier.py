@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
@@ -28,8 +29,6 @@ from tidyfair.tallies.source import open_frame
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias, Unpack
-
-    import numpy as np
 
     from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.columns import ColumnLike
@@ -304,8 +303,6 @@ class _Comparison:
 
     def table(self, columns: Mapping[str, Any], groups: Sequence[str]) -> pl.DataFrame:
         """The row of each model, with the columns that are given, of groups of these names."""
-        import numpy as np
-
         random = np.random.default_rng(self.seed)
         compared: dict[str, Any] = self._performances(random)
         gaps = self._gaps(random)
@@ -319,8 +316,6 @@ class _Comparison:
 
     def _verdicts(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """The models on the frontier, and what is shown of each beside the baseline."""
-        import numpy as np
-
         sign = 1 if self.performance.direction == "maximize" else -1
         good, bad = sign * columns[".performance"], columns[".disparity"]
         known = np.isfinite(good) & np.isfinite(bad)
@@ -336,16 +331,12 @@ class _Comparison:
 
     def _wider(self, denominator: Array) -> Array:
         """The factor by which Student's t widens limits for few rows; infinite for one row."""
-        import numpy as np
-
         z = z_value(self.level)
         wider = student_limits(z, denominator.ravel() - 1).reshape(denominator.shape) / z
         return np.nan_to_num(wider, nan=_NOT_KNOWN)
 
     def _performances(self, random: np.random.Generator) -> dict[str, Any]:
         """The performance of models and its changes, with limits."""
-        import numpy as np
-
         formula, cells = self.performance.definition, self.counts.cells.sum(axis=1)
         values, denominator = values_of(formula, cells)
         centres, _ = values_of(formula, cells + HALF_ROW)
@@ -373,8 +364,6 @@ class _Comparison:
     @cached_property
     def _values(self) -> tuple[Array, Array]:
         """The values of formulas by models by groups, where there are enough rows, and their denominators."""
-        import numpy as np
-
         pairs = [values_of(formula, self.counts.cells) for _, formula in self.disparity.formulas]
         values, denominators = (np.stack(arrays) for arrays in zip(*pairs, strict=True))
         is_compared = (denominators >= max(self.disparity.policy.min_n, 1)) & ~self.excluded.to_numpy()
@@ -383,8 +372,6 @@ class _Comparison:
     @property
     def _centres(self) -> Array:
         """The values with half a row more in each cell, about which limits lie."""
-        import numpy as np
-
         cells = self.counts.cells + HALF_ROW
         centres = np.stack([values_of(formula, cells)[0] for _, formula in self.disparity.formulas])
         return np.where(np.isfinite(self._values[0]), centres, math.nan)
@@ -392,8 +379,6 @@ class _Comparison:
     @cached_property
     def _is_compared(self) -> Array:
         """The groups of which the baseline has values."""
-        import numpy as np
-
         values, _ = self._values
         return np.all(np.isfinite(values[:, 0]), axis=0)
 
@@ -403,8 +388,6 @@ class _Comparison:
         return pl.Series([left_out] * self.counts.cells.shape[0], dtype=pl.List(pl.String))
 
     def _no_disparities(self) -> dict[str, Array]:
-        import numpy as np
-
         nothing = np.full(self.counts.cells.shape[0], math.nan)
         return {name: nothing for name, kind in _FRONTIER.items() if kind == pl.Float64 and "disparity" in name}
 
@@ -415,8 +398,6 @@ class _Comparison:
 
     def _gaps(self, random: np.random.Generator) -> _Gaps | None:
         """The gaps between groups; None where there are no two."""
-        import numpy as np
-
         values, _ = self._values
         chosen: list[int] = self._is_compared.nonzero()[0].tolist()
         if len(chosen) < 2:
@@ -444,8 +425,6 @@ class _Comparison:
 
     def _covariance_in(self, group: int) -> Array:
         """The covariance of values in a group: formulas by models by formulas by models."""
-        import numpy as np
-
         _, denominators = self._values
         formulas, models = denominators.shape[:2]
         covariance = np.zeros((formulas, models, formulas, models))
@@ -459,8 +438,6 @@ class _Comparison:
 
 def _pairs(formulas: int, groups: int) -> tuple[Array, Array]:
     """The indices of values whose gaps are compared, of one formula each; the second half are the opposite gaps."""
-    import numpy as np
-
     one, other = np.triu_indices(groups, 1)
     start = np.repeat(np.arange(formulas) * groups, len(one))
     one, other = start + np.tile(one, formulas), start + np.tile(other, formulas)
@@ -502,8 +479,6 @@ class _Gaps:
     @cached_property
     def signs(self) -> Array:
         """Gaps as sums of values with a sign: gaps by values."""
-        import numpy as np
-
         signs = np.zeros((len(self.one), len(self.values)))
         rows = np.arange(len(signs))
         signs[rows, self.one], signs[rows, self.other] = 1, -1
@@ -530,8 +505,6 @@ class _Gaps:
 
     def _critical(self, errors: Array) -> float:
         """The simultaneous critical value of the gaps of all models, in standard errors."""
-        import numpy as np
-
         count = len(self.halves) * errors.shape[1]
         if count * _DRAWS > _MOST_DRAWN:
             return _bonferroni(count, self.level)
@@ -544,8 +517,6 @@ class _Gaps:
 
     def _critical_of_changes(self) -> float:
         """The simultaneous critical value of changes of gaps from gaps of the baseline, in standard errors."""
-        import numpy as np
-
         count = len(self.one) * len(self.halves) * max(self.gaps.shape[1] - 1, 1)
         if count * _DRAWS > _MOST_DRAWN:
             return _bonferroni(count, self.level)
@@ -566,8 +537,6 @@ class _Gaps:
         any one gap of the baseline, and the disparity by at most the largest of these bounds over gaps; and vice versa.
         All bounds hold simultaneously, and a few of the largest gaps give the best of them.
         """
-        import numpy as np
-
         models = self.gaps.shape[1]
         lower, upper = np.zeros(models), np.zeros(models)
         surely = self.gaps - critical * np.sqrt(self.gap_variances)
@@ -595,8 +564,6 @@ class _Gaps:
 
 def _shown(columns: Mapping[str, Any], change: str, words: tuple[str, str]) -> list[str]:
     """The verdicts of the limits of changes: below 0, above 0, or neither shown."""
-    import numpy as np
-
     less, more = words
     is_shown = [columns[f"{change}_upper"] < 0, columns[f"{change}_lower"] > 0]
     return np.select(is_shown, [less, more], "").tolist()
@@ -604,15 +571,11 @@ def _shown(columns: Mapping[str, Any], change: str, words: tuple[str, str]) -> l
 
 def _errors_of_changes(variance: Array, of_baseline: Array, shared: Array) -> Array:
     """Standard errors of values less those of the baseline."""
-    import numpy as np
-
     return np.sqrt(np.maximum(variance + of_baseline - 2 * shared, 0))
 
 
 def _columns_of(name: str, values: Array, lower: Array, upper: Array, ends: tuple[float, float]) -> dict[str, Array]:
     """Columns of values with limits that include them and lie within the possible range."""
-    import numpy as np
-
     return {
         name: values, f"{name}_lower": np.minimum(lower, values).clip(*ends),
         f"{name}_upper": np.maximum(upper, values).clip(*ends),
@@ -621,8 +584,6 @@ def _columns_of(name: str, values: Array, lower: Array, upper: Array, ends: tupl
 
 def _largest(drawn: Array, errors: Array) -> Array:
     """The largest distance of draws in standard errors over all models, but for the baseline's from itself."""
-    import numpy as np
-
     # whole arrays in single precision, so that they stay in the cache
     scale = np.where(errors > 0, 1 / np.where(errors > 0, errors, 1), 0).astype(np.float32)
     return np.abs(drawn * scale).max(axis=-1)
@@ -630,8 +591,6 @@ def _largest(drawn: Array, errors: Array) -> Array:
 
 def _critical(largest: Array, level: float) -> float:
     """The simultaneous critical value, in standard errors."""
-    import numpy as np
-
     return float(np.quantile(largest, level))
 
 
@@ -642,15 +601,11 @@ def _bonferroni(count: int, level: float) -> float:
 
 def _with_half_rows(covariance: Array, influence: Array) -> Array:
     """A covariance plus that of half a row in each cell, not shared by models, so that perfect values have an error."""
-    import numpy as np
-
     return covariance + np.diag(HALF_ROW * (influence**2).sum(axis=-1))
 
 
 def _draws(covariance: Array, random: np.random.Generator) -> Array:
     """Normal draws with a covariance, in the columns."""
-    import numpy as np
-
     errors = np.sqrt(covariance.diagonal())
     scale = np.where(errors > 0, errors, 1)
     # what does not vary at all has no correlations, and a little of its own keeps the matrix from being singular

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Listener: TypeAlias = Callable[[pl.DataFrame, str], None]
 
-__all__: list[str] = []
-
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 

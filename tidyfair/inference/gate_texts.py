@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import Metric, MetricSet
 
-__all__: list[str] = []
-
 _EXPLAINED = 5
 """The most disparities whose groups are shown."""
 _GROUPS = 12

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
 from tidyfair.evaluation.values import OfRows, evaluate
 from tidyfair.specs.formulas import ROWS
@@ -13,14 +15,11 @@ from tidyfair.specs.formulas import ROWS
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    import numpy as np
     import polars as pl
 
     from tidyfair.specs.formulas import Formula
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 HALF_ROW = 0.5
 """The rows added to each cell when errors are computed."""
@@ -41,8 +40,6 @@ class JointCounts:
     @classmethod
     def of(cls, rows: pl.DataFrame, event: object, models: int) -> JointCounts:
         """Count the rows, once."""
-        import numpy as np
-
         is_event = [
             (rows[name] == event).to_numpy().astype(bool)
             for name in ("truth", *(f"m{index}" for index in range(models)))
@@ -65,8 +62,6 @@ class JointCounts:
     @cached_property
     def cells(self) -> Array:
         """The table of each model in each group: models by groups by `tp`, `fn`, `fp`, `tn`."""
-        import numpy as np
-
         selected = np.diagonal(self.both, axis1=2, axis2=3)
         fp, tp = selected[:, 0].T, selected[:, 1].T
         return np.stack([tp, self.rows[:, 1] - tp, fp, self.rows[:, 0] - fp], axis=-1)
@@ -90,8 +85,6 @@ class JointCounts:
 
 def values_of(formula: Formula, cells: Array) -> tuple[Array, Array]:
     """The values of a formula and its denominators; the last axis of the tables is that of `CELLS`, or of its first."""
-    import numpy as np
-
     flat = cells.reshape(-1, cells.shape[-1])
     columns = dict(zip(CELLS, flat.T, strict=False))
     counts = {name + ROWS: columns.get(name, np.zeros(len(flat)))[:, None] for name in CELLS}
@@ -102,8 +95,6 @@ def values_of(formula: Formula, cells: Array) -> tuple[Array, Array]:
 
 def influences_of(formula: Formula, cells: Array) -> Array:
     """The change of the values of a formula by one row more in each cell, with half a row more in each."""
-    import numpy as np
-
     there = cells + HALF_ROW
     influences: list[Array] = []
     for step in np.eye(cells.shape[-1]) * _STEP:

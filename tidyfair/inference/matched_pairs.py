@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import (
@@ -43,8 +44,6 @@ from tidyfair.tallies.source import open_frame
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
-
-    import numpy as np
 
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.columns import ColumnLike
@@ -517,8 +516,6 @@ def _sign_flip_test(differences: Array, times: int, random: np.random.Generator)
 
     Exact for few differences other than 0. Of many, signs are drawn `times` times, and those observed count as well.
     """
-    import numpy as np
-
     if not len(differences):
         return None
     sizes = np.abs(differences[differences != 0])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
@@ -212,8 +213,6 @@ class ModelComparison:
 
     def _compared(self, pairs: _Cells | _Rows, options: Options) -> pl.DataFrame:
         """The values of both models, their change with its interval, and the p-values."""
-        import numpy as np
-
         run = self.metrics.run
         one, other = (run.evaluate(side, options)[0] for side in pairs.sides)
         results, second = (tidy_results(side, undefined_is_null=False) for side in (one, other))
@@ -241,8 +240,6 @@ class ModelComparison:
         self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
     ) -> Floats:
         """Limits and errors of changes, metrics by outer groups: by leaving out rows where smooth, else by drawing."""
-        import numpy as np
-
         limits = np.full((3, len(self.metrics.metrics), len(sides[0].group_cells.outer_keys)), np.nan)
         smooth: dict[By | None, list[int]] = {}
         for number in numbers:
@@ -263,8 +260,6 @@ class ModelComparison:
         self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
     ) -> Floats:
         """The limits of the changes of metrics of one feature, by leaving out rows with both predictions."""
-        import numpy as np
-
         units, results = pairs.left_out(sides, numbers, options)
         ranges = [self.metrics.metrics[number].range for number in numbers]
         width = np.array([[float(highest) - float(lowest)] for lowest, highest in ranges])
@@ -344,8 +339,6 @@ class PairedModels:
 
 def _changes(results: Floats) -> Floats:
     """The changes of results from one model to the other."""
-    import numpy as np
-
     with np.errstate(invalid="ignore"):
         return results[1] - results[0]
 
@@ -376,8 +369,6 @@ class _ChangedRows:
 
         Half a row (Agresti and Min, 2005) is too little where all rows change for the better, as by a lower threshold.
         """
-        import numpy as np
-
         rows = self.rows + 2
         gained, lost = (self.only_other + 1) / rows, (self.only_one + 1) / rows
         change, half = gained - lost, z_value(level)
@@ -525,8 +516,6 @@ class _Rows:
 
 def _results_of(replicates: Iterable[Sequence[Replicates]]) -> Floats:
     """The results of both models in all replicates: an array of models by replicates, metrics and outer groups."""
-    import numpy as np
-
     parts: list[Floats] = []
     for sides in replicates:
         shape = (sides[0].times, len(sides[0].evaluated.specs), -1)
@@ -557,8 +546,6 @@ class _TablesOfBoth:
     @classmethod
     def of(cls, pairs: _Cells, evaluated: Evaluated) -> _TablesOfBoth:
         """From the counts with both predictions."""
-        import numpy as np
-
         labels, cells = evaluated.labels, pairs.tally.cells
         one, other = pairs.of_both(pairs.tally)
         indices = [labels.index(*side) for side in ((one, TRUTH), (one, ESTIMATE), (other, ESTIMATE))]
@@ -568,8 +555,6 @@ class _TablesOfBoth:
 
     def changed(self, share: Share) -> _ChangedRows:
         """The rows that change a rate."""
-        import numpy as np
-
         one, other = self.guesses
         among = self._are_in(share.among, one) & (one >= 0) & (other >= 0)
         hits, hits_of_other = (self._are_in(share.holds, guess) for guess in self.guesses)
@@ -579,8 +564,6 @@ class _TablesOfBoth:
 
     def _are_in(self, cells: Collection[str], guess: Integers) -> Booleans:
         """Mask of the counts in some cells of the table of truth and one prediction."""
-        import numpy as np
-
         labels = [[_CODES[label] for label in CELLS[name]] for name in cells]
         return np.any([(self.truth == truth) & (guess == estimate) for truth, estimate in labels], axis=0)
 

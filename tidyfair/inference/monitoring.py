@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
@@ -25,8 +26,6 @@ from tidyfair.tallies.tally import HIDDEN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
-
-    import numpy as np
 
     from tidyfair.inference.verdicts import Side
     from tidyfair.metric_sets import Metric, MetricSet
@@ -160,8 +159,6 @@ class Monitor(CalledOnData):
         first groups, and of the limits of each later one when it occurs, add up to 3 / (k + 1) for pairs, which exist
         from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than 1.
         """
-        import numpy as np
-
         error = sums.share_of_error * (1 - self.confidence) / len(self.metrics)
         groups, share = sums.groups_so_far, sums.share_of_window
         if not sums.may_grow:
@@ -181,8 +178,6 @@ class _GroupMonitor(Monitor):
     """The values of the groups of a monitor."""
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        import numpy as np
-
         looks, sums = self._sums(tally, options)
         tables: list[pl.DataFrame] = []
         shown: list[Array] = [np.arange(len(looks.last))] * len(sums)
@@ -230,14 +225,10 @@ class _Level:
 
     def log_threshold(self, statements: Floats) -> Floats:
         """Logarithm of the e-value required for one of a number of statements."""
-        import numpy as np
-
         return np.log(np.maximum(statements, 1) / (self.error * self.share))
 
     def weight(self, statements: Floats) -> Floats:
         """The part of each of so many e-values in their sum, which begins with 1 at most."""
-        import numpy as np
-
         return self.share / np.maximum(statements, 1)
 
 
@@ -253,8 +244,6 @@ class _Compared:
 
 def _judged(sums: RunningSums, side: Side, limit: float, level: _Level) -> pl.DataFrame:
     """The verdicts on a metric, a row for each look."""
-    import numpy as np
-
     compared = _compared(sums, side, limit, level)
     looks = len(compared.estimate)
     # a group that has not enough rows for one of several rates is left out
@@ -297,8 +286,6 @@ def _compared(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Co
 
 def _limits_of_groups(sums: RunningSums, level: _Level) -> tuple[Floats, Floats]:
     """The limits of the means of all groups, which hold at once, between 0 and 1."""
-    import numpy as np
-
     statements = _ENDS * level.groups * len(sums.spec.formulas)
     threshold = np.broadcast_to(level.log_threshold(statements)[:, None, None], sums.totals.rows.shape)
     return sums.totals.lower_limit(threshold), 1 - sums.totals.reversed.lower_limit(threshold)
@@ -306,8 +293,6 @@ def _limits_of_groups(sums: RunningSums, level: _Level) -> tuple[Floats, Floats]
 
 def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
     """The smallest or the largest value of the groups; where none are compared, the value itself."""
-    import numpy as np
-
     is_smallest = isinstance(sums.spec.aggregate, GroupMinimum)
     totals, compared = sums.totals, sums.are_compared
     lower, upper = _limits_of_groups(sums, level)
@@ -330,8 +315,6 @@ def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Co
 
 def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
     """The difference, or ratio below 1, of the groups that are farthest from each other, or from the reference."""
-    import numpy as np
-
     is_difference = isinstance(sums.spec.aggregate, Difference)
     # against ratios of at most 1 / limit of either group to the other
     contrast, at_limit = DIFFERENCE, limit / sums.width
@@ -355,16 +338,12 @@ def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
 
 
 def _exponentials(logarithms: Floats) -> Floats:
-    import numpy as np
-
     with np.errstate(over="ignore"):
         return np.exp(logarithms)
 
 
 def _smallest(values: Floats, compared: Array) -> Floats:
     """The smallest value that is compared at each look; nan without one, as 0/0 is none."""
-    import numpy as np
-
     is_value = compared & ~np.isnan(values)
     axes = tuple(range(1, values.ndim))
     smallest = np.where(is_value, values, np.inf).min(axis=axes, initial=np.inf)
@@ -390,8 +369,6 @@ class _Pairs:
 
 def _pairs(sums: RunningSums, level: _Level) -> Iterator[_Pairs]:
     """All pairs of groups, for each formula, or those with the reference; so many at a time."""
-    import numpy as np
-
     totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
     to = cast("Difference | Ratio", sums.spec.aggregate).to
     usable = np.flatnonzero(compared.any(axis=(0, 1)))
@@ -426,7 +403,6 @@ def _pairs(sums: RunningSums, level: _Level) -> Iterator[_Pairs]:
 
 def _with_rests(totals: Totals, compared: Array) -> tuple[Totals, Array]:
     """The sums of all groups, and then those of all others than each of them, with the mask of those compared."""
-    import numpy as np
 
     def with_rest(values: Floats) -> Floats:
         return np.concatenate([values, values.sum(axis=2, keepdims=True) - values], axis=2)
@@ -437,8 +413,6 @@ def _with_rests(totals: Totals, compared: Array) -> tuple[Totals, Array]:
 
 def _groups_of(sums: RunningSums, level: _Level) -> pl.DataFrame:
     """The values of groups with enough rows, a row for each look, formula and group."""
-    import numpy as np
-
     lower, upper = _limits_of_groups(sums, level)
     cells = np.nonzero(sums.are_compared)
     look, formula, group = cells

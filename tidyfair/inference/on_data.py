@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.source import Source
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 
 _INTERNAL = frozenset({
     "at_level", "findings", "follows_designs", "follows_points", "is_chosen_by_value", "lists_unknown", "one_by_one",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
@@ -63,8 +64,6 @@ from tidyfair.specs.result_columns import CUTS, key_columns, opened
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Self, TypeAlias, Unpack
-
-    import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.pooling import Pooling
@@ -126,8 +125,6 @@ class _Comparison:
     @property
     def pairs(self) -> tuple[Array, Array]:
         """The indices of the groups of all pairs."""
-        import numpy as np
-
         one, other = np.triu_indices(len(self.family.rows), 1)
         return one, other
 
@@ -146,8 +143,6 @@ class _Comparison:
 
     def p_values(self, test: str, *, mid_p: bool) -> Array:
         """The p-values of all pairs, by their counts or by their intervals; nan where there is none."""
-        import numpy as np
-
         one, other = self.pairs
         if test == "interval":
             blocks = [slice(start, start + _BLOCK) for start in range(0, len(one), _BLOCK)]
@@ -160,8 +155,6 @@ class _Comparison:
 
     def covariance(self) -> Array:
         """The covariances of the values of groups by chance, if all are equal; those of rates but for a factor."""
-        import numpy as np
-
         quantities = self.family.estimates
         if self.counts_rows:
             return np.diag(1 / self.rows_of_values())
@@ -310,8 +303,6 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
 
     def _by_largest_distance(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
         """The table with p-values adjusted within each comparison."""
-        import numpy as np
-
         p_values = table[".p_value"].to_numpy()
         adjusted, deviations = np.full((2, len(table)), np.nan)
         for comparison, pairs in self._pairs_of(comparisons):
@@ -334,8 +325,6 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         For all at once by Bonferroni's inequality, where p-values bound any false rejection; where they bound the share
         of false ones, for as large a share of those rejected (Benjamini and Yekutieli, 2005).
         """
-        import numpy as np
-
         error = 1 - self.conf_level
         count = int(families.max(initial=-1)) + 1
         is_rejected = table[".p_adjusted"].to_numpy() < error
@@ -357,8 +346,6 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         Of a disparity that is rejected, the side is known (Strassburger and Bretz, 2008). A limit that lies on the
         other side, because it is that of a test that rejects less, ends at equality, which it does not include.
         """
-        import numpy as np
-
         deviations = table[_DEVIATIONS].to_numpy()
         lower, upper, equality = np.full((3, len(table)), np.nan)
         for comparison, pairs in self._pairs_of(comparisons):
@@ -391,8 +378,6 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
 
     def _closed(self, table: pl.DataFrame, families: Array) -> pl.DataFrame:
         """The table with p-values adjusted by Holm, for as many pairs as can be equal (Shaffer, 1986)."""
-        import numpy as np
-
         p_values, number = table[".p_value"].to_numpy(), table[_COMPARISON].to_numpy()
         closed = np.full(len(table), np.nan)
         for family in np.unique(families).tolist():
@@ -535,8 +520,6 @@ class WorstGroups(OuterGroupTest):
     """The model of the rates of all groups, if there is one."""
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        import numpy as np
-
         metric = part.metric
         tables = [pl.DataFrame(schema=_WORST)]
         for count, base in zip(part.counts, (*metric.metrics, *metric.less), strict=False):

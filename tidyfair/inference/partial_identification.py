@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, ProxyWarning, Status, in_short, listed, warn
@@ -36,8 +37,6 @@ from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias, Unpack
-
-    import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.metric_sets import GroupwiseMetric, Metric
@@ -186,8 +185,6 @@ class ProbabilisticGroups(CalledOnData):
 
     def _outcomes(self, evaluated: Evaluated) -> list[_Outcomes]:
         """The outcomes in each outer group."""
-        import numpy as np
-
         by, group_cells = self._compared.by, evaluated.group_cells
         index, cells = group_cells.indices[by], evaluated.evaluator.cells
         event = evaluated.labels.event
@@ -209,8 +206,6 @@ class ProbabilisticGroups(CalledOnData):
 
     def _by_kind(self, counts: Mapping[str, Array]) -> Array:
         """The sums over the rows of each kind: kinds by what is known."""
-        import numpy as np
-
         kinds = _kinds_of_cells(self.metric.definition)
         height = len(next(iter(counts.values()))[0])
         by_kind = np.zeros((3, height))
@@ -266,8 +261,6 @@ def _kinds_of_cells(formula: Formula) -> dict[str, int]:
 
     Cells without a label that the formula reads have none.
     """
-    import numpy as np
-
     tables = np.vstack([np.eye(len(CELLS)), _DIFFERENT])
     rates, denominators = values_of(formula, tables)
     hits = np.nan_to_num(rates) * denominators
@@ -333,8 +326,6 @@ class _Outcomes:
     @property
     def everybody(self) -> Array:
         """The probabilities of a group that all rows belong to."""
-        import numpy as np
-
         return np.ones(len(self.value))
 
     @cached_property
@@ -344,15 +335,11 @@ class _Outcomes:
 
     def _of_values(self, known: Array) -> Array:
         """Sums by value of the proxy."""
-        import numpy as np
-
         return np.bincount(self.value, known, self.values)
 
     @cached_property
     def by_value(self) -> _ByValue:
         """The outcomes by value of the proxy."""
-        import numpy as np
-
         measures = (self.weights, self.rows, self.squares)
         return _ByValue(*(np.array([self._of_values(kind) for kind in measure]) for measure in measures))
 
@@ -384,8 +371,6 @@ class _ByValue:
     @cached_property
     def share_of_others(self) -> Array:
         """The share of each kind among the rows other than one of a kind: kinds by kinds of that row by values."""
-        import numpy as np
-
         own = _divided(self.weights, self.rows)
         # the row is missing among those of its own kind
         others = self.weights[:, None] - own * np.eye(len(own))[:, :, None]
@@ -407,8 +392,6 @@ class _ByValue:
             hit: The kind of rows in the numerator.
             miss: The kind of rows that are in the denominator only.
         """
-        import numpy as np
-
         most_hits = np.minimum(members, self.weights[hit]).sum()
         fewest_misses = np.maximum(members + self.weights[miss] - self.total, 0).sum()
         bound = math.nan
@@ -427,8 +410,6 @@ class _ByValue:
         rows would favour the smaller term by chance and make bounds too narrow; these are conservative. A value with a
         single row gives no information: its outcome may be that of a member or not.
         """
-        import numpy as np
-
         is_hit, is_miss = (np.arange(len(self.weights))[:, None] == kind for kind in (hit, miss))
         error = np.sqrt(share * (1 - share) / np.maximum(self.rows.sum(axis=0) - 1, 1))
 
@@ -449,8 +430,6 @@ class _ByValue:
 
 def _divided(numerator: Array, denominator: Array) -> Array:
     """Quotients, 0 where the divisor is 0."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(denominator > 0, numerator / denominator, 0.0)
 
@@ -472,8 +451,6 @@ class _End:
     @classmethod
     def of(cls, bound: float, hits: Array, misses: Array, weights: Array, squares: Array) -> _End:
         """The highest rate, to whose hits and misses the rows of each kind and value add something."""
-        import numpy as np
-
         size = (weights * (hits + misses)).sum()
         if not size > 0:
             # nothing speaks against the highest rate that there is
@@ -497,8 +474,6 @@ class _End:
 
         Ends are not shares of rows, so they may vary more than Wilson's limits allow for a share near 0 or 1.
         """
-        import numpy as np
-
         share = min(max(self.center, 0.0), 1.0)
         is_varying = self.variance > 0 and 0 < share < 1
         rows = share * (1 - share) / self.variance if is_varying else self.effective_rows
@@ -515,8 +490,6 @@ class _End:
 
     def less(self, other: _End, z: float) -> tuple[float, float, float]:
         """The difference from the end of another group, and its limits."""
-        import numpy as np
-
         bound = self.bound - other.bound
         one, another = np.array(self.center), np.array(other.center)
         correlation = np.array(self.correlation(other))

@@ -13,8 +13,6 @@ from tidyfair.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__: list[str] = []
-
 _Key: TypeAlias = tuple[tuple[float, str], ...]
 _PARTS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
 _YEAR = re.compile(r"(19|20)\d\d")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
@@ -25,14 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
-    import numpy as np
-
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 VARIANT = "\0variant"
 """The outer key that numbers variants: 0 as drawn, then others.
@@ -90,8 +87,6 @@ class _ShuffledCells:
     @classmethod
     def of(cls, tally: Tally, by: By, within: Sequence[Column], among: pl.DataFrame | None) -> _ShuffledCells:
         """Count the cells of a tally by outer group, stratum, group and labels."""
-        import numpy as np
-
         keys, names = kept_keys(tally, by.columns)
         outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
         strata = [*outer, *tally.names(within)]
@@ -122,8 +117,6 @@ class _ShuffledCells:
 
     def drawn(self, draws: int, shuffled: int, random: np.random.Generator) -> Array:
         """The counts of draws by outer group, group and labels; draws after the first `shuffled` are as observed."""
-        import numpy as np
-
         drawn = np.zeros((draws, *self.shape), dtype=np.int64)
         for outer, table in self.strata:
             counts = np.repeat(table[None], draws, axis=0)
@@ -133,8 +126,6 @@ class _ShuffledCells:
 
     def tally(self, counts: Array, first: int) -> Tally:
         """The tally of counts by draw and variant; the numbers of draws begin with `first`."""
-        import numpy as np
-
         draws, variants = counts.shape[:2]
         number, variant, cell = np.indices((draws, variants, self.numbers)).reshape(3, -1)
         columns: list[pl.Series] = []
@@ -150,8 +141,6 @@ class _ShuffledCells:
 
 def _is_among(labels: pl.DataFrame, among: pl.DataFrame | None) -> Array:
     """A mask of the pairs of labels that are among some of them, if these are given."""
-    import numpy as np
-
     if among is None:
         return np.ones(len(labels), dtype=bool)
     index = labels.join(among.with_row_index(), on=list(LABELS), how="left", maintain_order="left")["index"]
@@ -160,8 +149,6 @@ def _is_among(labels: pl.DataFrame, among: pl.DataFrame | None) -> Array:
 
 def _varied(drawn: Array) -> Array:
     """The counts of each draw, and a variant for each cell, which has one standard deviation more rows."""
-    import numpy as np
-
     labels = drawn.shape[-1]
     counts = np.repeat(drawn[:, None], 1 + labels, axis=1)
     for label in range(labels):
@@ -226,8 +213,6 @@ class _ShuffledRows:
     @classmethod
     def of(cls, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> _ShuffledRows:
         """Number the rows or clusters of a tally, and their groups and strata."""
-        import numpy as np
-
         keys, names = kept_keys(tally, by.columns)
         outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
         strata, clusters = [*outer, *tally.names(within)], _key_names(tally, tally.clusters)
@@ -251,8 +236,6 @@ class _ShuffledRows:
 
     def with_parts_left_out(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
         """All rows, and variants, each without the rows of a random part."""
-        import numpy as np
-
         part = self.parted(parts, random).variant
         variants = [np.arange(len(part))]
         for left_out in range(parts):
@@ -264,8 +247,6 @@ class _ShuffledRows:
     @cached_property
     def _by_stratum(self) -> Array:
         """The units in the order of their strata."""
-        import numpy as np
-
         return np.argsort(self.stratum, kind="stable")
 
     def drawn(self, first: int, draws: int, shuffled: int, random: np.random.Generator) -> pl.DataFrame:
@@ -273,8 +254,6 @@ class _ShuffledRows:
 
         The groups of units are shuffled within strata; in draws after the first `shuffled` they are as observed.
         """
-        import numpy as np
-
         group = np.tile(self.group, (draws, 1))
         numbers = random.random((shuffled, len(self.stratum)))
         order = np.argsort(numbers + self.stratum, axis=-1)
@@ -330,8 +309,6 @@ def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:
 
 def _shuffled(table: Array, draws: int, random: np.random.Generator) -> Array:
     """Draws of the counts of each group and cell with the margins of the table: a hypergeometric draw for each."""
-    import numpy as np
-
     counts = np.zeros((draws, *table.shape), dtype=np.int64)
     remaining = np.repeat(table.sum(axis=0)[None], draws, axis=0)
     for group, size in enumerate(table.sum(axis=1)):
@@ -363,8 +340,6 @@ def _check_clusters(
 
 def _numbered(frame: pl.DataFrame, keys: int, draw: Array, variant: Array) -> pl.DataFrame:
     """The frame with the numbers of draws and variants as the keys after the others."""
-    import numpy as np
-
     return frame.with_columns(
         pl.Series(f"k{keys}", draw.astype(np.int32)), pl.Series(f"k{keys + 1}", variant.astype(np.int32))
     )

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
@@ -40,8 +41,6 @@ from tidyfair.specs.options import CallOptions, refuse_unknown_keywords, show_ke
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias, Unpack
-
-    import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.rate_tests import Case
@@ -127,8 +126,6 @@ class DisparityTest(OuterGroupTest):
 
         Draws are taken in blocks, of which no counts are kept.
         """
-        import numpy as np
-
         rows, counts = part.rows, part.counts
         step = max(1, _MOST_DRAWN // max(1, len(counts[0].group_cells)))
         values: list[pl.Series] = []
@@ -148,8 +145,6 @@ class DisparityTest(OuterGroupTest):
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
-        import numpy as np
-
         metric, keys = case.metric, case.outer_keys
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
@@ -199,8 +194,6 @@ class DisparityTest(OuterGroupTest):
         method: str = "", *, is_distance: bool = False,
     ) -> pl.DataFrame:  # fmt: skip
         """The row of a test, from the value and the severity, or the distances, of each draw; the last is observed."""
-        import numpy as np
-
         row = dict.fromkeys(_TESTED) | {
             ".metric": metric.name, ".by": metric.by.text, ".hypothesis": self._hypothesis(metric),
         }  # fmt: skip
@@ -231,8 +224,6 @@ def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[st
 
     The last draw is the observed one, which lies outside of the range if its p-value is below 5 %, and only then.
     """
-    import numpy as np
-
     p_values = _p_values(severity, mid_p=mid_p)
     likely = values[p_values >= _ERROR]
     with np.errstate(invalid="ignore"):
@@ -249,8 +240,6 @@ def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple
     A draw of half the observed distance is half as far from the centre, on both sides if values lie on both. Without a
     centre, or a finite value, there is no such scale.
     """
-    import numpy as np
-
     if centre is None or not np.isfinite(observed):
         return np.full(len(severity), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -261,8 +250,6 @@ def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple
 
 def _p_values(severity: Array, *, mid_p: bool) -> Array:
     """The share of draws, itself among them, that are as severe as each draw."""
-    import numpy as np
-
     rising = np.sort(severity)
     size = np.abs(np.where(np.isfinite(severity), severity, 0))
     # differences of small numbers are small, too
@@ -296,8 +283,6 @@ def _shuffle_together(one: Share, other: Share) -> bool:
 
 def _distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> Array:
     """The distances of groups of each draw, in standard errors under equality; the observed ones come last."""
-    import numpy as np
-
     distances = np.zeros((len(drawn[0]) + 1, 2))
     for count, numerators in zip(counts, drawn, strict=True):
         compared = rows.filter((pl.col("name") == count.name) & pl.col("estimate").is_not_null())
@@ -337,8 +322,6 @@ def compared_draws(
 
     The compared groups, their reference and their weights stay the observed ones.
     """
-    import numpy as np
-
     (spec,), times = evaluated.specs, len(drawn[0])
     by, aggregate = cast("By", spec.by), cast("Aggregate", spec.aggregate)
     two_sided, tidy = [0] if by.sides else [], frames_of(evaluated)
@@ -362,8 +345,6 @@ def compared_draws(
 
 def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> pl.DataFrame:
     """The rows of values once for each draw, which is their outer group, with the values of the draw."""
-    import numpy as np
-
     draws = len(drawn[0])
     tables: dict[str, Array] = {}
     for name in ("estimate", *CONTEXTS):

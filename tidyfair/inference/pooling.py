@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
-    import numpy as np
-
     from tidyfair.inference.rate_tests import CountedRate, OuterGroup
     from tidyfair.metric_sets import GroupwiseMetric
 
     Array: TypeAlias = np.ndarray[Any, Any]
     Pooling: TypeAlias = Literal["beta_binomial", "additive"]
-
-__all__: list[str] = []
 
 POOLINGS = ("beta_binomial", "additive")
 _SPREADS = 48
@@ -65,8 +62,6 @@ class PooledRates(ABC):
     @cached_property
     def _counted(self) -> tuple[Array, Array]:
         """The hits and rows that likelihoods are of: those of very large groups as of fewer rows with the same rate."""
-        import numpy as np
-
         share = np.minimum(1, _MOST_COUNTED / self.rows)
         return self.hits * share, self.rows * share
 
@@ -81,15 +76,11 @@ class PooledRates(ABC):
 
     def limits(self, level: float, drawn: Array) -> tuple[Array, Array]:
         """The limits of each rate, from draws; the estimate is always between them."""
-        import numpy as np
-
         lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return np.minimum(lower, self.estimate), np.maximum(upper, self.estimate)
 
     def simultaneous_limits(self, level: float, drawn: Array) -> tuple[Array, Array]:
         """Limits that hold for all rates at once, from draws (Besag et al., 1995)."""
-        import numpy as np
-
         times = len(drawn)
         ordered = np.sort(drawn, axis=0)
         rank = np.argsort(np.argsort(drawn, axis=0), axis=0)
@@ -117,8 +108,6 @@ class BetaBinomial(PooledRates):
     @cached_property
     def fit(self) -> tuple[float, float]:
         """The mean and the concentration; the latter is infinite where rates vary no more than by chance."""
-        import numpy as np
-
         overall = float(self.hits.sum() / self.rows.sum())
         # groups of one row do not show how far rates vary
         if overall in (0, 1) or len(self.rows) < 2 or self.rows.max() < 2:
@@ -136,8 +125,6 @@ class BetaBinomial(PooledRates):
 
     def _far_peak(self) -> float:
         """The concentration of a peak where rates are nearly equal, by derivatives by its inverse where they are."""
-        import numpy as np
-
         hits, rows = self._counted
         counts, sign = np.stack([hits, rows - hits, rows]), np.array([1, 1, -1])
         share = counts.sum(axis=1) / rows.sum()
@@ -148,7 +135,6 @@ class BetaBinomial(PooledRates):
 
     def _peak(self, low: float, high: float) -> float:
         """The concentration between two numbers from which the likelihood does not rise further."""
-        import numpy as np
         from scipy import optimize
 
         def slope(logarithm: float) -> float:
@@ -175,8 +161,6 @@ class BetaBinomial(PooledRates):
 
         A priori the mean is uniform, and so is the standard deviation of rates, relative to the largest one possible.
         """
-        import numpy as np
-
         spreads = _probable(lambda spreads: self._posterior(spreads)[1], 1.0)
         profile, density = self._posterior(spreads)
         chosen = random.choice(len(spreads), times, p=_probabilities(density))
@@ -187,15 +171,11 @@ class BetaBinomial(PooledRates):
 
     def _posterior(self, spreads: Array) -> tuple[_Profile, Array]:
         """The most probable mean for each relative standard deviation, and the logarithm of its probability."""
-        import numpy as np
-
         profile = self._profile(_concentrations(spreads), prior=1.0)
         return profile, profile.likelihood - np.log(profile.curvature) / 2
 
     def _profile(self, strengths: Array, *, prior: float) -> _Profile:
         """The best mean for each concentration; with a `prior` of 1 the most probable logit if means are uniform."""
-        import numpy as np
-
         strength = strengths[:, None]
         counted, rows = self._counted
         hits, misses = counted[None], (rows - counted)[None]
@@ -248,8 +228,6 @@ class Additive(PooledRates):
     @cached_property
     def _design(self) -> tuple[Array, Array]:
         """The indicators of the levels after a constant, and the inverse of the variance of each effect's prior."""
-        import numpy as np
-
         columns = [np.ones((len(self.rows), 1))]
         columns += [(codes[:, None] == np.unique(codes)).astype(float) for codes in self.levels]
         indicators = np.concatenate(columns, axis=1)
@@ -273,8 +251,6 @@ class Additive(PooledRates):
 
     def _logits_of(self, spreads: Array) -> _Logits:
         """The most probable effects for each standard deviation of interactions, by Newton's method."""
-        import numpy as np
-
         (hits, rows), (indicators, precision) = self._counted, self._design
         variance = (spreads**2)[:, None]
         effects: Array = np.zeros((len(spreads), len(precision)))
@@ -317,8 +293,6 @@ class Additive(PooledRates):
 
     def _information(self, weight: Array) -> Array:
         """The inverse of the covariance of the main effects, for each spread."""
-        import numpy as np
-
         indicators, precision = self._design
         return np.stack([(indicators.T * row) @ indicators for row in weight]) + np.diag(precision)
 
@@ -329,8 +303,6 @@ class Additive(PooledRates):
 
     @cached_property
     def _means(self) -> Array:
-        import numpy as np
-
         logits = self._logits
         nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
         rates = share_of_logit(logits.mean[:, :, None] + np.sqrt(logits.variance)[:, :, None] * nodes)
@@ -344,15 +316,11 @@ class Additive(PooledRates):
     @cached_property
     def interaction_variance(self) -> float:
         """The median of the posterior distribution of the variance of interactions, as logits."""
-        import numpy as np
-
         below = np.cumsum(self._probability) - self._probability / 2
         return float(np.interp(0.5, below, self._spreads)) ** 2
 
     def draws(self, times: int, random: np.random.Generator) -> Array:
         """Draws of the rates, averaged over the spread of interactions."""
-        import numpy as np
-
         logits, (indicators, _) = self._logits, self._design
         of_spread = random.multinomial(times, self._probability)
         parts: list[Array] = []
@@ -410,8 +378,6 @@ def pooled(part: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRate
 
 def _probable(density_of: Callable[[Array], Array], most: float) -> Array:
     """Numbers from 0 to the largest one, evenly over those that are probable."""
-    import numpy as np
-
     edges = np.linspace(0, most, _SPREADS + 1)
     density = density_of((edges[1:] + edges[:-1]) / 2)
     kept = np.flatnonzero(density > density.max() + math.log(_NEGLIGIBLE))
@@ -421,8 +387,6 @@ def _probable(density_of: Callable[[Array], Array], most: float) -> Array:
 
 def _probabilities(density: Array) -> Array:
     """Probabilities from their logarithms, up to a constant."""
-    import numpy as np
-
     probability = np.exp(density - density.max())
     return probability / probability.sum()
 
@@ -434,8 +398,6 @@ def _concentrations(spreads: Array) -> Array:
 
 def share_of_logit(logit: Array) -> Array:
     """The share that has a logit."""
-    import numpy as np
-
     return 1 / (1 + np.exp(-np.clip(logit, -700, 700)))
 
 

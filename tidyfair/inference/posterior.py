@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
@@ -25,8 +26,6 @@ from tidyfair.specs.result_columns import key_columns
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias, Unpack
-
-    import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.pooling import Pooling
@@ -109,8 +108,6 @@ class ProbabilityOf(MetricSetOnData):
 
     def _probabilities(self, evaluated: Evaluated, options: Options) -> pl.DataFrame:
         """The results with the share of posterior draws on the good side of the limit."""
-        import numpy as np
-
         results = tidy_results(evaluated, undefined_is_null=False)
         within, drawn = np.zeros((2, len(results)), dtype=np.int64)
         for design in designs_of(evaluated.specs, range(len(evaluated.specs))):

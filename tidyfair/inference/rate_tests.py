@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from typing import Self, Unpack
 
-    import numpy as np
-
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.tally import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
@@ -90,8 +87,6 @@ class CountedRate(RateCounts):
 
     def shuffled(self, times: int, random: np.random.Generator) -> Array:
         """The numerator of each group with group labels shuffled within strata, `times` over."""
-        import numpy as np
-
         check_shuffled(int(self.denominator.sum()))
         drawn = np.zeros((times, self.denominator.shape[1]), dtype=np.int64)
         for denominator, numerator in zip(self.denominator, self.numerator, strict=True):
@@ -295,8 +290,6 @@ def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[Gr
 
 def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -> CountedRate:
     """The counts of a rate, from its values by group, or by group and stratum."""
-    import numpy as np
-
     share = share_of(formula)
     if share is None:
         msg = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
@@ -18,16 +19,12 @@ from tidyfair.specs.contrasts import Difference, Ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
-
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.metric_sets import GroupwiseMetric, Metric
 
     Array: TypeAlias = np.ndarray[Any, Any]
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
     Bounds: TypeAlias = tuple[float, float]
-
-__all__: list[str] = []
 
 LOOK = "\0look"
 """The column of the index of a look."""
@@ -67,8 +64,6 @@ class Looks:
     @classmethod
     def of(cls, outer_keys: pl.DataFrame, period: str | None, *, change: bool = False) -> Looks:
         """The looks at the outer groups of a tally, at all rows so far or, for changes, also at recent rows."""
-        import numpy as np
-
         if period is not None:
             check_periods("monitor", outer_keys, period)
         series = outer_keys.drop(period or [], UNGROUPED, strict=False)
@@ -97,8 +92,6 @@ class Looks:
         With k series so far it is 1 / (k (k + 1)). The shares of the first k, and of each later one when it occurs, add
         up to 2 / (k + 1), which never exceeds 1.
         """
-        import numpy as np
-
         if self.keys.width == self.has_periods:
             return np.ones(len(self.last))
         first = np.full(int(self.series.max(initial=-1)) + 1, np.iinfo(np.int64).max)
@@ -115,8 +108,6 @@ class Looks:
         return self._between(sums, self.last - self.number[self.last] + 1)
 
     def _between(self, sums: Array, first: Array) -> Array:
-        import numpy as np
-
         added = np.concatenate([np.zeros_like(sums[:1]), sums.cumsum(axis=0)])
         return added[self.last + 1] - added[first]
 
@@ -125,8 +116,6 @@ class Looks:
 
         A window never begins before that of the look before: rows that were left behind are not called upon again.
         """
-        import numpy as np
-
         chosen: list[int] = []
         since = 0
         for windows in np.split(np.arange(len(self.last)), np.flatnonzero(np.diff(self.last, prepend=-1)))[1:]:
@@ -155,8 +144,6 @@ def _windows(number: Array) -> tuple[Array, Array, Floats]:
     after 2ᵛ times the i-th odd number of looks have 1 / ((v + 1) (v + 2) i (i + 1)), which adds up to 1. They last for
     4 · 2ᵛ looks, so that windows of any length have begun near any look.
     """
-    import numpy as np
-
     every = np.arange(len(number))
     parts = [(every, np.zeros_like(every), np.full(len(every), 1 / 2))]
     for scale in range(int(number.max(initial=1)).bit_length()):
@@ -204,8 +191,6 @@ class RunningSums:
     @classmethod
     def of(cls, evaluated: Evaluated, index: int, looks: Looks, bounds: Bounds) -> RunningSums:
         """The sums of one of the metrics that were evaluated."""
-        import numpy as np
-
         spec, cells = cast("Metric | GroupwiseMetric", evaluated.specs[index]), evaluated.group_cells
         every = evaluated.rows.filter(pl.col("spec") == index)
         rows = every.filter(~pl.col("excluded"))
@@ -297,8 +282,6 @@ class RunningSums:
 
 def _between(rows: pl.DataFrame, bounds: Bounds, name: str) -> Totals:
     """The sums of values, as far as they lie between the bounds, and the numbers of rows."""
-    import numpy as np
-
     counted = rows["counted_rows"].fill_null(0).to_numpy().astype(np.float64)
     mean = rows["rate"].fill_null(bounds[0]).to_numpy().astype(np.float64)
     share = np.where(counted > 0, (mean - bounds[0]) / (bounds[1] - bounds[0]), 0.0)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
@@ -25,8 +26,6 @@ from tidyfair.tallies.source import open_frame
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
-
-    import numpy as np
 
     from tidyfair.inference.verdicts import Side
 
@@ -84,8 +83,6 @@ def smallest_difference(
     >>> smallest_difference({"a": 800, "b": 200}, 0.5).select(".smallest", pl.col(".difference").round(2)).row(0)
     ('b', 0.11)
     """
-    import numpy as np
-
     study = _study("smallest_difference", power, confidence, times, seed, mid_p=mid_p)
     if isinstance(groups, Mapping):
         sizes = cast("Mapping[object, Any]", groups)
@@ -205,8 +202,6 @@ class _Study:
 
     def share_detected(self, difference: float, rows: Sequence[int], share: float) -> float:
         """The share of draws in which the test detects that difference."""
-        import numpy as np
-
         random, size = np.random.default_rng(self.seed), np.array(rows)
         rates = np.full(len(rows), share)
         rates[size.argmin()] = np.clip(_moved(share, difference), 0, 1)
@@ -278,8 +273,6 @@ class _GateStudy:
         Verdicts hardly depend on more than the disparity of a draw, so that the gate judges a few draws in the order of
         their disparities, and then a few of those between its last sure verdict and its first other one.
         """
-        import numpy as np
-
         times = self.study.times
         rates = np.full(self.groups, self.rates[0])
         rates[0] = self.rates[1]
@@ -302,15 +295,11 @@ class _GateStudy:
 
     def _disparities(self, hits: Array) -> Array:
         """The range of the hits of groups, or the ratio of the fewest to the most."""
-        import numpy as np
-
         least, most = hits.min(axis=1), hits.max(axis=1)
         return most - least if self.side == "below" else least / np.maximum(most, 1)
 
     def _gives(self, hits: Array, rows: int) -> Array:
         """A mask of the draws of which the gate gives the verdict, each judged alone."""
-        import numpy as np
-
         draws = np.arange(len(hits))
         data = pl.DataFrame(
             {
@@ -332,8 +321,6 @@ class _GateStudy:
 
 def _spread(start: int, stop: int) -> Array:
     """Some of the numbers from `start` to `stop`, evenly spread."""
-    import numpy as np
-
     count = min(_JUDGED, stop - start)
     return (start + (np.arange(count) + 0.5) * (stop - start) / count).astype(int)
 

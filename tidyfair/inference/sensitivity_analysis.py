@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from tidyfair.calls import Evaluable
@@ -34,8 +35,6 @@ from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias, Unpack
-
-    import numpy as np
 
     from tidyfair.inference.verdicts import Side
     from tidyfair.metric_sets import Metric, MetricSet
@@ -268,8 +267,6 @@ class _Study:
         names: Callable[[Sequence[Column]], list[str]],
     ) -> _Study:  # fmt: skip
         """Count the cells of the groups."""
-        import numpy as np
-
         columns = metric.by.columns
         named = dict(zip(names(columns), (column.name for column in columns), strict=True))
         is_unknown = metric.policy.is_unknown(part.select(list(named)))
@@ -313,8 +310,6 @@ class _Study:
 
     def judged(self, scenarios: Sequence[Array], *, interval: bool = True) -> pl.DataFrame:
         """The results of some scenarios, in their order, with verdicts if there are intervals."""
-        import numpy as np
-
         stacked = np.stack(scenarios)
         scenario, group, cell = (stacked > 0).nonzero()
         pairs = list(CELLS.values())
@@ -339,8 +334,6 @@ class _Study:
 
     def lines(self) -> Iterator[_Line]:
         """All errors that are tried, in the order in which moves have most effect, and in others."""
-        import numpy as np
-
         scale = np.maximum(self.cells.sum(axis=1) / _MANY_ROWS, 1)
         for formula, sign in itertools.product(self.formulas, (1, -1)):
             effect = sign * np.nan_to_num(influences_of(formula, self.cells / scale[:, None]))
@@ -419,8 +412,6 @@ class _Study:
 
     def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
         """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
-        import numpy as np
-
         steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _MOST_SCENARIOS // len(lines)))
         sizes = [np.unique(np.linspace(0, line.capacity(self.cells), steps + 1).astype(int)) for line in lines]
         scenarios = [
@@ -480,8 +471,6 @@ class _Study:
 
     def _bounds(self, group: int | None) -> dict[str, float | None]:
         """The least and the most that the disparity may be, for missing truths of one group or of all."""
-        import numpy as np
-
         unknown: dict[str, float | None] = {".lowest": None, ".highest": None}
         aggregate = self.metric.aggregate
         is_range = isinstance(aggregate, Contrast) and aggregate.to == "range" and aggregate.kind in _RANGES
@@ -521,8 +510,6 @@ def _filled(cells: Array, groups: Array, choice: tuple[str, str]) -> Array:
 
 def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float]:
     """The ends of the range of values, each of which is anywhere between two ends of its own (Manski, 1989)."""
-    import numpy as np
-
     if ratio:
         with np.errstate(divide="ignore", invalid="ignore"):
             quotients = low[:, None] / high
@@ -536,8 +523,6 @@ def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float
 
 def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
     """The way of a disparity along a line, as a distance from where it is."""
-    import numpy as np
-
     known = np.nan_to_num(along, nan=-math.inf)
     last = int(known.argmax())
     reach = float(known[last])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.evaluation.results import tidy_results
@@ -20,16 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    import numpy as np
-
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.rate_tests import Case
     from tidyfair.specs.groups import By
     from tidyfair.specs.metric_specs import MetricSpec
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 _RARER = 3
 """The factor by which the largest distance must be rarer than the sum of squares to count as much.
@@ -136,8 +133,6 @@ class Families:
 
     def _severity(self, disparities: pl.Series, rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
         """The severity of each draw of an outer group: of its disparity, or the distances of its groups."""
-        import numpy as np
-
         aggregate = self.spec.aggregate
         if self.is_exact and aggregate is not None:
             return aggregate.severity(disparities.cast(pl.Float64).fill_null(np.nan).to_numpy())
@@ -145,8 +140,6 @@ class Families:
 
     def _observed_outer(self, drawn_outer: pl.DataFrame) -> Array:
         """The number of the observed outer group that each outer group of a draw comes from."""
-        import numpy as np
-
         names = self.outer_keys.columns
         if not names:
             return np.zeros(len(drawn_outer), dtype=np.int64)
@@ -157,8 +150,6 @@ class Families:
     @staticmethod
     def _distances(rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
         """The distances of groups in all families, for each draw of an outer group."""
-        import numpy as np
-
         in_all = np.zeros((shape[0], 2))
         for _, family in rows.group_by("name", LEVEL, maintain_order=True):
             table = np.full(shape, np.nan)
@@ -199,8 +190,6 @@ def _renamed(keys: pl.DataFrame) -> pl.DataFrame:
 
 def rate_distances(hits: Array, rows: Array, share: Array | float, reference: Sequence[int]) -> Array:
     """The distances of groups' rates in each draw, if `share` is the rate of all groups; as those of values."""
-    import numpy as np
-
     # an empty group has no distance to others
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.reshape(share * (1 - share), (-1, 1)) / rows
@@ -214,8 +203,6 @@ def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
     which for rates is Pearson's chi-squared. With a reference, of each group from it. The variance of a group may be
     one number for all draws. A group without a value has no distance.
     """
-    import numpy as np
-
     if reference:
         squares = np.concatenate([_squares_from(value, variance, one) for one in reference], axis=1)
         return np.sqrt(np.stack([squares.sum(axis=1), squares.max(axis=1, initial=0)], axis=1))
@@ -237,8 +224,6 @@ def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
 
 def _squares_from(value: Array, variance: Array, reference: int) -> Array:
     """The squared distances of groups from a reference in each draw."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         squares = (value - value[:, [reference]]) ** 2 / (variance + variance[:, [reference]])
     return np.where(np.isnan(squares), 0.0, squares)
@@ -246,8 +231,6 @@ def _squares_from(value: Array, variance: Array, reference: int) -> Array:
 
 def all_distances(one: Array, other: Array) -> Array:
     """The distances of two families of groups taken together."""
-    import numpy as np
-
     return np.stack([np.hypot(one[:, 0], other[:, 0]), np.fmax(one[:, 1], other[:, 1])], axis=1)
 
 
@@ -258,8 +241,6 @@ def joint_ranks(tested: Array, by_chance: Array) -> Array:
     less likely one counts (Tippett's combination; Pesarin and Salmaso, 2010), and draws by chance show how often it is
     as unlikely.
     """
-    import numpy as np
-
     ranks: list[Array] = []
     for column in (0, 1):
         size = np.abs(np.where(np.isfinite(tested[:, column]), tested[:, column], 0))
@@ -271,8 +252,6 @@ def joint_ranks(tested: Array, by_chance: Array) -> Array:
 
 def joint_distances(drawn: Array) -> Array:
     """The part of the observed distances, the last ones, that is as unlikely as those of each draw."""
-    import numpy as np
-
     in_all, largest = drawn[-1]
     if not in_all:
         return drawn[:, 0]
@@ -291,8 +270,6 @@ def farthest(value: Array, variance: Array, reference: list[int]) -> Array:
 
     The variance of a group may be one number for all draws.
     """
-    import numpy as np
-
     # groups are compared one by one, so that the draws of each lie together
     value, variance, largest = np.asfortranarray(value), np.asfortranarray(variance), np.zeros(len(value))
     for one in reference or range(value.shape[1]):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, in_short
@@ -29,8 +30,6 @@ from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias, Unpack
-
-    import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.metric_sets import GroupwiseMetric
@@ -203,8 +202,6 @@ class SubgroupSearch(SubgroupAudit):
     seed: int
 
     def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
-        import numpy as np
-
         conjunctions = Conjunctions.of(combinations, self.depth, self.policy)
         counts = np.stack([combinations.rows, combinations.denominator, combinations.numerator])
         sums = conjunctions.sums(counts)
@@ -236,8 +233,6 @@ class SubgroupSearch(SubgroupAudit):
         statistic: Floats, key: pl.DataFrame,
     ) -> tuple[Floats, Floats]:  # fmt: skip
         """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
-        import numpy as np
-
         # an outer group has its own numbers, whatever others there are
         random = np.random.default_rng([self.seed, zlib.crc32(repr(key.rows()).encode())])
         rows, events = combinations.denominator.sum(), combinations.numerator.sum()
@@ -305,8 +300,6 @@ class LinearSubgroup(SubgroupAudit):
 
 def _slopes(points: Floats, denominator: Floats, numerator: Floats) -> tuple[Floats, Floats]:
     """The weighted least squares fit of the rate: its slopes, and a point at which it is the overall rate."""
-    import numpy as np
-
     # scaled to 0 to 1 and centred, so that no direction is lost to rounding
     low, width = points.min(axis=0), np.ptp(points, axis=0)
     width = np.where(width > 0, width, np.inf)
@@ -332,8 +325,6 @@ class _Margin:
 
     def sums(self, finer: Floats) -> Floats:
         """The sums of the numbers of the finer table, which has a row for each draw."""
-        import numpy as np
-
         draws = len(finer)
         index = self.index + self.size * np.arange(draws)[:, None]
         sums = np.bincount(index.ravel(), weights=finer.ravel(), minlength=draws * self.size)
@@ -377,8 +368,6 @@ class Conjunctions:
 
     def sums(self, values: Floats) -> Floats:
         """Sums over the rows of each conjunction; `values` has a row for each draw."""
-        import numpy as np
-
         tables = {self.features: values}
         for names, margin in self.margins.items():
             tables[names] = margin.sums(tables[margin.finer])
@@ -386,8 +375,6 @@ class Conjunctions:
 
     def totals(self, sums: Floats) -> Floats:
         """The sums over all known people for each conjunction: those of all conjunctions of the same features."""
-        import numpy as np
-
         if not sums.shape[-1]:
             return sums
         sizes = [len(self.combinations[names]) for names in self.subsets]
@@ -399,8 +386,6 @@ class Conjunctions:
 
         Without a rest there is no comparison, unless all people are searched like any subgroup.
         """
-        import numpy as np
-
         rows, denominator = sums[:2]
         all_rows, total = self.totals(sums)[:2]
         return np.select(
@@ -418,8 +403,6 @@ class Conjunctions:
     @cached_property
     def is_unknown(self) -> Floats:
         """A mask of the conjunctions that name an unknown value."""
-        import numpy as np
-
         masks = [self.policy.is_unknown(self.combinations[names]).to_numpy() for names in self.subsets]
         return np.concatenate(masks)
 
@@ -480,8 +463,6 @@ def _condition(slopes: Floats, middle: Floats, names: Sequence[str], relation: s
 
 def _standardised(numerator: Floats, denominator: Floats, total: Floats, total_numerator: Floats) -> Floats:
     """The distance of numerators from their expectation under the overall rate, in standard deviations."""
-    import numpy as np
-
     rate = total_numerator / np.maximum(total, 1)
     variance = denominator * rate * (1 - rate) * (total - denominator) / np.maximum(total - 1, 1)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 UNKNOWN_ROWS, UNKNOWN_SHARE = ".unknown", ".unknown_share"
 """The rows of unknown groups, which are not compared, and their share of all rows of the outer group."""
 _NOT_COUNTED = [pl.lit(None, pl.Int64).alias(UNKNOWN_ROWS), pl.lit(None, pl.Float64).alias(UNKNOWN_SHARE)]

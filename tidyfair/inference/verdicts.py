@@ -9,8 +9,6 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__: list[str] = []
-
 Side: TypeAlias = Literal["below", "above"]
 """The good side of a limit."""
 Outside: TypeAlias = Literal["hold", "state"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__: list[str] = []
-
 
 class TidyfairEvaluator:
     """Metrics by group, disparities, gates and a report as the results of an MLflow run."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tidyfair.audits.usual_metrics import Feature
     from tidyfair.metric_sets import MetricSet
 
-__all__: list[str] = []
-
 _REFUSED = {"group_by", "explain", "parts", "keep_rows", "top_k", "top_fraction", "score_bins"}
 """Options of a call that an evaluation decides, or of which a run has one."""
 _ILLEGAL = re.compile(r"[^\w\-. ]")

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from tidyfair.integrations.mlflow_evaluation import Configuration, Evaluation
 
-__all__: list[str] = []
-
 _BATCH = 1000
 """The most metrics that a request of MLflow takes."""
 _VERDICT = "tidyfair.verdict"

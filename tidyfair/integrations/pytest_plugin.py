@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__: list[str] = []
-
 MARKER = "fairness(**options): a test of fairness; options are defaults of the calls of the fixture `fairness`"
 TITLES = ("test", "gate", "value", "interval", "limit", "verdict")
 COLORS: Mapping[str, Mapping[str, bool]] = {

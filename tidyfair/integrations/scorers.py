@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, in_short, listed, warn, with_article
@@ -266,8 +267,6 @@ class FairnessScorer(Scorer):
         """Given predictions: labels, scores of the event, or scores of all classes in sorted order."""
         if self.response == "labels":
             return Response.of_labels(y_pred)
-        import numpy as np
-
         scores = np.asarray(y_pred)
         if scores.ndim == 1:
             return Response.of_event(y_pred)
@@ -319,8 +318,6 @@ class FairnessScorer(Scorer):
 
     def _scores_of_classes(self, estimator: Any, X: Any) -> tuple[Any, list[Any]]:  # noqa: N803 - scikit-learn's
         """The scores of an estimator, a column for each class, and the classes."""
-        import numpy as np
-
         kind = type(estimator).__name__
         for name in ("predict_proba", "classes_"):
             if not hasattr(estimator, name):
@@ -393,8 +390,6 @@ class FairnessScorer(Scorer):
 
     def _of_array(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of an array by their numbers."""
-        import numpy as np
-
         shape, numbers = getattr(data, "shape", np.shape(data)), dict(self.numbers)
         if len(shape) == 1 and len(names) == 1:
             return {names[0]: data}
@@ -668,8 +663,6 @@ class SubsetScorer(Scorer):
 
     def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """The metric on the selected rows of X; NaN if there are none."""
-        import numpy as np
-
         measure = self.measure
         if isinstance(measure, FairnessScorer):
             response = measure.predicted(estimator, X)
@@ -693,8 +686,6 @@ class SubsetScorer(Scorer):
 
     def _mask(self, X: Any, count: int) -> Any:  # noqa: N803 - scikit-learn's
         """The checked mask of the subset for `count` rows."""
-        import numpy as np
-
         mask = np.asarray(self.subset(X))
         if mask.shape != (count,) or mask.dtype != bool:
             shape = f"{mask.dtype} of shape {mask.shape}"
@@ -705,8 +696,6 @@ class SubsetScorer(Scorer):
 
 def _selected(values: Any, mask: Any, name: str) -> Any:
     """The selected values of an array that has one for each row."""
-    import numpy as np
-
     array = np.asarray(values)
     if len(array) != len(mask):
         msg = f"subset_score(): `{name}` has {len(array)} values, and X has {len(mask)} rows."

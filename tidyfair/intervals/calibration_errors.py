@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.evaluation.array_metrics import rows_with_weight
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
     from tidyfair.specs.segments import Array, Booleans, Floats, Integers
-
-__all__: list[str] = []
 
 _MEAN = math.sqrt(2 / math.pi)
 """The mean distance of a normal variable from its mean, in standard errors."""
@@ -47,7 +46,6 @@ def calibration_error_limits(gap: Floats, error: Floats, total_error: Floats, z:
     normal one: Leone et al., 1961), which is the upper limit. `total_error` is the standard error of the sum if all
     signs are certain: more than the errors of bins say where these vary together.
     """
-    import numpy as np
     from scipy.special import ndtr
 
     distance, each, squares = np.abs(gap).sum(axis=1), error.sum(axis=1), (error**2).sum(axis=1)
@@ -85,8 +83,6 @@ class Gaps:
     @classmethod
     def of(cls, evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> Gaps:
         """The gaps of a formula in the groups of a `by`."""
-        import numpy as np
-
         labels = evaluator.labels
         rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
         levels = [Level(level, evaluator.reading.scores.get(level, "")) for level in labels.levels]
@@ -161,8 +157,6 @@ class _GapsOfGroup:
         *, weighted: bool,
     ) -> _GapsOfGroup:  # fmt: skip
         """From some rows and their shares of the weight; labels count alike, or `weighted` by their events."""
-        import numpy as np
-
         unit = np.arange(len(chosen)) if units is None else units
         of_units = np.bincount(unit, share)
         number = 1 / float((of_units**2).sum())

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tidyfair.intervals.critical_values import distance_of_pairs, errors_needed, z_of_groups
 from tidyfair.intervals.estimates import Estimates, Shares, Surveyed
 from tidyfair.intervals.proportions import difference_limits, z_value
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 
     Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
     """Limits of the difference or ratio of two rates, from these, their rows, and the standard errors."""
-
-__all__: list[str] = []
 
 MANY_GROUPS = 200
 """Of more groups, ranges have the limits of all groups at once, which are hardly wider then."""
@@ -50,8 +50,6 @@ class Intervals:
     @classmethod
     def none(cls, count: int) -> Intervals:
         """No limits of so many results."""
-        import numpy as np
-
         lower, upper, error = np.full((3, count), np.nan)
         return cls(lower, upper, error, np.full(count, None, dtype=object))
 
@@ -80,8 +78,6 @@ class Intervals:
 
     def around(self, value: Floats) -> Intervals:
         """The same, including the values, which those of values that stand for infinite ones may not."""
-        import numpy as np
-
         lower, upper = np.minimum(self.lower, value), np.maximum(self.upper, value)
         return replace(self, lower=lower, upper=upper)
 
@@ -115,22 +111,16 @@ class Family:
 
     def sizes(self, outers: int) -> Integers:
         """The number of groups of each outer group."""
-        import numpy as np
-
         return np.bincount(self.outer, minlength=outers)
 
     def number_of_pairs(self, outers: int) -> Integers:
         """The number of pairs of each outer group."""
-        import numpy as np
-
         sizes = self.sizes(outers).astype(np.int64)
         references = np.bincount(self.outer, self.is_reference, outers).astype(np.int64)
         return np.where(references > 0, references * (sizes - references), sizes * (sizes - 1) // 2)
 
     def has(self, condition: Booleans, outers: int) -> Booleans:
         """Mask of the outer groups in which a condition holds for some group."""
-        import numpy as np
-
         return np.bincount(self.outer[condition], minlength=outers) > 0
 
     @property
@@ -141,8 +131,6 @@ class Family:
     @cached_property
     def pairs(self) -> tuple[Integers, Integers]:
         """The two groups of each pair, in the order of outer groups; the second is the reference if there is one."""
-        import numpy as np
-
         segments, cell = Segments.of(self.outer), np.arange(len(self.outer))
         if not self.is_range:
             reference = segments.to_rows(segments.first_where(self.is_reference))
@@ -169,8 +157,6 @@ class Family:
 
     def farthest(self, limits: Limits, outers: int) -> Floats:
         """The largest distance of the pairs of each outer group on whichever side; minus infinity without pairs."""
-        import numpy as np
-
         lower, upper = limits
         segments = Segments.of(self.outer[self.pairs[0]])
         farthest = np.full(outers, -np.inf)
@@ -187,8 +173,6 @@ class Family:
 
 def _number_of_groups(families: Sequence[Family], outers: int) -> Integers:
     """The number of groups of all families in each outer group."""
-    import numpy as np
-
     groups = np.zeros(outers, dtype=np.int64)
     for family in families:
         groups += family.sizes(outers)
@@ -197,8 +181,6 @@ def _number_of_groups(families: Sequence[Family], outers: int) -> Integers:
 
 def _number_of_pairs(families: Sequence[Family], outers: int) -> Integers:
     """The number of pairs of all families in each outer group."""
-    import numpy as np
-
     pairs = np.zeros(outers, dtype=np.int64)
     for family in families:
         pairs += family.number_of_pairs(outers)
@@ -215,8 +197,6 @@ def pair(
 
     The form is one of rates, and takes both with their rows and a number of standard errors.
     """
-    import numpy as np
-
     for family in families:
         one, other = family.pairs
         values, z = family.values, z_value(level)
@@ -240,8 +220,6 @@ def pair(
 
 def _error_of_difference(family: Family) -> Floats:
     """The standard errors of the differences of pairs."""
-    import numpy as np
-
     (one, other), error = family.pairs, family.values.shown_error
     with np.errstate(invalid="ignore"):
         shared = family.values.correlation_of(one, other) * error[one] * error[other]
@@ -250,8 +228,6 @@ def _error_of_difference(family: Family) -> Floats:
 
 def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
     """The standard errors of the quotients of pairs as they are shown: without a sign they are below 1."""
-    import numpy as np
-
     (one, other), value = family.pairs, family.values.value
     if not aggregate.is_quotient:
         return np.full(len(one), np.nan)
@@ -264,8 +240,6 @@ def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
 
 def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any pair of several families; the worst has the upper end of each by itself."""
-    import numpy as np
-
     outers, logarithm = len(results.lower), aggregate.is_relative
     z = z_value(level)
     q = distance_at_once(families, level, outers)
@@ -292,8 +266,6 @@ def distance_at_once(families: Sequence[Family], level: float, outers: int) -> F
     Limits towards equality err on one side only, and least where groups are far apart, where the other limit errs; so
     both together err as often as the level says.
     """
-    import numpy as np
-
     if all(family.is_range and family.values.influences is None for family in families):
         sizes = np.array([family.sizes(outers) for family in families])
         distinct, index = np.unique(sizes, axis=1, return_inverse=True)
@@ -304,8 +276,6 @@ def distance_at_once(families: Sequence[Family], level: float, outers: int) -> F
 
 def bands(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """The same of very many groups, from limits of all groups at once (Šidák, 1967)."""
-    import numpy as np
-
     outers = len(results.lower)
     q, z = z_of_groups(_number_of_groups(families, outers), level), np.full(outers, z_value(level))
     lower, upper = np.zeros(outers), np.zeros(outers)
@@ -323,8 +293,6 @@ def bands(families: Sequence[Family], aggregate: Contrast, level: float, results
 
 def _put_range(families: Sequence[Family], aggregate: Contrast, limits: Limits, results: Intervals) -> None:
     """Set limits of ranges from those of the largest distance, which is one of logarithms if values are divided."""
-    import numpy as np
-
     outers = len(results.lower)
     unknown = np.isnan(limits[0]) | np.isnan(limits[1])
     lower, upper = aggregate.limits_of_range(*limits)
@@ -368,20 +336,16 @@ class FamilyWithRests(Family):
 
     @cached_property
     def pairs(self) -> tuple[Integers, Integers]:
-        import numpy as np
-
+        """Each group with its rest."""
         group = np.arange(len(self.outer))
         return group, group + len(group)
 
     @property
     def _outer_of_values(self) -> Integers:
-        import numpy as np
-
         return np.append(self.outer, self.outer)
 
     def limits(self, z: Floats, *, logarithm: bool, at_once: bool = False) -> Limits:
-        import numpy as np
-
+        """Limits of all pairs."""
         ratio = None
         if logarithm and not at_once:
             ratio = self.values.ratio_limits(*self.pairs, z[self._outer_of_values])
@@ -396,8 +360,6 @@ class FamilyWithRests(Family):
 
     def _to_all_rows(self, distance: Floats, *, logarithm: bool) -> Floats:
         """The distances to all rows from those to the others."""
-        import numpy as np
-
         if not logarithm:
             return (1 - self.share) * distance
         with np.errstate(over="ignore", divide="ignore"):
@@ -412,8 +374,6 @@ def _mean_of_others(values: Floats, segments: Segments, share: Floats, power: in
 
 def _groups_and_rests(groups: Estimates, segments: Segments, share: Floats) -> Estimates:
     """The values of groups, and then the means of all others of each."""
-    import numpy as np
-
     if not isinstance(groups, Shares):
         return _GroupsAndRests(groups, segments, share)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -428,8 +388,6 @@ class _GroupsAndRests(Estimates):
     """Means of groups and of all others, which have limits from those of the groups (MOVER: Donner and Zou, 2012)."""
 
     def __init__(self, groups: Estimates, segments: Segments, share: Floats) -> None:
-        import numpy as np
-
         self._groups, self._segments, self._share = groups, segments, share
         self.kind, self.sampling = groups.kind, groups.sampling
         self.value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
@@ -440,8 +398,6 @@ class _GroupsAndRests(Estimates):
         return self._groups.bounds
 
     def limits(self, z: float | Floats) -> Limits:
-        import numpy as np
-
         count, value = len(self._groups), self._groups.value
         low, high = self._groups.limits(z[:count] if isinstance(z, np.ndarray) else z)
         below, above = (
@@ -454,8 +410,6 @@ class _GroupsAndRests(Estimates):
 
 def beside_rests(families: Sequence[FamilyWithRests], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any group to all others, or to all rows."""
-    import numpy as np
-
     outers, logarithm = len(results.lower), aggregate.is_relative
     z = np.full(outers, z_value(level))
     # two groups are the others of each other
@@ -482,8 +436,6 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
     may have any true value: the smallest value then has no lower limit, and is still below the upper limits of the
     others.
     """
-    import numpy as np
-
     outers = len(results.lower)
     q = z_of_groups(_number_of_groups(families, outers), level)
     is_highest, end = aggregate.is_highest, np.fmax if aggregate.is_highest else np.fmin
@@ -514,8 +466,6 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
 
     There is no interval where a value is infinite, or it is not known how far it varies, or a family has one group.
     """
-    import numpy as np
-
     shapes = np.full(outers, None, dtype=object)
     some = _taking_part(families, outers)
     if aggregate.is_extreme:
@@ -533,15 +483,11 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
 
 def _taking_part(families: Sequence[Family], outers: int) -> Integers:
     """The number of families with groups in each outer group."""
-    import numpy as np
-
     return np.sum([family.sizes(outers) > 0 for family in families], axis=0, initial=0)
 
 
 def usable_outers(families: Sequence[Family], outers: int) -> Booleans:
     """Mask of the outer groups in which all values are finite, vary, and are those of two groups or more."""
-    import numpy as np
-
     usable = _taking_part(families, outers) > 0
     for family in families:
         unusable = np.isnan(family.values.widest) | ~np.isfinite(family.values.value)
@@ -551,8 +497,6 @@ def usable_outers(families: Sequence[Family], outers: int) -> Booleans:
 
 def in_blocks(families: Sequence[Family], chosen: Booleans, outers: int) -> Iterator[list[Family]]:
     """The families in some outer groups, as many of these at once as fit into memory."""
-    import numpy as np
-
     pairs = _number_of_pairs(families, outers)
     block = np.cumsum(np.where(chosen, pairs, 0)) // _MOST_PAIRS
     for number in np.unique(block[chosen]):

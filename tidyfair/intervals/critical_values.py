@@ -10,6 +10,8 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tidyfair.intervals.proportions import z_value
 from tidyfair.specs.segments import Segments
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidyfair.specs.segments import Booleans, Floats, Integers
-
-__all__: list[str] = []
 
 _FARTHEST = 8.0
 """The standard errors beyond which nothing is summed."""
@@ -34,8 +34,6 @@ _SMALLEST = 0.25
 
 def z_of_groups(groups: Integers, level: float) -> Floats:
     """The standard errors at which limits of so many independent groups hold together (Šidák, 1967)."""
-    import numpy as np
-
     return z_value(level ** (1 / np.maximum(groups, 1)))
 
 
@@ -65,7 +63,6 @@ def distance_of_pairs(counts: tuple[int, ...], share: float) -> float:
 
 def _all_pairs_within(q: float, count: int) -> tuple[float, float]:
     """The probability that all pairs of so many normal values are nearer than `q` of their errors, and its slope."""
-    import numpy as np
     from scipy.special import ndtr
 
     point, density = _normal_nodes()
@@ -79,8 +76,6 @@ def _all_pairs_within(q: float, count: int) -> tuple[float, float]:
 @lru_cache(maxsize=1)
 def _normal_nodes() -> tuple[Floats, Floats]:
     """Points of a normal variable, and their weights in sums over it."""
-    import numpy as np
-
     point = np.linspace(-_FARTHEST, _FARTHEST, _NODES)
     return point, np.exp(-(point**2) / 2) * ((point[1] - point[0]) / math.sqrt(2 * math.pi))
 
@@ -98,8 +93,6 @@ def errors_needed(
 
     `error` has the standard errors of groups in outer groups; `upper_end` gives the largest limit of any pair.
     """
-    import numpy as np
-
     segments = Segments.of(outer)
     table = np.full((outers, int(segments.sizes.max(initial=2))), -1.0)
     table[outer, np.arange(len(outer)) - segments.to_rows(segments.starts)] = error
@@ -129,7 +122,6 @@ def _all_below(error: Floats, near: Booleans, limit: Floats, z: Floats) -> Float
     group has two bounds of its own. The probability is summed over the groups that may be the lowest, and where: arrays
     of outer groups by groups by points.
     """
-    import numpy as np
     from scipy.special import erfc, ndtr
 
     error = np.where(near, error, 1.0)

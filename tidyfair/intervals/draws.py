@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.options import Options
     from tidyfair.specs.segments import Array, Booleans, Floats, Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
@@ -107,8 +107,6 @@ class Summary:
 
         `clusters` is their number, the same for all numbers or one for each.
         """
-        import numpy as np
-
         known = ~np.isnan(values)
         lower, upper, error = np.full((3, values.shape[1]), np.nan)
         some, several = known.any(axis=0), known.sum(axis=0) > 1
@@ -131,8 +129,6 @@ class Summary:
 
 def _are_alike(least: Floats, most: Floats) -> Booleans:
     """Mask of numbers whose replicates differ by rounding only."""
-    import numpy as np
-
     with np.errstate(invalid="ignore"):
         # infinity minus itself is not a number
         near = most - least <= _ROUNDED * np.maximum(np.abs(least), np.abs(most))
@@ -141,8 +137,6 @@ def _are_alike(least: Floats, most: Floats) -> Booleans:
 
 def _of_results(replicates: Replicates) -> tuple[Array, ...]:
     """The results of replicates, their numbers of groups, and the extremes of the values that they are made of."""
-    import numpy as np
-
     values = replicates.values
     lowest, highest = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
     return replicates.results, replicates.known, replicates.rows, lowest, highest
@@ -193,8 +187,6 @@ class Draws:
 
     def _clusters_in(self, outer: Integers) -> Integers | None:
         """The number of the user's own clusters in some outer groups; None without any."""
-        import numpy as np
-
         names = self._tally.names([key.column for key in self._tally.clusters if key.column.name != BLOCK])
         if not names:
             return None
@@ -209,8 +201,6 @@ class Draws:
 
     def _values(self, specs: Iterable[int], options: Options) -> tuple[Summary, dict[int, int]]:
         """The summary of the values of some specs, nan for those of others, and the replicates of each spec."""
-        import numpy as np
-
         size = len(self.uncertainty.column("spec"))
         lower, upper, error = np.full((3, size), np.nan)
         lost, alike = np.full(size, -1), np.zeros(size, dtype=bool)
@@ -227,8 +217,6 @@ class Draws:
 
     def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Resampled]]:
         """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
-        import numpy as np
-
         if not specs:
             return {}
         summary, _ = self._values(specs, self._options)
@@ -251,8 +239,6 @@ class Draws:
 
     def put_groups(self, formulas: Sequence[int], rows_shown: Booleans, intervals: Intervals) -> Integers:
         """Set the limits of the values of some formulas; the number of replicates that were lost."""
-        import numpy as np
-
         specs = list(dict.fromkeys(self.uncertainty.requested[number].spec for number in formulas))
         chosen = np.isin(self.uncertainty.column("requested"), formulas) & rows_shown
         chosen &= ~np.isnan(self.uncertainty.column("estimate"))
@@ -278,8 +264,6 @@ class Draws:
         intervals: Intervals,
     ) -> None:  # fmt: skip
         """Set limits by replicates, no narrower than empty cells can make them."""
-        import numpy as np
-
         lower, upper, error = summary.lower, summary.upper, summary.error
         known = ~(np.isnan(lower) | np.isnan(upper))
         if self._options.interval != "bayes":
@@ -323,8 +307,6 @@ class Draws:
 
     def put_results(self, left: Booleans, value: Floats, intervals: Intervals) -> Integers:
         """Set the limits of some results; the number of replicates that were lost."""
-        import numpy as np
-
         outers, options = self.uncertainty.outers, self._options
         specs: list[int] = np.unique(np.flatnonzero(left) // outers).tolist()
         check_drawn(self._tally, [self._evaluated.specs[number] for number in specs], options)
@@ -351,8 +333,6 @@ class Draws:
 
     def _has_alike(self, rows: Integers, lowest: Floats, highest: Floats, filled: Filled) -> Booleans:
         """Mask of the results with a value that is the same in all replicates, and that filled cells do not move."""
-        import numpy as np
-
         column, outers = self.uncertainty.column, self.uncertainty.outers
         is_valued = ~np.isnan(column("estimate")[rows]) & ~np.isnan(lowest)
         alike = is_valued & _are_alike(lowest, highest) & (filled.low[rows] == filled.high[rows])
@@ -363,8 +343,6 @@ class Draws:
         self, index: Array, value: Floats, summary: Summary, filled: Filled, has_alike: Booleans, intervals: Intervals
     ) -> None:
         """Set the limits of the results of a design."""
-        import numpy as np
-
         ends = tuple(np.where(np.isnan(end), value, end) for end in filled.of_results(index))
         lone = self.lone_results[index] | has_alike | (summary.is_alike & (ends[0] == ends[1]))
         z = z_value(self._options.conf_level)
@@ -377,8 +355,6 @@ class Draws:
 
         Replicates add chance once more, so that this end would exclude equality even where it is true.
         """
-        import numpy as np
-
         results: list[int] = index.tolist()
         for result, own in zip(results, value.tolist(), strict=True):
             spec = self._evaluated.specs[result // self.uncertainty.outers]
@@ -399,8 +375,6 @@ class Draws:
     @cached_property
     def lone(self) -> Booleans:
         """Mask of the values of one row or cluster, so that all replicates are the same."""
-        import numpy as np
-
         evaluated, column = self._evaluated, self.uncertainty.column
         lone = np.zeros(len(column("spec")), dtype=bool)
         codes, cells = KeyCodes(self._tally.cells), evaluated.evaluator.cells
@@ -428,8 +402,6 @@ class Draws:
     @cached_property
     def lone_results(self) -> Booleans:
         """Mask of the results with a lone value, or with fewer groups than their comparison needs."""
-        import numpy as np
-
         evaluated, column, outers = self._evaluated, self.uncertainty.column, self.uncertainty.outers
         results = len(evaluated.specs) * outers
         valued = ~np.isnan(column("estimate"))

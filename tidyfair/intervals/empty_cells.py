@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tidyfair.evaluation.group_cells import number_group_cells
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.specs.segments import Array, Floats, Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
@@ -65,8 +64,6 @@ class Filled:
 
     def _add(self, replicates: Replicates) -> None:
         """Include the values of some replicates."""
-        import numpy as np
-
         values, rows = replicates.values, replicates.rows
         values = np.where(np.isfinite(values), values, np.nan)
         near = _ROUNDED * np.abs(self.uncertainty.column("estimate")[rows])
@@ -77,8 +74,6 @@ class Filled:
 
     def of_results(self, results: Array) -> tuple[Floats, Floats]:
         """The smallest and the largest result if one group, or all of them, have values of filled cells."""
-        import numpy as np
-
         uncertainty = self.uncertainty
         evaluated, outers = uncertainty.evaluated, uncertainty.outers
         ends = np.full((2, len(results)), np.nan)
@@ -101,8 +96,6 @@ class Filled:
 
     def _moved(self, rows: Integers) -> Floats | None:
         """The values of an outer group with filled cells in one group, or in all of them; None if none moves."""
-        import numpy as np
-
         value, cells = self.uncertainty.column("estimate")[rows], self.uncertainty.column(GROUP_CELL)[rows]
         cases: list[Floats] = []
         for end in (self.low[rows], self.high[rows]):
@@ -123,8 +116,6 @@ def _filled(
 
     With `one_at_a_time` this is done in one group after another, for metrics that compare groups themselves.
     """
-    import numpy as np
-
     evaluated, tally, options = uncertainty.evaluated, uncertainty.tally, uncertainty.options
     columns = by.columns if by else ()
     cells = with_pairs(tally, columns, label_pairs(tally, options))
@@ -174,8 +165,6 @@ def _filled(
 
 def _weight_of_a_unit(tally: Tally, evaluated: Evaluated, by: By | None, row: Floats) -> Floats:
     """The weight of a row, or of a cluster, of each group, if all were equal and effectively as many."""
-    import numpy as np
-
     clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
     if not clusters:
         return row

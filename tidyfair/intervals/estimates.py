@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import numpy as np
+
 from tidyfair.intervals.calibration_errors import calibration_error_limits
 from tidyfair.intervals.proportions import (
     jeffreys,
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.segments import Array, Floats, Integers
 
     Side: TypeAlias = tuple[Floats, Floats]
-
-__all__: list[str] = []
 
 _STEP = 1e-6
 """The part by which a share is moved for a derivative."""
@@ -93,8 +93,6 @@ class Estimates(ABC):
     @property
     def shown_error(self) -> Floats:
         """The standard error that results show; nan where values have not been seen to vary, which says nothing."""
-        import numpy as np
-
         return np.where(self.widest > 0, self.widest, np.nan)
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
@@ -102,8 +100,6 @@ class Estimates(ABC):
 
         A lower limit below 0 has no logarithm and bounds nothing.
         """
-        import numpy as np
-
         lower, upper = self.limits(z)
         value = np.where(self.value > 0, self.value, upper / 2)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -111,8 +107,6 @@ class Estimates(ABC):
 
     def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
-        import numpy as np
-
         low, high = self.limits(z)
         share = np.where(self.value <= 0, high / 2, np.where(self.value >= 1, (1 + low) / 2, self.value))
         with np.errstate(divide="ignore"):
@@ -121,14 +115,10 @@ class Estimates(ABC):
 
     def error_of_ratio(self, one: Integers, other: Integers) -> Floats:  # noqa: ARG002 - those of surveys have one
         """The standard errors of ratios of pairs; nan where limits of ratios do not rest on one."""
-        import numpy as np
-
         return np.full(len(one), np.nan)
 
     def errors_of_limits(self, z: float, *, logarithm: bool, outer: Integers | None = None) -> Floats:  # noqa: ARG002 - that of shares
         """The standard errors that limits are of, or those of the logarithms, in some outer groups or in one."""
-        import numpy as np
-
         value, (low, high) = self.logarithms(z) if logarithm else (self.value, self.limits(z))
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.widest / np.exp(value) if logarithm else self.widest
@@ -151,8 +141,6 @@ class Estimates(ABC):
 
 def _part_of(value: object, index: Array) -> Any:
     """The part of a field that is about some values."""
-    import numpy as np
-
     if isinstance(value, np.ndarray):
         return cast("Array", value)[index]
     if isinstance(value, tuple):
@@ -176,8 +164,6 @@ class Weighted:
 
         Korn and Graubard (1998), Confidence intervals for proportions with small expected number of positive counts.
         """
-        import numpy as np
-
         freedom = [np.maximum(rows - 1, 1) for rows in (self.rows, self.even)]
         of_rows, of_even = (student_limits(z, own) for own in freedom)
         return np.fmin(effective, self.even) * (of_rows / of_even) ** 2
@@ -204,15 +190,11 @@ class Shares(Estimates):
     @property
     def error(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride] - computed
         """The standard error."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sqrt(self.value * (1 - self.value) / self.rows)
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits by their score."""
-        import numpy as np
-
         rows = self.rows_at(z)
         lower, upper = wilson_with_few(self.value, rows, z)
         if not self.are_far:
@@ -231,8 +213,6 @@ class Shares(Estimates):
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; zero counts get a continuity correction of half a row."""
-        import numpy as np
-
         (lower, upper), rows = self.limits(z), self.rows_at(z)
         value = (self.value * rows + 0.5) / (rows + 1)
         with np.errstate(divide="ignore"):
@@ -243,8 +223,6 @@ class Shares(Estimates):
 
         The error of a share of few rows goes with the share, so that large shares by chance seem to vary more.
         """
-        import numpy as np
-
         segments = Segments.of(np.zeros(len(self), dtype=np.int64) if outer is None else outer)
         hits, rows = (segments.to_rows(segments.sum(own)) for own in (self.value * self.rows, self.rows))
         of_all = (hits + 0.5) / (rows + 1)
@@ -256,8 +234,6 @@ class Shares(Estimates):
 
     def ratio_limits(self, one: Integers, other: Integers, z: float | Floats) -> Limits:
         """Limits of the ratios of pairs by their score (Miettinen and Nurminen, 1985)."""
-        import numpy as np
-
         rows = self.rows_at(z)
         of_pairs = np.broadcast_to(z, rows.shape)[one]
         return score_ratio(self.value[one], rows[one], self.value[other], rows[other], of_pairs)
@@ -289,23 +265,17 @@ class Smooth(Estimates):
     @property
     def bounds(self) -> tuple[Any, Any]:
         """The ends between which limits lie: none on a side on which the value lies beyond."""
-        import numpy as np
-
         low, high = self.scale.low, self.scale.high
         return np.where(self.value < low, -np.inf, low), np.where(self.value > high, np.inf, high)
 
     @property
     def finite(self) -> Smooth:
         """The same with the value of a quarter of a row more in each cell in place of an infinite one."""
-        import numpy as np
-
         infinite = np.isinf(self.value)
         return replace(self, value=np.where(infinite, self.above[0], self.value)) if infinite.any() else self
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values, which include these."""
-        import numpy as np
-
         factor = student_limits(z, self.freedom)
         lower, upper = self._end(self.below, factor, -1), self._end(self.above, factor, 1)
         low, high = self.bounds
@@ -313,8 +283,6 @@ class Smooth(Estimates):
 
     def _end(self, side: Side, factor: Floats, sign: Literal[-1, 1]) -> Floats:
         """The limits on one side, at so many standard errors."""
-        import numpy as np
-
         centre, spread = side
         away = sign * (factor if self.skew is None else outer_factor(factor, sign * self.skew))
         inside = self.scale.holds(centre) & (np.isfinite(spread) | np.isnan(self.error))
@@ -360,8 +328,6 @@ class OfLabels(Smooth):
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values, as far as values with errors as rare as they may be."""
-        import numpy as np
-
         lower, upper = super().limits(z)
         counts = counts_with_few_errors(self.counts, z)
         # formulas may give numbers for counts that are none, and what is not known to vary has no limits
@@ -384,8 +350,6 @@ class CalibrationErrors(Estimates):
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all errors, which include the values: debiased ones may be below 0."""
-        import numpy as np
-
         factor = student_limits(z, self.freedom)
         lower, upper = calibration_error_limits(self.gap, self.errors_of_gaps, self.error, factor)
         return np.minimum(lower, self.value), np.maximum(upper, self.value)
@@ -406,8 +370,6 @@ class Surveyed(Smooth):
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits, by the errors of logarithms."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.log(self.value)
             half = student_limits(z, self.freedom) * self.error / self.value
@@ -415,8 +377,6 @@ class Surveyed(Smooth):
 
     def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logits of shares and their limits, by the errors of logits."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.log(self.value / (1 - self.value))
             half = student_limits(z, self.freedom) * self.error / (self.value * (1 - self.value))
@@ -424,8 +384,6 @@ class Surveyed(Smooth):
 
     def error_of_ratio(self, one: Integers, other: Integers) -> Floats:
         """The standard errors of ratios of pairs."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             first, second = (self.error[side] / self.value[side] for side in (one, other))
             square = first**2 + second**2 - 2 * self.correlation_of(one, other) * first * second
@@ -460,15 +418,11 @@ class MadeOfShares(Smooth):
     @property
     def shown_error(self) -> Floats:
         """The standard error, from those of the shares."""
-        import numpy as np
-
         variances = [(factor * share.shown_error) ** 2 for factor, share in zip(self.factors, self.shares, strict=True)]
         return np.sqrt(np.sum(variances, axis=0))
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all sums."""
-        import numpy as np
-
         below, above = np.zeros_like(self.value), np.zeros_like(self.value)
         for factor, share in zip(self.factors, self.shares, strict=True):
             low, high = share.limits(z)

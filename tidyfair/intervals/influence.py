@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.segments import Array, Floats, Integers
 
     Side: TypeAlias = tuple[Floats, Floats]
-
-__all__: list[str] = []
 
 _MOST_NUMBERS = 2**22
 """The most numbers of an array at once."""
@@ -47,8 +47,6 @@ class Influences:
         cls, amount: Array, group: Integers, unit: Integers, groups: int, sign: Floats | None = None
     ) -> Influences:
         """The influences of the units of groups: an array of units of groups by labels."""
-        import numpy as np
-
         labels: int = amount.shape[1]
         value: Integers = (group[:, None] * labels + np.arange(labels)).ravel()
         signs = None if sign is None else np.repeat(sign, labels)
@@ -57,8 +55,6 @@ class Influences:
     @classmethod
     def sorted(cls, value: Integers, unit: Integers, amount: Floats, sign: Floats | None, count: int) -> Influences:
         """The influences on so many values, from entries in any order."""
-        import numpy as np
-
         order = np.lexsort((unit, value))
         amount = np.nan_to_num(amount[order])
         return cls(value[order], unit[order], amount, None if sign is None else sign[order], np.arange(count))
@@ -69,8 +65,6 @@ class Influences:
 
     def between(self, one: Integers, other: Integers) -> Floats:
         """The correlations of pairs of estimates."""
-        import numpy as np
-
         step = max(1, _MOST_NUMBERS // max(1, int(np.bincount(self.value).max(initial=1))))
         parts = [
             self._between(self.of[one[start : start + step]], self.of[other[start : start + step]])
@@ -80,8 +74,6 @@ class Influences:
 
     def _between(self, one: Integers, other: Integers) -> Floats:
         """The sums of the products of the influences of the units that two values share."""
-        import numpy as np
-
         first, last = (np.searchsorted(self.value, one, side=side) for side in ("left", "right"))
         sizes = last - first
         pair = np.repeat(np.arange(len(one)), sizes)
@@ -118,16 +110,12 @@ class Deviations:
     @classmethod
     def unknown(cls, groups: int, labels: int) -> Deviations:
         """Those of values that are not known to vary."""
-        import numpy as np
-
         nothing = np.full((groups, labels), np.nan)
         return cls(nothing, nothing, (nothing, nothing), (nothing, nothing))
 
     @classmethod
     def about(cls, value: Floats, error: Floats, freedom: Floats, scale: Scale, **others: Any) -> Deviations:
         """Those of values with some standard errors, from which both limits are measured."""
-        import numpy as np
-
         with np.errstate(invalid="ignore"):
             side = (value, error * scale.slope(value))
         return cls(error, np.broadcast_to(freedom, error.shape), side, side, **others)
@@ -139,7 +127,5 @@ class Deviations:
 
 def known_errors(error: Floats, value: Floats, rounding: float = _ROUNDED) -> Floats:
     """Errors; nan where they are those of rounding."""
-    import numpy as np
-
     with np.errstate(invalid="ignore"):
         return np.where(error > rounding * np.abs(value), error, np.nan)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.intervals.estimates import Shares
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.segments import Array, Booleans, Floats, Integers
 
-__all__: list[str] = []
-
 _SPREADS = 9
 """The spreads at which distances are drawn."""
 _DRAWS = 400
@@ -41,8 +41,6 @@ def put_by_inversion(
     intervals: Intervals,
 ) -> Booleans:  # fmt: skip
     """Set the limits of the distances of a spec in some outer groups; a mask of those that have some."""
-    import numpy as np
-
     parts = [(own, uncertainty.rows(own)) for own in uncertainty.of_spec(number)]
     parts = [(own, rows[chosen[uncertainty.column("outer")[rows]]]) for own, rows in parts]
     parts = [(own, rows) for own, rows in parts if len(rows)]
@@ -70,8 +68,6 @@ class _Spread:
         self, uncertainty: Uncertainty, number: int, rows: Integers, error: Floats, size: Floats,
         bounds: tuple[Floats, Floats], together: Estimates | None,
     ) -> None:  # fmt: skip
-        import numpy as np
-
         self._evaluated, self._number, self._rows = uncertainty.evaluated, number, rows
         self._size, self._bounds, self._options = size, bounds, uncertainty.options
         self._correlated = None if together is None or together.influences is None else together
@@ -92,8 +88,6 @@ class _Spread:
 
     def _means(self, values: Floats) -> Floats:
         """The weighted mean of the groups of each family, for each of its groups: arrays of any number by groups."""
-        import numpy as np
-
         families = int(self._family.max()) + 1
         total = np.bincount(self._family, self._weight, families)
         sums = np.stack([np.bincount(self._family, own * self._weight, families) for own in values])
@@ -117,8 +111,6 @@ class _Spread:
 
     def _of_context(self, name: str, values: Floats) -> Floats:
         """The mean of all groups, or of all other groups of the family."""
-        import numpy as np
-
         mean = self._means(values)
         if name == "overall":
             return mean
@@ -129,8 +121,6 @@ class _Spread:
 
     def put(self, intervals: Intervals) -> Booleans:
         """Set the limits; a mask of the outer groups that have some."""
-        import numpy as np
-
         known = ~np.isnan(self._error) & np.isfinite(self._value)
         usable = np.zeros(self._outers, dtype=bool)
         usable[self._outer[self._segments.starts]] = self._segments.all(known) & (self._segments.sizes > 1)
@@ -147,8 +137,6 @@ class _Spread:
 
     def _patterns(self) -> list[Floats]:
         """The distances of groups from their means; and the same without what chance alone may add (Breiman, 1995)."""
-        import numpy as np
-
         away = self._value - self._centre
         groups = np.bincount(self._family)[self._family]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -157,8 +145,6 @@ class _Spread:
 
     def _ends(self, pattern: Floats, observed: Floats, usable: Booleans) -> tuple[Floats, Floats]:
         """The distances at the least and the largest spread in a pattern that the observed one does not exclude."""
-        import numpy as np
-
         to_rows = self._segments.to_rows
         size: Floats = to_rows(self._root_mean_square(pattern))
         # all groups are equal: some lie above others in their order
@@ -189,14 +175,10 @@ class _Spread:
 
     def _at(self, spreads: Floats, reach: Floats, unit: Floats) -> Floats:
         """The values of groups at some spreads of each outer group: arrays of spreads by groups."""
-        import numpy as np
-
         return np.stack([self._centre + self._segments.to_rows(own * reach) * unit for own in spreads])
 
     def _root_mean_square(self, numbers: Floats) -> Floats:
         """The root of the mean square of each outer group."""
-        import numpy as np
-
         return np.sqrt(self._segments.sum(numbers**2) / self._segments.sizes)
 
     def _clipped(self, values: Floats) -> Floats:
@@ -204,8 +186,6 @@ class _Spread:
 
     def _quantiles(self, centres: Floats) -> tuple[Floats, Floats]:
         """The quantiles of distances at some values of groups, which rise with spread: spreads by outer groups."""
-        import numpy as np
-
         tail = (1 - self._options.conf_level) / 2
         quantiles = np.full((2, len(centres), self._outers), np.nan)
         normals = self._normals()
@@ -219,8 +199,6 @@ class _Spread:
 
     def _normals(self) -> Array:
         """Normal deviations of groups, which do not depend on their names nor on the other outer groups."""
-        import numpy as np
-
         most = int(self._segments.sizes.max())
         # the first of them are the same for any number of groups
         normals = generator(self._options.seed, "spreads").standard_normal((most, _DRAWS)).T
@@ -237,8 +215,6 @@ class _Spread:
 
     def _correlations(self, start: int, size: int) -> Floats:
         """The correlations of the values of an outer group, whose groups share clusters."""
-        import numpy as np
-
         one, other = (index.ravel() + start for index in np.indices((size, size)))
         correlations = (
             np.zeros((size, size)) if self._correlated is None else self._correlated.correlation_of(one, other)
@@ -247,8 +223,6 @@ class _Spread:
 
     def _errors(self, values: Floats) -> Floats:
         """The standard errors of groups at some values; a rate is taken to be half a row from 0 and 1 at least."""
-        import numpy as np
-
         half = 0.5 / self._size
         share = np.clip(values, half, 1 - half)
         with np.errstate(invalid="ignore"):
@@ -256,8 +230,6 @@ class _Spread:
 
     def _drawn(self, centre: Floats, normals: Array) -> Iterator[Floats]:
         """Values of groups as they might be by chance, as many at once as fit into memory."""
-        import numpy as np
-
         is_share = np.isfinite(self._size)
         size = np.where(is_share, self._size, 1.0)
         rows = np.maximum(np.round(size), 1)
@@ -273,7 +245,5 @@ class _Spread:
 
 def _root_of(correlations: Floats) -> Floats:
     """The symmetric root of a matrix of correlations."""
-    import numpy as np
-
     values, vectors = np.linalg.eigh(np.nan_to_num(correlations))
     return (vectors * np.sqrt(values.clip(0))) @ vectors.T

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tidyfair.evaluation.array_metrics import influences_of
 from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import KeyCodes
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.specs.segments import Array, Floats, Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 CELLS = ("tp", "fn", "fp", "tn")
 _ADDED_ROWS = 1.0
@@ -100,8 +100,6 @@ def _of_read_rows(
     evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
 ) -> Deviations:
     """Deviations of a formula that reads rows, and knows the influence of rows and clusters."""
-    import numpy as np
-
     labels = evaluator.labels
     rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
     requested = next(one for one in evaluator.tables if (one.formula, one.estimator) == (formula, estimator))
@@ -126,8 +124,6 @@ def _of_read_rows(
 
 def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int) -> Influences | None:
     """The influences of the clusters of all groups, from the clusters of each and their influences."""
-    import numpy as np
-
     if not of_clusters:
         return None
     known = sorted(of_clusters)
@@ -162,8 +158,6 @@ class _LeftOut:
         cls, evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, units: GroupIndex
     ) -> _LeftOut:
         """The units of the groups of a tally."""
-        import numpy as np
-
         segments = Segments.of(index.of_cell[units.example])
         sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
         own = values_of(formula, estimator, table, sums)
@@ -183,8 +177,6 @@ class _LeftOut:
 
     def deviations(self, scale: Scale) -> tuple[Deviations, Array]:
         """The deviations of values, and the influences of units in standard errors of these."""
-        import numpy as np
-
         unseen = self.unseen
         counted: Mapping[str, Array] = {} if unseen is None or unseen.is_above else unseen.sums
         centre, influence, on_scale = self._influences(counted, scale)
@@ -212,8 +204,6 @@ class _LeftOut:
 
     def _influences(self, added: Mapping[str, Array], scale: Scale) -> tuple[Floats, Array, Array]:
         """The values of groups with some rows more, and the influences of units on them, and on their scale."""
-        import numpy as np
-
         per_unit = {name: np.repeat(values, self.segments.sizes, axis=0) for name, values in added.items()}
         value, without = (
             values_of(self.formula, self.estimator, self.table, with_rows_added(sums, per_unit)).estimate
@@ -230,8 +220,6 @@ class _LeftOut:
 
     def _centred(self, change: Array) -> Array:
         """The influences of units, whose squares add up to the variance, from what values lose without them."""
-        import numpy as np
-
         present = self.share > 0
         own = np.where(present, change, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -241,14 +229,10 @@ class _LeftOut:
 
     def _variance(self, influence: Array) -> Floats:
         """The variance of values; nan where there is a single unit."""
-        import numpy as np
-
         return np.where(self._count > 1, self.segments.sum(influence**2), np.nan)
 
     def _skewness(self, influence: Array) -> Floats:
         """The skewness of values, which samples show too little of."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             skew = self.segments.sum(influence**3) / self.segments.sum(influence**2) ** 1.5
         return np.nan_to_num(skew) * _HIDDEN_SKEWNESS
@@ -260,8 +244,6 @@ class _LeftOut:
         Of others the geometric mean of the effective number (Kish, 1965) less one, which is too large, and of what
         normal values have by Satterthwaite (Bell and McCaffrey, 2002), which is too small.
         """
-        import numpy as np
-
         add, share = self.segments.sum, self.share
         squares = add(share**2)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -276,8 +258,6 @@ class _LeftOut:
 
     def _to_units(self, values: Array) -> Array:
         """Values of groups as those of their units."""
-        import numpy as np
-
         return np.repeat(values, self.segments.sizes, axis=0)
 
 
@@ -303,8 +283,6 @@ class _Pairs:
 
 def _pairs(formula: Formula, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
     """All pairs of labels that occur, and those to which rows are added."""
-    import numpy as np
-
     levels = evaluator.reading.levels
     labels, positions = _read_labels(evaluator)
     complete: list[tuple[int, int]] = []
@@ -336,8 +314,6 @@ def _read_labels(evaluator: Evaluator) -> tuple[int, dict[int, int]]:
 
 def _codes(evaluator: Evaluator, labels: Array) -> Array:
     """The labels of cells as they are told apart."""
-    import numpy as np
-
     levels = evaluator.reading.levels
     if len(levels) > 1:
         return labels.astype(np.int64)
@@ -346,8 +322,6 @@ def _codes(evaluator: Evaluator, labels: Array) -> Array:
 
 def _pair_weights(evaluator: Evaluator, formula: Formula, index: GroupIndex) -> tuple[_Pairs, Floats, Floats]:
     """The pairs of labels, and the weights and squared weights of their rows: arrays of groups by pairs."""
-    import numpy as np
-
     cells = evaluator.cells
     truth, estimate = _codes(evaluator, cells.truth), _codes(evaluator, cells.estimate)
     if "truth" not in formula.reads:
@@ -374,8 +348,6 @@ def _added_rows(
     evaluator: Evaluator, formula: Formula, estimator: str, index: GroupIndex, cluster: Floats
 ) -> UnseenRows:
     """Rows that are added to groups of clusters: a part of a row in each cell, and of a cluster in an empty one."""
-    import numpy as np
-
     pairs, weight, square = _pair_weights(evaluator, formula, index)
     with np.errstate(divide="ignore", invalid="ignore"):
         row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))[:, None]
@@ -397,8 +369,6 @@ def _changes(
     total: Floats, left_out: Floats, row: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
 ) -> Floats:  # fmt: skip
     """The changes of values when some rows of a pair of labels are left out: groups by pairs by labels."""
-    import numpy as np
-
     sums = {name: total @ counts for name, counts in pairs.counts.items()}
     value = values_of(formula, estimator, table, _as_rows(sums, row)).estimate
     groups, count = total.shape
@@ -419,8 +389,6 @@ def _derivatives(
     A pair changes the counts of its labels, so that it is enough to know what each count of a label changes (the
     infinitesimal jackknife: Jaeckel, 1972).
     """
-    import numpy as np
-
     groups, labels = next(iter(sums.values())).shape
     by_label = value.shape[1] == labels
     influence = np.zeros((groups, len(pairs.truth), value.shape[1]))
@@ -446,8 +414,6 @@ def _of_label_rows(
     evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, scale: Scale
 ) -> Deviations:
     """Deviations by leaving out one row of labels at a time: the same for all rows of a cell."""
-    import numpy as np
-
     pairs, weight, square = _pair_weights(evaluator, formula, index)
     shape = weight.shape
     parts: list[tuple[Floats, Floats, Floats]] = []
@@ -469,8 +435,6 @@ def _of_counts(
     weight: Floats, square: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
 ) -> tuple[Floats, Floats, Floats]:
     """Values, errors and degrees of freedom from the weights of rows with each pair of labels, and their squares."""
-    import numpy as np
-
     complete = _complete(pairs, formula)
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = weight[:, complete].sum(axis=1) ** 2 / square[:, complete].sum(axis=1)
@@ -499,8 +463,6 @@ def _of_counts(
 
 def _complete(pairs: _Pairs, formula: Formula) -> Array:
     """The pairs of rows that have what a formula reads, as a mask."""
-    import numpy as np
-
     complete = np.ones(len(pairs.truth), dtype=bool)
     for side, labels in (("truth", pairs.truth), ("estimate", pairs.estimate)):
         if side in formula.reads:
@@ -510,8 +472,6 @@ def _complete(pairs: _Pairs, formula: Formula) -> Array:
 
 def _as_rows(sums: Mapping[str, Array], row: Floats) -> dict[str, Array]:
     """Counts of labels under the names of counts of rows, with the weight of a row of each group."""
-    import numpy as np
-
     counts = {name + ROWS: values for name, values in sums.items()}
     times = len(next(iter(sums.values()))) // max(1, len(row))
     return counts | {"row_weight": np.repeat(row, times, axis=0)}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tidyfair.evaluation.group_index import KeyCodes
@@ -24,13 +25,9 @@ from tidyfair.tallies.tally import BLOCK, TRUTH
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
-
     from tidyfair.specs.columns import Column
     from tidyfair.specs.segments import Array, Floats, Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 _MOST_PARTS, _FEWEST_PARTS = 400, 30
 _FEW_ROWS, _MOST_ROWS = 2**22, 2**26
@@ -69,8 +66,6 @@ class Units:
         `size` is that of the numbers whose rounding errors results have. As many units as `added_changes` are taken to
         change results as others do, and to have been missed.
         """
-        import numpy as np
-
         error, freedom = self._errors(self.influences(results), results.shape[2], added_changes)
         half = student_limits(z_value(level), freedom) * error
         with np.errstate(invalid="ignore"):
@@ -85,8 +80,6 @@ class Units:
 
         They are those of a unit of weight 1.
         """
-        import numpy as np
-
         strata = Segments.of(self.stratum)
         remaining = 1 - self.left_out / strata.to_rows(strata.sum(self.weight))
         with np.errstate(invalid="ignore"):
@@ -95,8 +88,6 @@ class Units:
 
     def _errors(self, influence: Floats, outers: int, added_changes: float) -> tuple[Floats, Floats]:
         """Standard errors and degrees of freedom: arrays of results by outer groups."""
-        import numpy as np
-
         weight, squares = self.weight[:, None], self.squares[:, None]
         strata = Segments.of(self.stratum)
         of_strata = Segments.of(self.outer[strata.starts])
@@ -124,8 +115,6 @@ def without_rows_of_cells(
     `beside` these. Before, so many rows are `added` to each group, spread over all cells that are possible. Without
     rows that are added, cells are those that occur.
     """
-    import numpy as np
-
     possible = possible.cast({name: tally.cells.schema[name] for name in possible.columns})
     (name,) = tally.names([beside])
     tally = with_pairs(tally, (*by, beside), possible if added else None)
@@ -169,8 +158,6 @@ def without_parts(
     tally: Tally, rows: pl.DataFrame, by: Sequence[Column], random: np.random.Generator
 ) -> tuple[Units, DrawnUnits]:
     """Replicates of the rows of a tally without a random part, or a cluster, of each outer group."""
-    import numpy as np
-
     outer_names = tally.names([key.column for key in tally.outer])
     clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
     ordered = in_order(tally, numbered(rows), [*outer_names, *tally.names(by), *clusters])
@@ -208,8 +195,6 @@ def _runs(count: int, size: int) -> Iterator[tuple[int, int]]:
 
 def _parts(outer: Integers, unit: Integers, random: np.random.Generator) -> Integers:
     """The part of each row within its outer group: rows or clusters one by one, or random parts of many."""
-    import numpy as np
-
     distinct, index = np.unique(np.stack([outer, unit], axis=1), axis=0, return_inverse=True)
     of_outer = distinct[:, 0]
     # in random order within their outer group

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     Estimator: TypeAlias = Callable[[Integers], Estimates]
     """The estimates of some rows of a formula."""
 
-__all__: list[str] = []
-
 INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
 """The columns of intervals."""
 _EQUAL = 1e-9
@@ -51,8 +50,6 @@ _EQUAL = 1e-9
 
 def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options) -> pl.DataFrame:
     """The values of groups with their intervals."""
-    import numpy as np
-
     uncertainty = _uncertainty_of(evaluated, options)
     row_of_table = (
         evaluated.rows.with_row_index("row").unique(VALUE, keep="first", maintain_order=True)["row"].to_numpy()
@@ -92,8 +89,6 @@ def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
 
 def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
     """Drop the end towards equality of values that are distances from other groups: chance only adds to these."""
-    import numpy as np
-
     if uncertainty.interval in {"auto", "bayes"}:
         specs = uncertainty.evaluated.specs
         of_distances = np.array([own.of_distances and own.by is not None for own in specs])[spec]
@@ -104,16 +99,12 @@ def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, in
 
 def _together(uncertainty: Uncertainty, rows: Integers) -> Integers:
     """The number of values of the outer group of each row."""
-    import numpy as np
-
     outer = uncertainty.column("outer")[rows]
     return np.bincount(outer)[outer]
 
 
 def _with_even_rows(groups: pl.DataFrame, uncertainty: Uncertainty, rows: Integers) -> pl.DataFrame:
     """Groups with the effective number of rows that is known of values that are no rates: how far weights differ."""
-    import numpy as np
-
     if ".effective_n" not in groups.columns or "even" not in uncertainty.evaluated.values:
         return groups
     rates = [share_of(requested.formula) is not None for requested in uncertainty.requested]
@@ -125,8 +116,6 @@ def _with_even_rows(groups: pl.DataFrame, uncertainty: Uncertainty, rows: Intege
 
 def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Options) -> pl.DataFrame:
     """Results with their intervals, one row for each spec and outer group in this order."""
-    import numpy as np
-
     uncertainty = _uncertainty_of(evaluated, options)
     draws, intervals = Draws(uncertainty), Intervals.none(len(results))
     kept, outers = _kept_rows(uncertainty, results), uncertainty.outers
@@ -159,8 +148,6 @@ def _check_left(specs: Sequence[MetricSpec], uncertainty: Uncertainty) -> None:
 
 def _kept_rows(uncertainty: Uncertainty, results: pl.DataFrame) -> Booleans | None:
     """Mask of the values that results count: those of metrics that are left out of a result do not."""
-    import numpy as np
-
     left_out = results[".metrics_left_out"]
     has_some = left_out.list.len() > 0
     if not has_some.any():
@@ -197,8 +184,6 @@ class _Comparison:
     @cached_property
     def levels(self) -> set[int]:
         """The labels that its values are of."""
-        import numpy as np
-
         return {int(level) for rows in self.rows.values() for level in np.unique(self.uncertainty.column(LEVEL)[rows])}
 
     @cached_property
@@ -222,8 +207,6 @@ class _Comparison:
 
     def put(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
         """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""
-        import numpy as np
-
         everything = np.full(self.uncertainty.outers, fill_value=True)
         aggregate = self.spec.aggregate
         if self.uncertainty.interval in {"bootstrap", "bayes"} or not (self.has_kinds or self.is_resampled):
@@ -258,8 +241,6 @@ class _Comparison:
 
     def _put_alone(self, intervals: Intervals) -> Booleans:
         """Set the limits of values that are not compared."""
-        import numpy as np
-
         ((number, rows),) = self.rows.items()
         method = _method_of_values(self.uncertainty, number, self.spec)
         if method is not None:
@@ -285,8 +266,6 @@ class _Comparison:
 
     def _put(self, shape: str, families: Sequence[Family], intervals: Intervals) -> None:
         """Set the limits of results by the method of their shape."""
-        import numpy as np
-
         interval = "analytic" if self.uncertainty.interval == "exact" else self.uncertainty.interval
         method = required(Case.of(families[0].values, shape), interval, self.spec.name)
         if method.limits is not None:
@@ -298,16 +277,12 @@ class _Comparison:
 
         The sign of the farthest of several is that of whichever is the farthest.
         """
-        import numpy as np
-
         rows = np.concatenate([*self.rows.values(), np.zeros(0, dtype=np.int64)])
         count = np.bincount(self.uncertainty.column("outer")[rows], minlength=self.uncertainty.outers)
         return (count > 2) & (self.spec.aggregate is not None and self.spec.aggregate.is_signed)
 
     def _put_beside_rests(self, intervals: Intervals) -> Booleans:
         """Set the limits of distances to all others, or to all rows; a mask of the outer groups that have some."""
-        import numpy as np
-
         aggregate: Any = self.spec.aggregate
         uncertainty, outers = self.uncertainty, self.uncertainty.outers
         several = len(self.spec.formulas) > 1 or self.levels != {NO_LEVEL}
@@ -333,8 +308,6 @@ class _Comparison:
 
     def _adds_up(self, aggregate: Contrast) -> Booleans:
         """Mask of the outer groups in which what groups are compared with is the mean of their values."""
-        import numpy as np
-
         uncertainty = self.uncertainty
         adds_up = np.zeros(uncertainty.outers, dtype=bool)
         unequal = adds_up.copy()
@@ -402,8 +375,6 @@ def _put_values(
 
 def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None) -> pl.DataFrame:
     """A table with the intervals of its rows, null where a value is, or where an end is unknown."""
-    import numpy as np
-
     lower, upper, error, method = (own[rows] for own in intervals.columns)
     one_sided = np.array([name is not None and name.endswith(" end") for name in method.tolist()], dtype=bool)
     known = table[".estimate"].is_not_null().to_numpy()
@@ -435,8 +406,6 @@ def _lost(lost: Integers | None, rows: Integers, known: Booleans) -> pl.Series:
 
 def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
     """The values of groups with how far they vary by chance, by spec, label and outer group."""
-    import numpy as np
-
     of_outer_groups: list[ComparedGroups] = []
     for spec, rows, estimates in of_all_outer_groups(evaluated, options):
         level, outer = (rows[name].to_numpy() for name in (LEVEL, "outer"))

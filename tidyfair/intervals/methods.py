@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from tidyfair.intervals.estimates import Estimates
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True)
 class Case:

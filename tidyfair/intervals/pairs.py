@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from tidyfair.errors import ArgumentError
 from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.proportions import difference_limits
@@ -15,7 +17,6 @@ from tidyfair.specs.contrasts import Contrast
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     import polars as pl
 
     from tidyfair.intervals.estimates import Estimates
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas import Formula
 
     Floats: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 Scale: TypeAlias = Literal["difference", "ratio", "odds_ratio"]
 """Ways to compare two values."""
@@ -82,8 +81,6 @@ def check_positive(family: ComparedGroups, scale: Scale) -> None:
 
 def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
     """Values compared with others; nan where there is no number."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         if scale == "difference":
             return value - other
@@ -101,8 +98,6 @@ def _limits(
     family: Estimates, one: Any, other: Any, correlation: Floats | Literal[0], z: float | Floats, scale: Scale
 ) -> Limits:
     """Limits of pairs with some correlations, at so many standard errors, for all groups or for each of its own."""
-    import numpy as np
-
     if scale == "ratio":
         ends = family.ratio_limits(one, other, z)
         if ends is not None:
@@ -115,8 +110,6 @@ def _limits(
 
 def _on_scale(family: Estimates, z: float | Floats, scale: Scale) -> tuple[Floats, Limits]:
     """The values on the scale on which differences are taken, and their limits."""
-    import numpy as np
-
     if scale == "difference":
         return family.value, family.limits(z)
     if scale == "odds_ratio":
@@ -129,8 +122,6 @@ def _on_scale(family: Estimates, z: float | Floats, scale: Scale) -> tuple[Float
 
 def p_values(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
     """The probabilities at which intervals of pairs just hold equality: the p-values that agree with their limits."""
-    import numpy as np
-
     statistic = family.ratio_statistic(one, other) if scale == "ratio" else None
     if statistic is None:
         statistic = _standard_errors(family, one, other, scale)
@@ -139,8 +130,6 @@ def p_values(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
 
 def _standard_errors(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
     """The standard errors at which the limits of pairs just hold equality."""
-    import numpy as np
-
     # the groups of each pair are searched at standard errors of their own
     sides, equality = family.at(np.concatenate([one, other])), EQUALITY[scale]
     first = np.arange(len(one))
@@ -156,8 +145,6 @@ def _standard_errors(family: Estimates, one: Any, other: Any, scale: Scale) -> F
 
 def _roots(distance: Callable[[Floats], Floats], count: int) -> Floats:
     """The standard errors at which falling distances are 0, by false position (Illinois); nan where they are none."""
-    import numpy as np
-
     inside, outside = np.full(count, _NEAREST), np.full(count, _FARTHEST)
     above, below = distance(inside), distance(outside)
     root = np.full(count, np.nan)

@@ -8,16 +8,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    import numpy as np
-
     Floats: TypeAlias = np.ndarray[Any, Any]
     Limits: TypeAlias = tuple[Floats, Floats]
-
-__all__: list[str] = []
 
 _HALVINGS = 60
 _WHOLE = 1e-6
@@ -38,7 +36,6 @@ def _tail(z: float | Floats) -> Any:
 
 def z_value(level: Any) -> Any:
     """The standard deviations to both sides of the mean that hold a share, or shares, of a normal distribution."""
-    import numpy as np
     from scipy.special import ndtri
 
     # the largest number below 1, where rounding would reach it
@@ -47,8 +44,6 @@ def z_value(level: Any) -> Any:
 
 def wilson(share: Floats, rows: Floats, z: float | Floats) -> Limits:
     """The shares that a score test does not reject (Wilson, 1927)."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         shrink = 1 + z**2 / rows
         centre = (share + z**2 / (2 * rows)) / shrink
@@ -62,7 +57,6 @@ def wilson_with_few(share: Floats, rows: Floats, z: float | Floats) -> Limits:
 
     Brown, Cai and DasGupta (2001), Interval estimation for a binomial proportion.
     """
-    import numpy as np
     from scipy.special import erfc, gammaincinv
 
     lower, upper = wilson(share, rows, z)
@@ -79,7 +73,6 @@ def wilson_with_few(share: Floats, rows: Floats, z: float | Floats) -> Limits:
 
 def jeffreys(share: Floats, rows: Floats, z: float | Floats) -> Limits:
     """Quantiles of the posterior with Jeffreys' prior; 0 and 1 at the ends (Brown, Cai and DasGupta, 2001)."""
-    import numpy as np
     from scipy.special import betainccinv, betaincinv
 
     tail, hits = _tail(z), share * rows
@@ -96,8 +89,6 @@ def agresti_coull(share: Floats, rows: Floats, z: float | Floats) -> Limits:
 
 def wald(share: Floats, rows: Floats, z: float | Floats) -> Limits:
     """So many standard errors to either side (Laplace, 1812)."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         half = z * np.sqrt(share * (1 - share) / rows)
     return (share - half).clip(0), (share + half).clip(max=1)
@@ -112,8 +103,6 @@ def agresti_caffo(one: Floats, rows: Floats, other: Floats, other_rows: Floats, 
 
 def wald_difference(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
     """So many standard errors of a difference to either side (Laplace, 1812)."""
-    import numpy as np
-
     half = z * np.sqrt(one * (1 - one) / rows + other * (1 - other) / other_rows)
     return one - other - half, one - other + half
 
@@ -125,7 +114,6 @@ def exact(share: Floats, rows: Floats, z: float | Floats) -> Limits:
 
 def clopper_pearson(share: Floats, rows: Floats, tail: float | Floats) -> Limits:
     """The shares that exact one-sided tests at a level of `tail` do not reject (Clopper and Pearson, 1934)."""
-    import numpy as np
     from scipy.special import betainccinv, betaincinv
 
     count = share * rows
@@ -142,7 +130,6 @@ def difference_limits(
     Of independent shares with Wilson's limits it is Newcombe's (1998) hybrid score interval; of others, MOVER (Zou and
     Donner, 2008).
     """
-    import numpy as np
 
     def together(side: Floats, other_side: Floats) -> Floats:
         if isinstance(correlation, int):
@@ -165,8 +152,6 @@ def newcombe(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: fl
 
 def katz(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
     """Limits of the ratio of two shares on the logarithmic scale (Katz et al., 1978)."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt((1 - one) / (one * rows) + (1 - other) / (other * other_rows))
         return one / other * np.exp(-z * error), one / other * np.exp(z * error)
@@ -174,7 +159,6 @@ def katz(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float)
 
 def score_difference(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
     """The differences that a score test does not reject (Miettinen and Nurminen, 1985)."""
-    import numpy as np
 
     def statistic(difference: Floats) -> Floats:
         first, second = _shares_apart(one, rows, other, other_rows, difference)
@@ -188,7 +172,6 @@ def score_difference(one: Floats, rows: Floats, other: Floats, other_rows: Float
 
 def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float | Floats) -> Limits:
     """The ratios that a score test does not reject (Miettinen and Nurminen, 1985)."""
-    import numpy as np
 
     def statistic(logarithm: Floats) -> Floats:
         ratio = np.exp(logarithm)
@@ -211,8 +194,6 @@ def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z:
 
 def score_of_equality(one: Floats, rows: Floats, other: Floats, other_rows: Floats) -> Floats:
     """The standard errors between two shares, by the score of their equality (Miettinen and Nurminen, 1985)."""
-    import numpy as np
-
     total = rows + other_rows
     together = (one * rows + other * other_rows) / total
     variance = together * (1 - together) * (1 / rows + 1 / other_rows) * _correction(total)
@@ -221,15 +202,11 @@ def score_of_equality(one: Floats, rows: Floats, other: Floats, other_rows: Floa
 
 def _correction(total: Floats) -> Floats:
     """The factor by which Miettinen and Nurminen widen the variance of so many rows."""
-    import numpy as np
-
     return total / np.maximum(total - 1, 1)
 
 
 def _squared(distance: Floats, variance: Floats) -> Floats:
     """The squared score statistic."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(distance == 0, 0.0, distance**2 / variance)
 
@@ -238,8 +215,6 @@ def _shares_apart(
     one: Floats, rows: Floats, other: Floats, other_rows: Floats, difference: Floats
 ) -> tuple[Floats, Floats]:
     """The likeliest two shares with a given difference: a root of a cubic equation in closed form."""
-    import numpy as np
-
     hits, other_hits = one * rows, other * other_rows
     total = rows + other_rows
     cubic = total
@@ -258,8 +233,6 @@ def _shares_apart(
 
 def _root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float | Floats) -> Floats:
     """The point at which a statistic that grows from the inside to the outside reaches z squared."""
-    import numpy as np
-
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
         beyond = statistic(middle) > z**2
@@ -269,7 +242,6 @@ def _root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats
 
 def area(value: Floats, events: Floats, others: Floats, z: float | Floats) -> Limits:
     """The areas under a ROC curve that a score test does not reject (Newcombe, 2006, method 5)."""
-    import numpy as np
 
     def statistic(true: Floats) -> Floats:
         spread = (events + others) / 2 - 1
@@ -282,8 +254,6 @@ def area(value: Floats, events: Floats, others: Floats, z: float | Floats) -> Li
 
 def on_logits(value: Floats, error: Floats, z: float | Floats) -> Limits:
     """Limits that are symmetric on the scale of logits, for quantities between 0 and 1."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         logit, half = np.log(value / (1 - value)), z * error / (value * (1 - value))
         return 1 / (1 + np.exp(half - logit)), 1 / (1 + np.exp(-half - logit))
@@ -291,14 +261,11 @@ def on_logits(value: Floats, error: Floats, z: float | Floats) -> Limits:
 
 def student(level: float, freedom: int) -> float:
     """The quantile of Student's t for an interval of some level."""
-    import numpy as np
-
     return float(student_limits(z_value(level), np.array(float(freedom))))
 
 
 def student_limits(z: float | Floats, freedom: Floats) -> Floats:
     """The standard errors of Student's t that hold as much as `z` of a normal distribution; nan without freedom."""
-    import numpy as np
     from scipy.special import betainccinv, betaincinv, erfc
 
     tail, half = erfc(z / math.sqrt(2)), freedom / 2
@@ -314,8 +281,6 @@ def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: 
     Mantel and Haenszel (1959); Greenland and Robins (1985); the error is Sato's (1989), for few large strata and for
     many small ones.
     """
-    import numpy as np
-
     total = rows + other_rows
     weight = rows * other_rows / total
     difference = float(((hits * other_rows - other_hits * rows) / total).sum() / weight.sum())
@@ -331,8 +296,6 @@ def mantel_haenszel_limits(hits: Floats, rows: Floats, other_hits: Floats, other
     Miettinen and Nurminen (1985), with Mantel and Haenszel's weights: 0 is outside where Cochran, Mantel and Haenszel's
     test rejects it, and where all shares are 0 or 1 they are as wide as so few rows leave them.
     """
-    import numpy as np
-
     one, other, total = hits / rows, other_hits / other_rows, rows + other_rows
     weight = rows * other_rows / total
     weight = weight / weight.sum()
@@ -413,8 +376,6 @@ def adjusted(p_values: Floats, method: str) -> Floats:
     `"holm"` (1979) bounds the probability of any false rejection; `"bh"` (Benjamini and Hochberg, 1995) and `"by"`
     (Benjamini and Yekutieli, 2001) bound the share of false rejections.
     """
-    import numpy as np
-
     count = len(p_values)
     order = np.argsort(p_values, kind="stable")
     rank = np.arange(1, count + 1)

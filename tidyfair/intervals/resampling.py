@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
-    import numpy as np
-
     from tidyfair.specs.columns import Column
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 DRAW = "\0draw"
 """The outer key that numbers replicates; no column of a user has this name."""
@@ -50,8 +47,6 @@ _PRIOR = 0.5
 
 def generator(seed: int, name: str) -> np.random.Generator:
     """A random generator for a name, so that random numbers do not depend on the other parts of a call."""
-    import numpy as np
-
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
@@ -137,8 +132,6 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
 
     Sums are summed again; extremes stay the same.
     """
-    import numpy as np
-
     labels = [*LABELS, SCORE] if SCORE in tally.cells.columns else [*LABELS]
     keys, renamed = kept_keys(tally, by)
     cell = [*renamed, *labels]
@@ -172,8 +165,6 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
 
 def _sums_of_clusters(cells: pl.DataFrame, clusters: Sequence[str], index: Array, values: Array) -> tuple[Array, Array]:
     """The cells of an outer group, by their indices, and their sums: clusters by cells by sums."""
-    import numpy as np
-
     cluster, (own, position) = placed(cells, clusters)[0], np.unique(index, return_inverse=True)
     count = int(cluster.max(initial=-1)) + 1
     if count * len(own) * values.shape[1] > _MOST_NUMBERS:
@@ -193,24 +184,18 @@ def _steps(times: int, size: int) -> Iterator[int]:
 
 def _runs_of(codes: Array) -> list[Array]:
     """The indices of each code, in the order of the codes."""
-    import numpy as np
-
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
 
 
 def _of_their_own(outer: Array, seed: int, name: str) -> list[np.random.Generator]:
     """A random generator for each stratum, from its number in its outer group; outer groups are in order."""
-    import numpy as np
-
     position = np.arange(len(outer)) - np.searchsorted(outer, outer)
     return [generator(seed, f"{name} {number}") for number in position.tolist()]
 
 
 def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     """The times that clusters are drawn, as many as there are: arrays of replicates by clusters."""
-    import numpy as np
-
     if not count:
         return np.zeros((times, 0), dtype=np.int64)
     return random.multinomial(count, np.full(count, 1 / count), times)
@@ -223,8 +208,6 @@ def drawn_indices(
 
     Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
     """
-    import numpy as np
-
     own = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
     outer_names = tally.names([key.column for key in tally.outer])
     rows = tally.rows if tally.rows is not None else pl.DataFrame()
@@ -279,8 +262,6 @@ def drawn_units(
     tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
 ) -> DrawnUnits:
     """Replicates of rows of a tally, with all columns that they have, each of which is a unit."""
-    import numpy as np
-
     ordered, parts = drawn_indices(replace(tally, rows=numbered(rows)), by, strata=strata, times=times, seed=seed)
     count = len(rows)
     position = np.zeros(0, dtype=np.int64) if ordered.rows is None else ordered.rows[ROW].to_numpy()
@@ -300,8 +281,6 @@ def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict
 
 def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]:
     """The index of each row among the distinct ones, which are in order and null last; and these."""
-    import numpy as np
-
     if not by:
         return np.zeros(len(frame), dtype=np.int64), pl.DataFrame()
     distinct = frame.select(by).unique().sort(by, nulls_last=True)
@@ -330,8 +309,6 @@ def _drawn(
     noises: Sequence[np.random.Generator], count: int, method: str,
 ) -> dict[str, Array]:  # fmt: skip
     """The sums of the cells of a number of replicates: arrays of replicates by cells."""
-    import numpy as np
-
     rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
     drawn = np.zeros((count, len(cells)), dtype=float if method == "bayes" else np.int64)
     noise = np.zeros((count, len(cells) if weighted else 0))

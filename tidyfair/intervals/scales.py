@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.segments import Booleans, Floats
-
-__all__: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,6 @@ class Scale:
 
     def transform(self, values: Floats) -> Floats:
         """The values on the scale; not finite at the ends of the range."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             above = np.log(values - self.low) if math.isfinite(self.low) else np.zeros_like(values)
             below = np.log(self.high - values) if math.isfinite(self.high) else np.zeros_like(values)
@@ -40,8 +38,6 @@ class Scale:
 
     def slope(self, values: Floats) -> Floats:
         """The change on the scale for a change of the values."""
-        import numpy as np
-
         if self._is_identity:
             return np.ones_like(values)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -51,8 +47,6 @@ class Scale:
 
     def inverse(self, numbers: Floats) -> Floats:
         """The values of numbers on the scale."""
-        import numpy as np
-
         if self._is_identity:
             return numbers
         with np.errstate(over="ignore"):
@@ -73,20 +67,14 @@ class SquaredCorrelation(Scale):
 
     def transform(self, values: Floats) -> Floats:
         """Fisher's z of the root."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.arctanh(np.sqrt(values))
 
     def slope(self, values: Floats) -> Floats:
         """The change of Fisher's z for a change of the square."""
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore"):
             return 1 / (2 * np.sqrt(values) * (1 - values))
 
     def inverse(self, numbers: Floats) -> Floats:
         """The squares of correlations; 0 where their sign is not known."""
-        import numpy as np
-
         return np.tanh(np.maximum(numbers, 0)) ** 2

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
 from tidyfair.evaluation.values import OfRows, evaluate
 from tidyfair.specs.formulas import ROWS
@@ -15,12 +17,8 @@ from tidyfair.specs.formulas import ROWS
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    import numpy as np
-
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.segments import Floats
-
-__all__: list[str] = []
 
 _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
 _COMPLETE = ("tp", "fn", "fp", "tn")
@@ -121,8 +119,6 @@ _CORNERS = ((False, False), (True, False), (False, True))
 
 def on_counts(formula: Formula, counts: Sequence[Any]) -> Floats:
     """The values of a formula on counts of tp, fn, fp and tn of one label against the rest."""
-    import numpy as np
-
     sums = {
         name + ROWS: np.asarray(of_cell, dtype=float)[:, None] for name, of_cell in zip(_COMPLETE, counts, strict=True)
     }
@@ -137,8 +133,6 @@ def _columns(tables: Sequence[dict[str, float]]) -> list[list[float]]:
 
 def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
     """The values of a formula that rises with a share, at some values of the share."""
-    import numpy as np
-
     part = {True: values / len(share.holds), False: (1 - values) / len(share.misses)}
     counts = [part[name in share.holds] if name in share.among else np.ones_like(values) for name in _COMPLETE]
     return on_counts(formula, counts)
@@ -154,8 +148,6 @@ def _is_of_complete_counts(formula: Formula) -> bool:
 
 def _rises_with(formula: Formula, share: Share) -> bool:
     """Check whether a formula depends on a share alone, and rises with it."""
-    import numpy as np
-
     random = np.random.default_rng(0)
     tables: list[dict[str, float]] = []
     for hits in _SHARES:
@@ -194,8 +186,6 @@ def _summed(formula: SumOfShares, table: dict[str, float]) -> float:
 @lru_cache(maxsize=1024)
 def is_mean(formula: Formula) -> bool:
     """Tell whether a formula is the mean of a value over rows, by trying it on sums that add up."""
-    import numpy as np
-
     reads_other = formula.statistics - {"instances"} or formula.parts or formula.beyond or not formula.all_terms
     if formula.kind == "class" or formula.input != "sums" or reads_other or not formula.is_rate:
         return False
@@ -223,8 +213,6 @@ def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]
 
     Both are empty if it is not a rate of counts of labels.
     """
-    import numpy as np
-
     of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
     if not of_counts or formula.beyond or formula.all_terms or not formula.is_rate:
         return [], []

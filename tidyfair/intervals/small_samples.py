@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidyfair.specs.segments import Floats
-
-__all__: list[str] = []
 
 _HALF_A_ROW = 0.5
 _FEW_ERRORS = 3
@@ -24,8 +24,6 @@ _ROUNDED = 1e-8
 
 def area_errors(value: Floats, variance: Floats, events: Floats, others: Floats) -> Floats:
     """The standard errors of areas; of a class of a single row the largest possible (Birnbaum and Klose, 1957)."""
-    import numpy as np
-
     most = value * (1 - value) / np.minimum(events, others)
     return np.sqrt(np.where(np.isfinite(variance), variance, most))
 
@@ -36,8 +34,6 @@ def area_sides(value: Floats, error: Floats, events: Floats, others: Floats) -> 
     Few rows do not show the one that no score predicts, so that the limit towards 1/2 alone is too near: it counts half
     an event and half a non-event more that a score says nothing of.
     """
-    import numpy as np
-
     away = value - 0.5
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = 0.5 + away * (events / (events + _HALF_A_ROW) + others / (others + _HALF_A_ROW) - 1)
@@ -55,7 +51,6 @@ def counts_with_few_errors(counts: Sequence[Floats], z: float | Floats) -> tuple
     So many errors, or more, then have the probability of a limit by Poisson's distribution, as those of a rate have
     (Brown, Cai and DasGupta, 2001).
     """
-    import numpy as np
     from scipy.special import erfc, gammaincinv
 
     tp, fn, fp, tn = counts
@@ -72,8 +67,6 @@ def outer_factor(factor: Floats, skew: Floats) -> Floats:
     The skewness of samples is nearer to 0 than that of values, so that limits are no nearer for it; they are at most
     so many times as far.
     """
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         # the root of t + skew t² / 3 + skew² t³ / 27 + skew / 6 on the other side, where it is the limit's
         unskewed = -3 / skew * (np.cbrt(1 - skew * (factor + skew / 6)) - 1)

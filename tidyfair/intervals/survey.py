@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.specs.segments import Array, Booleans, Floats, Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 _STEP = 1e-3
 """The part of a sum by which it is moved for a derivative, and by half as much again."""
@@ -98,8 +97,6 @@ class _Strata:
     @classmethod
     def of(cls, tally: Tally, design: SurveyDesign, codes: KeyCodes) -> _Strata:
         """The strata of a tally."""
-        import numpy as np
-
         names = tally.names(design.strata)
         index = codes.index(names)
         drawn = _drawn(tally, design, codes, index)
@@ -114,8 +111,6 @@ class _Strata:
 
 def _drawn(tally: Tally, design: SurveyDesign, codes: KeyCodes, strata: GroupIndex) -> Floats:
     """The number of PSUs that were drawn from each stratum."""
-    import numpy as np
-
     if design.clusters is not None:
         clusters = codes.index(tally.names([*design.strata, design.clusters]))
         return np.bincount(strata.of_cell[clusters.example], minlength=len(strata)).astype(float)
@@ -130,8 +125,6 @@ def _drawn(tally: Tally, design: SurveyDesign, codes: KeyCodes, strata: GroupInd
 
 def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupIndex, drawn: Floats) -> Floats:
     """The share of the PSUs of each stratum that is in the sample; 0 for infinite populations."""
-    import numpy as np
-
     if design.fpc is None:
         return np.zeros(len(strata))
     (name,) = tally.names([design.fpc])
@@ -167,8 +160,6 @@ def _linearized(
     evaluator: Evaluator, design: SurveyDesign, formula: Formula, estimator: str, by: By | None, scale: Scale
 ) -> Deviations:
     """Errors from the sums of PSUs, to which values are nearly linear."""
-    import numpy as np
-
     tally, table = evaluator.tally, Table.of(formula, estimator)
     index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
     strata = _Strata.of(tally, design, codes)
@@ -215,8 +206,6 @@ def _by_influences(
     value: Floats, influence: Floats, group: Integers, unit: Integers, sign: Floats, freedom: Floats, scale: Scale
 ) -> Deviations:
     """The errors of values from the influences of units of groups, by labels."""
-    import numpy as np
-
     variance = np.zeros_like(value)
     np.add.at(variance, group, sign[:, None] * influence**2)
     error = known_errors(np.sqrt(variance.clip(0)), value, _ROUNDED)
@@ -239,8 +228,6 @@ def _names_of_units(tally: Tally, design: SurveyDesign, formula: Formula) -> lis
 
 def _spread_of_rows(evaluator: Evaluator, units: GroupIndex) -> Floats:
     """The factor from what alike rows add together to the root of the sum of what each of them adds, squared."""
-    import numpy as np
-
     cells = evaluator.cells
     weight, square = (np.bincount(units.of_cell, cells.measure(name), len(units)) for name in ("w", "w2"))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -251,8 +238,6 @@ def _derivatives(
     formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array], segments: Segments
 ) -> tuple[Floats, Floats]:
     """The values of groups, and what each unit adds to them: the derivative by its weight (Richardson, 1911)."""
-    import numpy as np
-
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
     everything = pooled(sums, segments, nothing, "overall")
     others = pooled(sums, segments, nothing, "rest")
@@ -289,8 +274,6 @@ def _moved(everything: Mapping[str, Array], own: Mapping[str, Array], step: Floa
 
 def _freedom(groups: int, group: Integers, both: Integers, units: Floats) -> Floats:
     """The degrees of freedom of groups: their PSUs less the strata that these are in."""
-    import numpy as np
-
     occurring = np.flatnonzero(units > 0)
     _, first = np.unique(both[occurring], return_index=True)
     strata = np.bincount(group[occurring[first]], minlength=groups)
@@ -306,8 +289,6 @@ def _areas_by_unit(
     the weight of a row is the share of the other class that the row beats less the area, over the weight of its class
     (DeLong et al., 1988; Yao et al., 2015). Units are told apart within groups by the columns `keys` of the cells.
     """
-    import numpy as np
-
     tally = evaluator.tally
     labels, span = evaluator.labels, slice_of(evaluator.group_cells, by)
     rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
@@ -327,8 +308,6 @@ def _areas_by_unit(
 
 def _units_of_rows(rows: Rows, keys: pl.DataFrame, group: Integers) -> Integers:
     """The unit of each row, from the keys and the groups of all units."""
-    import numpy as np
-
     units = keys.with_columns(pl.Series(_GROUP, group), pl.Series(_UNIT, np.arange(len(keys))))
     own = rows.frame.select() if rows.clusters is None else rows.clusters.select(keys.columns)
     own = own.with_columns(pl.Series(_GROUP, rows.group_cell, dtype=units[_GROUP].dtype))
@@ -338,8 +317,6 @@ def _units_of_rows(rows: Rows, keys: pl.DataFrame, group: Integers) -> Integers:
 
 def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
     """The contribution of each row of a group to its area, by its weight; 0 where there is only one class."""
-    import numpy as np
-
     _, position = np.unique(score, return_inverse=True)
     hits = np.bincount(position, weight * event)
     false_alarms = np.bincount(position, weight * ~event, minlength=len(hits))
@@ -360,8 +337,6 @@ def _of_replicates(
     evaluator: Evaluator, design: ReplicateWeights, formula: Formula, estimator: str, by: By | None, scale: Scale
 ) -> Deviations:
     """Errors from the values with the weights of each replicate."""
-    import numpy as np
-
     groups, count = len(evaluator.group_cells.indices[by]), len(design.replicates)
     values = _values_of_rows if formula.input == "rows" else _values_of_sums
     value, of_replicates = values(evaluator, formula, estimator, by, count)
@@ -378,8 +353,6 @@ def _values_of_sums(
     evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, count: int
 ) -> tuple[Floats, Floats]:
     """The values of groups of a formula of sums, and those with the weights of so many replicates, all at once."""
-    import numpy as np
-
     frame, index = evaluator.tally.cells, evaluator.group_cells.indices[by]
     columns: dict[str, Array] = {}
     for name in evaluator.cells.frame.columns:
@@ -397,8 +370,6 @@ def _values_of_rows(
     evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, count: int
 ) -> tuple[Floats, Floats]:
     """The values of groups of a formula that reads their rows, and those with the weights of so many replicates."""
-    import numpy as np
-
     requested, table = next(
         (one, table) for one, table in evaluator.tables.items() if (one.formula, one.estimator) == (formula, estimator)
     )

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.calibration_errors import Gaps
 from tidyfair.intervals.comparisons import Family
@@ -46,8 +48,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.options import Options
     from tidyfair.specs.segments import Array, Booleans, Floats, Integers
     from tidyfair.tallies.tally import Tally
-
-__all__: list[str] = []
 
 Kind: TypeAlias = Literal[
     "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth"
@@ -140,8 +140,6 @@ class Uncertainty:
 
     def rows(self, requested: int) -> Integers:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
-        import numpy as np
-
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
 
     @property
@@ -183,8 +181,6 @@ class Uncertainty:
 
     def _areas(self, requested: RequestedFormula, value: Floats, rows: Integers) -> Areas:
         """Areas, with as many rows of each class as clusters leave of them."""
-        import numpy as np
-
         variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
@@ -258,8 +254,6 @@ class Uncertainty:
 
     def _positions(self, requested: RequestedFormula, rows: Integers, labels: int) -> Integers:
         """The positions of some rows in arrays of groups by labels."""
-        import numpy as np
-
         first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
         if labels == 1:
@@ -277,8 +271,6 @@ class Uncertainty:
 
         `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of rows that count.
         """
-        import numpy as np
-
         needed = aggregate.groups_needed if aggregate else 1
         members: list[tuple[int, Integers]] = []
         for requested in self.of_spec(number):
@@ -307,8 +299,6 @@ class Uncertainty:
 
     def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
         """Mask of the values that others are compared with: the first one of each outer group."""
-        import numpy as np
-
         mask = np.zeros(len(rows), dtype=bool)
         if aggregate is None or not len(rows):
             return mask
@@ -328,8 +318,6 @@ class Uncertainty:
 
 def _shares_of_counts(share: Share, counts: Mapping[str, Floats]) -> Shares:
     """A share from the counts of labels."""
-    import numpy as np
-
     hits = np.sum([counts[cell] for cell in sorted(share.holds)], axis=0)
     rows = np.sum([counts[cell] for cell in sorted(share.among)], axis=0)
     return Shares.of_counts(hits, rows)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tidyfair.evaluation.statistics import ROWS, Cells, Table, statistics_of, sums_of
 from tidyfair.evaluation.values import OfRows, evaluate
 
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.values import Values
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.segments import Array, Floats, Integers, Segments
-
-__all__: list[str] = []
 
 _PART_OF_A_ROW = 0.5
 
@@ -49,8 +49,6 @@ def unseen_rows(
 
     `units` are the sums of the units of groups, their weights, and the units of each group.
     """
-    import numpy as np
-
     everything = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
     share = _share_of_a_row(evaluator, table, index)
     is_above = False
@@ -124,8 +122,6 @@ def _unseen_errors(
     units: tuple[Mapping[str, Array], Floats, Segments],
 ) -> list[dict[str, Array]]:  # fmt: skip
     """Half a row of each group with an error that is rare: so many means, or so many of the largest if that is more."""
-    import numpy as np
-
     sums, weight, segments = units
     instances = everything["instances"]
     part = {"instances": _scaled(instances, _PART_OF_A_ROW * share)}
@@ -143,8 +139,6 @@ def _unseen_errors(
 
 def _share_of_a_row(evaluator: Evaluator, table: Table, index: GroupIndex) -> Floats:
     """The share of the weight of each group that one of its effective rows has."""
-    import numpy as np
-
     cells = evaluator.cells
     counted = cells.complete_in(table.reads)
     weight, square = (
@@ -168,8 +162,6 @@ class _Labelled(Cells):
     @cached_property
     def truth(self) -> Integers:
         """The index of that label."""
-        import numpy as np
-
         return np.full(len(self.frame), self.label)
 
 

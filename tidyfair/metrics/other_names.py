@@ -12,8 +12,6 @@ from tidyfair.errors import nearest
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__: list[str] = []
-
 OTHER_NAMES = {
     "acc": "accuracy",
     "accuracy_score": "accuracy",

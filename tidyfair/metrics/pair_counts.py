@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-__all__: list[str] = []
-
 
 def concordant_pairs(
     time: Array, event: Array, estimate: Array, of_event: Array, weight: Array, *, both_sides: bool

@@ -10,8 +10,6 @@ from tidyfair.specs.result_columns import CUTS, cut_of_row
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__: list[str] = []
-
 _TITLES = {
     "abroca": "Area between the ROC curves of groups (ABROCA)",
     "abroca_debiased": "Area between the ROC curves of groups (ABROCA), less what chance adds",

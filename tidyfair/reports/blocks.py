@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tidyfair.reports.findings import Finding
     from tidyfair.reports.tables import Note
 
-__all__: list[str] = []
-
 _WIDE, _NARROW = 896, 350
 """The widths of a picture on a desk, and on a telephone."""
 _ON_A_PAGE = 15

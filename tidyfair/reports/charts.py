@@ -20,8 +20,6 @@ from tidyfair.reports.theme import FONT, LIGHT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__: list[str] = []
-
 MOST_PANELS, MOST_POINTS = 30, 5_000
 WIDTH, LEAST_WIDTH, NARROW = 640, 240, 480
 """The usual width of a whole picture, the least, and that below which labels stand above their rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tidyfair.reports.charts import MOST_POINTS, Picture
@@ -13,8 +14,6 @@ from tidyfair.reports.plot_input import OUTER, PlotInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__: list[str] = []
 
 _PIXELS, _FEWEST_PIXELS = 300, 40
 """Points of a curve that fall on the same of so many pixels of an axis look like one."""
@@ -54,8 +53,6 @@ def lift_plot(plot: PlotInput) -> Picture:
 
 def calibration_plot(plot: PlotInput) -> Picture:
     """Observed rate of events over mean score, with intervals where rows count alike."""
-    import numpy as np
-
     from tidyfair.intervals.proportions import wilson, z_value  # noqa: PLC0415 - only for intervals
 
     table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"))

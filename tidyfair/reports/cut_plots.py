@@ -27,8 +27,6 @@ from tidyfair.specs.result_columns import CUTS, GROUP_KEYS, POINTS
 if TYPE_CHECKING:
     from tidyfair.reports.layout import Span
 
-__all__: list[str] = []
-
 _TREAT_ALL = "net_benefit_of_treating_all"
 _DASHED = ".treat_all"
 _FEW_POINTS = 12

@@ -16,8 +16,6 @@ from tidyfair.reports.theme import LIGHT, SERIES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__: list[str] = []
-
 _GOOD, _BAD, _OPEN = (LIGHT["good"], "circle"), (LIGHT["bad"], "cross"), (LIGHT["open"], "diamond")
 _VERDICTS = {
     "pass": _GOOD, "fail": _BAD, "not enough evidence": _OPEN, "within": _GOOD, "above the limit": _BAD,

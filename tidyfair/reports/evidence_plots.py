@@ -25,8 +25,6 @@ from tidyfair.reports.plot_input import (
 from tidyfair.reports.tables import as_p_value
 from tidyfair.specs.result_columns import open_ends
 
-__all__: list[str] = []
-
 _SURE = 0.05
 """Below this p-value a sentence calls a difference larger than chance explains."""
 _NO_DIFFERENCE = Span(reference=0)

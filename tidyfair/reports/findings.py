@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.groups import By
 
-__all__: list[str] = []
-
 _CONTEXTS = {"rest": "all other groups", "overall": "all groups together"}
 """The references of disparities that are no group."""
 _KINDS = ("difference", "ratio", "log_ratio")

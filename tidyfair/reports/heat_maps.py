@@ -15,8 +15,6 @@ from tidyfair.reports.layout import Axis, text_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__: list[str] = []
-
 _STRONGEST = 0.5
 """The opacity of the highest value, on which letters in ink can still be read, light or dark."""
 _LEAST_CELL, _LARGEST_CELL, _ROW = 46, 150, 38

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 """Thresholds that JSON has no numbers for, as scripts read them."""
 _DIGITS = 4

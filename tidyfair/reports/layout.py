@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__: list[str] = []
-
 _NARROW, _WIDE = frozenset("fijlrtI.,:;'|!()[]/ "), frozenset("mwMW@%&")
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _FULL_WIDTH = 0x2E7F

@@ -18,8 +18,6 @@ from tidyfair.reports.theme import LIGHT, SERIES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__: list[str] = []
-
 _LEAST_PANEL = 250
 _LEAST_SQUARE, _LARGEST_SQUARE = 155, 420
 _SHARE_OF_HEIGHT, _LEAST_HEIGHT, _LARGEST_HEIGHT = 0.55, 170, 260

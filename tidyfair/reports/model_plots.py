@@ -15,8 +15,6 @@ from tidyfair.reports.plot_input import PlotInput, by_words, listed_names, plain
 if TYPE_CHECKING:
     from tidyfair.reports.charts import Picture
 
-__all__: list[str] = []
-
 
 def models_plot(plot: PlotInput) -> Picture:
     """Two models side by side, and the change from one to the other."""

@@ -17,8 +17,6 @@ from tidyfair.specs.result_columns import CUTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__: list[str] = []
-
 Kind = Literal["dots", "heat map"]
 OUTER = ".outer"
 CUT_TITLES: dict[str, str] = dict(

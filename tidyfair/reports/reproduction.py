@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import GroupwiseFactory
 
-__all__: list[str] = []
-
 
 def how_to_repeat(code: str) -> Section:
     """The section with the code of the call and the versions that it ran with."""

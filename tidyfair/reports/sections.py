@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.result_columns import RowKey
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 """Internal columns, whose names no column of the user has."""
 _OF_CURVES = ("truth", "probs", "pos_label", "labels", "case_weights")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tidyfair.reports.theme import DARK, FONT, LIGHT, variables
 
-__all__: list[str] = []
-
 STYLE = f"""
 :root {{ color-scheme: light dark; {variables(LIGHT)} --wash: #f6f7f9;
   --shade: rgb(0 0 0 / 0.2); }}

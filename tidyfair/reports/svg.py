@@ -10,8 +10,6 @@ from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.reports.theme import DARK, FONT, LIGHT, variables
 
-__all__: list[str] = []
-
 _SVG = "http://www.w3.org/2000/svg"
 _VARIABLE_OF = {value: f"var(--{name}, {value})" for name, value in LIGHT.items()}
 _NOT_NEEDED = re.compile(r"class|pointer-events|role|aria-.*|font-family")

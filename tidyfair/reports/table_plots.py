@@ -24,8 +24,6 @@ from tidyfair.reports.plot_input import (
 if TYPE_CHECKING:
     from tidyfair.reports.charts import Picture
 
-__all__: list[str] = []
-
 _OF_SCALES = {"ratio": 1.0, "odds_ratio": 1.0, "difference": 0.0}
 """The value of equality on each scale."""
 _INTERVALS = "lines show confidence intervals"

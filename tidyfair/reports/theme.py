@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
-
 LIGHT = {
     "ink": "#1b1f24", "muted": "#667080", "rule": "#dfe3e8", "background": "#ffffff", "accent": "#0072b2",
     "good": "#00795a", "bad": "#c2410c", "open": "#9a6700", "series-2": "#d55e00", "series-3": "#009e73",

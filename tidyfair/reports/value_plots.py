@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from tidyfair.reports.layout import Span
 
-__all__: list[str] = []
-
 _INTERVALS = "lines show confidence intervals"
 _VERBS = {
     "pass": ("passes", "pass"), "fail": ("fails", "fail"),

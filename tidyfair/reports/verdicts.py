@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tidyfair.inference.gates import Gate
     from tidyfair.specs.result_columns import RowKey
 
-__all__: list[str] = []
-
 _ORDER = (FAIL, UNSURE, PASS)
 """Verdicts, the worst first."""
 _NAMED = 3

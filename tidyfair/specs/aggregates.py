@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import AggregateError, ArgumentError, in_short
@@ -71,8 +72,6 @@ class GroupValues:
     @property
     def known(self) -> Booleans:
         """Mask of the groups that have a value."""
-        import numpy as np
-
         return ~np.isnan(self.estimate)
 
 
@@ -284,8 +283,6 @@ class UserAggregate(Aggregate):
 
     def reduce(self, groups: GroupValues) -> Reduced:
         """Return `NOT_ASKED` instead of numbers: the user's function is called only once the rules allow it."""
-        import numpy as np
-
         value = np.full(len(groups.segments.starts), NOT_ASKED)
         return of_extremes(groups, value)
 

@@ -14,8 +14,6 @@ from tidyfair.errors import ArgumentError, in_short
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__: list[str] = []
-
 _LEAST_TIMES, _MOST_TIMES = 20, 10**7
 _LARGEST = 2**63 - 1
 """The largest whole number of 64 bits."""

@@ -20,8 +20,6 @@ from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
 
-__all__: list[str] = []
-
 _PYTHON = b"PLPY"
 """Prefix of a Python function in serialized expressions of polars."""
 _ASKS_FOR_NAN = re.compile(r"""col\("[^"]*"\)\.is_(not_)?nan\(\)""")

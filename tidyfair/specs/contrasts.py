@@ -7,6 +7,8 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+import numpy as np
+
 from tidyfair.errors import AggregateError, ArgumentError, with_article
 from tidyfair.specs.aggregates import CONTEXTS, Aggregate, Reduced, of_extremes
 from tidyfair.specs.arguments import is_value
@@ -89,8 +91,6 @@ class Contrast(Aggregate):
 
     def unsigned_limits(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Limits without a sign from those with one."""
-        import numpy as np
-
         nearer, farther = np.minimum(abs(lower), abs(upper)), np.maximum(abs(lower), abs(upper))
         return np.where((lower <= 0) & (upper >= 0), 0.0, nearer), farther
 
@@ -164,8 +164,6 @@ class Contrast(Aggregate):
 
     def _to_reference(self, groups: GroupValues) -> Reduced:
         """The contrast of the group that is farthest from the reference."""
-        import numpy as np
-
         segments, estimate = groups.segments, groups.estimate
         compared, reference_row = estimate, np.full(len(segments.starts), NO_ROW)
         if self.contexts:
@@ -234,8 +232,6 @@ class Difference(Contrast):
         return -width if self.signed else 0, width
 
     def contrast(self, value: Floats, other: Floats) -> Floats:
-        import numpy as np
-
         with np.errstate(invalid="ignore"):
             return value - other
 
@@ -266,14 +262,10 @@ class Ratio(Contrast):
         return -self.unsigned(value)
 
     def contrast(self, value: Floats, other: Floats) -> Floats:
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return value / other
 
     def unsigned(self, contrast: Floats) -> Floats:
-        import numpy as np
-
         with np.errstate(divide="ignore", over="ignore"):
             return np.minimum(contrast, 1 / contrast)
 
@@ -281,13 +273,9 @@ class Ratio(Contrast):
         return self.contrast(lowest, highest)
 
     def limits_of_range(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        import numpy as np
-
         return np.exp(-upper), np.exp(-lower)
 
     def unsigned_limits(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        import numpy as np
-
         one, other = self.unsigned(lower), self.unsigned(upper)
         return np.minimum(one, other), np.where((lower <= 1) & (upper >= 1), 1.0, np.maximum(one, other))
 
@@ -307,24 +295,18 @@ class LogRatio(Contrast):
         return -math.inf if self.signed else 0, math.inf
 
     def contrast(self, value: Floats, other: Floats) -> Floats:
-        import numpy as np
-
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             logarithm = np.log(value / other)
         # two values of 0 are equal
         return np.where(value == other, 0.0, logarithm)
 
     def limits_of_quotient(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        import numpy as np
-
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(lower, 0)), np.log(np.maximum(upper, 0))
 
 
 def _largest_group(groups: GroupValues) -> Integers:
     """The row of the largest group of each run; none where the size of a group is hidden."""
-    import numpy as np
-
     hidden = groups.segments.any(groups.suppressed)
     return np.where(hidden, NO_ROW, groups.segments.first_largest(groups.size))
 

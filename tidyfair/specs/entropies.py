@@ -6,14 +6,13 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tidyfair.specs.formulas import Number
-
-__all__: list[str] = []
 
 _NEAR = 1e-8
 """Differences lose all digits with an `alpha` this close to 0 or 1."""
@@ -47,8 +46,6 @@ def entropy_index(alpha: float, count: Number, total: Number, power: Number, wit
 
     Null where the mean is 0, infinite where a row has benefit 0 and `alpha` is 0 or less.
     """
-    import numpy as np
-
     alpha = check_alpha(alpha)
     mean = total / count
     if alpha == 1:
@@ -71,8 +68,6 @@ def entropy_within(
 
     A group with no benefits contributes 0 where that is the limit.
     """
-    import numpy as np
-
     alpha = check_alpha(alpha)
     mean = total / count
     if alpha == 1:

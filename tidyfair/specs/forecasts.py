@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+import numpy as np
+
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import is_list, number, proper_share
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
@@ -53,8 +55,6 @@ class CensoringDistribution:
 
     def before(self, times: Floats) -> Floats:
         """The probability to be uncensored just before some times; never 0, as in parsnip."""
-        import numpy as np
-
         steps = np.concatenate([[1.0], self.probabilities])
         positive = steps[steps > 0]
         # all were censored: half the smallest probability, or that of a single row

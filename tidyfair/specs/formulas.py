@@ -18,6 +18,7 @@ from functools import cached_property, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed, nearest
@@ -28,8 +29,6 @@ from tidyfair.specs.signatures import refuse_unknown_settings
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from typing import Self
-
-    import numpy as np
 
 __all__ = ["statistic"]
 
@@ -630,8 +629,6 @@ class Formula:
         Metrics that it is built from may be among the sums, as when a user gives plain numbers. `whose` is the prefix
         of the groups that it is evaluated for, if these are not the groups themselves.
         """
-        import numpy as np
-
         arguments = {name: self._argument(name, sums, whose) for name in self.needs}
         with np.errstate(all="ignore"):
             result = self._result(arguments)
@@ -664,8 +661,6 @@ class Formula:
 
     def _as_numbers(self, result: Any) -> Number:
         """The result of the function, or a part of it, as an array of floats."""
-        import numpy as np
-
         array = np.asarray(result)
         # numpy would read None as nan
         if array.dtype == object and any(item is None for item in array.flat):
@@ -687,8 +682,6 @@ class Formula:
 
     def effective(self, sums: Sums, squares: Sums) -> Number | None:
         """Effective number of rows of a weighted rate, by linearisation; None for other formulas."""
-        import numpy as np
-
         value, weight = self.on_sums(sums)
         squared, squares_of_weight = self.on_sums(squares)
         if weight is None or squares_of_weight is None:
@@ -702,8 +695,6 @@ class Formula:
 
     def even(self, sums: Sums, squares: Sums) -> Number | None:
         """Effective number of rows of a rate whose weights are unrelated to its hits (Kish, 1965); None for others."""
-        import numpy as np
-
         weight, squares_of_weight = self.on_sums(sums)[1], self.on_sums(squares)[1]
         if weight is None or squares_of_weight is None:
             return None
@@ -712,8 +703,6 @@ class Formula:
 
     def denominator(self, rows: Sums) -> Number | None:
         """The denominator of a rate, from sums counted in rows; None where it is not a number of rows."""
-        import numpy as np
-
         if self.counts == "positives":
             return rows["positives"]
         if self.counts == "smaller_class":
@@ -745,8 +734,6 @@ class Formula:
 
     def _made_up(self, known: Mapping[str, float]) -> dict[str, Number]:
         """Made-up sums of a few groups, all different; known sums are kept."""
-        import numpy as np
-
         shape = self._tried_shape
         counting = np.arange(1.0, 1 + math.prod(shape)).reshape(shape)
         made_up: dict[str, Number] = {name: counting + index for index, name in enumerate(self.all_sums)}
@@ -787,8 +774,6 @@ class Formula:
     @cached_property
     def counts_steps(self) -> bool:
         """True if it reads the distance of truth and estimate in levels, with its options."""
-        import numpy as np
-
         steps = {"absolute_steps", "squared_steps"}
         if self.kind != "class" or self.input != "sums" or steps.isdisjoint(self.statistics):
             return False
@@ -859,8 +844,6 @@ class Formula:
 
     def _of_numbers(self, given: Mapping[str, float | list[float]]) -> float:
         """The value from sums, a number for each or, of a formula over labels, a list."""
-        import numpy as np
-
         sums: dict[str, Any] = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
         lengths = {value.shape for value in sums.values()} - {()}
         if len(lengths) > 1:
@@ -1012,8 +995,6 @@ def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
 
 def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:
     """Sums of one label against the rest and, on a new last axis, of the rest against the label."""
-    import numpy as np
-
     both_sides: dict[str, Number] = {}
     for name in names:
         # of two labels, the wrong one is one step away

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas import Formula, Kind
     from tidyfair.specs.groups import By, Policy
 
-__all__: list[str] = []
-
 ALL_LABELS = "multiclass"
 """Estimator of metrics with a genuine multi-class form."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import Privileged, Treatment
     from tidyfair.specs.survey_designs import Design
 
-__all__: list[str] = []
-
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 INTERVALS = (
     "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",

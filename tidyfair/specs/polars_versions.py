@@ -12,8 +12,6 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__: list[str] = []
-
 _ITEM = set(pl.element().meta.root_names())
 """The name that items of a list have among the columns of an expression, in older versions."""
 _COMPUTES_WITH_LITERALS = hasattr(pl.col("").meta, "is_length_preserving")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     RowKey: TypeAlias = tuple[str | float | None, ...]
 
-__all__: list[str] = []
-
 SELECTIONS = (".threshold", ".top_k", ".top_fraction")
 """Columns that say by which of several rules decisions are made."""
 POINTS = (".eval_time", ".quantile_level")

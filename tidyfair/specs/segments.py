@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
-if TYPE_CHECKING:
-    import numpy as np
-
-__all__: list[str] = []
+import numpy as np
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.signedinteger[Any]]]"
@@ -34,8 +31,6 @@ class Segments:
     @classmethod
     def of(cls, *keys: Integers) -> Segments:
         """Runs of rows that agree in all keys."""
-        import numpy as np
-
         length = len(keys[0])
         if not length:
             return cls(np.zeros(0, dtype=np.int64), 0)
@@ -48,51 +43,35 @@ class Segments:
     @cached_property
     def sizes(self) -> Integers:
         """The number of rows of each run."""
-        import numpy as np
-
         return np.diff(self.starts, append=self.length)
 
     def to_rows(self, values: Any) -> Any:
         """One value for each run as one for each row."""
-        import numpy as np
-
         return np.repeat(values, self.sizes)
 
     def sum(self, values: Any) -> Any:
         """The sum of each run; of Booleans, how many are true."""
-        import numpy as np
-
         numbers = values.astype(np.int64) if values.dtype == bool else values
         return np.add.reduceat(numbers, self.starts) if self.length else numbers[:0]
 
     def any(self, mask: Booleans) -> Booleans:
         """Mask of the runs in which any row meets a condition."""
-        import numpy as np
-
         return np.logical_or.reduceat(mask, self.starts) if self.length else mask[:0]
 
     def all(self, mask: Booleans) -> Booleans:
         """Mask of the runs in which all rows meet a condition."""
-        import numpy as np
-
         return np.logical_and.reduceat(mask, self.starts) if self.length else mask[:0]
 
     def minimum(self, values: Floats) -> Floats:
         """The smallest number of each run; nan where there is none."""
-        import numpy as np
-
         return np.fmin.reduceat(values, self.starts) if self.length else values[:0]
 
     def maximum(self, values: Any) -> Any:
         """The largest number of each run; nan where there is none."""
-        import numpy as np
-
         return np.fmax.reduceat(values, self.starts) if self.length else values[:0]
 
     def first_where(self, mask: Booleans) -> Integers:
         """The first row of each run that meets a condition, or `NO_ROW`."""
-        import numpy as np
-
         if not self.length:
             return self.starts
         rows = np.where(mask, np.arange(self.length), self.length)
@@ -101,15 +80,11 @@ class Segments:
 
     def last_where(self, mask: Booleans) -> Integers:
         """The last row of each run that meets a condition, or `NO_ROW`."""
-        import numpy as np
-
         rows = np.where(mask, np.arange(self.length), NO_ROW)
         return np.maximum.reduceat(rows, self.starts) if self.length else self.starts
 
     def first_largest(self, values: Floats) -> Integers:
         """The row of the largest number of each run, the first of equals, or `NO_ROW` where there is none."""
-        import numpy as np
-
         largest = self.maximum(values)
         with np.errstate(invalid="ignore"):
             least = self.to_rows(largest - TIE * np.abs(largest))
@@ -119,8 +94,6 @@ class Segments:
 
     def before(self, values: Array, merge: Merge, nothing: float) -> Array:
         """For each row, earlier rows of its run merged; `nothing` for the first."""
-        import numpy as np
-
         passed = np.full(values.shape, nothing, dtype=values.dtype)
         if len(self.starts) <= self.sizes.max(initial=0):
             for start, size in zip(self.starts.tolist(), self.sizes.tolist(), strict=True):
@@ -134,16 +107,12 @@ class Segments:
 
     def after(self, values: Array, merge: Merge, nothing: float) -> Array:
         """For each row, later rows of its run merged; `nothing` for the last."""
-        import numpy as np
-
         turned = Segments(np.flip(self.length - self.starts - self.sizes), self.length)
         return np.flip(turned.before(np.flip(values, axis=0), merge, nothing), axis=0)
 
 
 def taken(values: Array, rows: Integers, missing: object) -> Array:
     """The values of rows, with another value for `NO_ROW`."""
-    import numpy as np
-
     if not len(values):
         return np.full(len(rows), missing)
     return np.where(rows == NO_ROW, cast("Any", missing), values[rows])

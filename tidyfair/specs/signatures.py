@@ -13,8 +13,6 @@ from tidyfair.other_keywords import hint
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__: list[str] = []
-
 _SHOWN = 6
 """The most keywords that a message lists."""
 

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import AggregateError, ArgumentError
@@ -135,8 +136,6 @@ class Spread(Aggregate):
         return 0, (upper - lower) / 2
 
     def reduce(self, groups: GroupValues) -> Reduced:
-        import numpy as np
-
         segments, known = groups.segments, groups.known
         weight = np.where(known, groups.weight if self.weighted else 1.0, 0.0)
 
@@ -199,8 +198,6 @@ class StandardDeviation(Spread):
     words = "standard deviation of"
 
     def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
-        import numpy as np
-
         return np.sqrt(mean((values - segments.to_rows(mean(values))) ** 2))
 
 
@@ -274,8 +271,6 @@ class GeneralizedEntropy(Aggregate):
         return self
 
     def reduce(self, groups: GroupValues) -> Reduced:
-        import numpy as np
-
         known = groups.known
         value = np.where(known, groups.estimate, 0.0)
         weight = np.where(known, groups.weight, 0.0)

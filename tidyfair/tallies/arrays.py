@@ -18,8 +18,6 @@ from tidyfair.tallies.source import from_arrays
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__: list[str] = []
-
 ARRAY = "array of "
 """Prefix of the columns of arrays, which no feature name has."""
 

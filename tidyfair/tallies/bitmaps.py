@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.tallies.slices import over_slices
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidyfair.tallies.key_encoding import Levels, Packing
-
-__all__: list[str] = []
 
 _MOST_COMBINATIONS = 32
 """With more combinations a table is faster."""
@@ -31,8 +30,6 @@ def can_cross(packing: Packing) -> bool:
 
 def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
     """Count the rows of each code of a packing that `can_cross`."""
-    import numpy as np
-
     values = packing.kept.values
 
     def count(rows: slice) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, in_short, listed
@@ -99,8 +100,6 @@ def kaplan_meier_of_censoring(
 
     Weights may be numbers of rows; else their scale means nothing.
     """
-    import numpy as np
-
     weight = np.ones(len(time)) if weight is None else weight
     times, position = np.unique(time, return_inverse=True)
     total = np.bincount(position, weight, len(times))
@@ -203,8 +202,6 @@ def _given_weights(rows: pl.DataFrame, forecast: Forecast, columns: Sequence[Col
 
 def _estimated_weights(rows: pl.DataFrame, forecast: Forecast, outer: Sequence[str]) -> dict[str, pl.Series]:
     """Censoring weights by a distribution that is given, or estimated in each outer group."""
-    import numpy as np
-
     known = rows[ACTUAL].is_not_null().to_numpy()
     time = rows[ACTUAL].fill_null(0.0).to_numpy()
     event = rows[EVENT].fill_null(value=False).to_numpy()
@@ -243,8 +240,6 @@ def _distribution(
 
 def _groups(rows: pl.DataFrame, by: Sequence[str]) -> list[Any]:
     """The indices of the rows of each group of some columns."""
-    import numpy as np
-
     if not by:
         return [np.arange(len(rows))]
     indices = rows.select(by).with_row_index("\0index").group_by(by).agg("\0index")["\0index"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError, listed
@@ -73,8 +74,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.key_encoding import Levels
     from tidyfair.tallies.source import Source
     from tidyfair.tallies.thresholds import Cut
-
-__all__: list[str] = []
 
 _Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
 """The columns that are read, `{internal name: (role, column)}`."""
@@ -556,8 +555,6 @@ def _in_blocks(rows: pl.DataFrame, order: _Order) -> pl.DataFrame:
 
     They are in the order of their numbers first, so that the other metrics and groups of a call hardly matter.
     """
-    import numpy as np
-
     keys = key_names(order.tally.keys)
     numbers = [name for name in rows.columns if name not in {*keys, *LABELS, WEIGHT, FREQUENCY}]
     others = [name for name in rows.columns if name not in {*keys, *numbers}]
@@ -763,8 +760,6 @@ def _weighable(
     often = whole_frequencies(values, frequencies, most)
     if not repeat:
         return frame.with_columns(pl.col(FREQUENCY).cast(pl.Int64)).filter(pl.col(FREQUENCY) > 0)
-    import numpy as np
-
     rows = frame.drop(FREQUENCY).collect(engine=engine)
     return rows[np.repeat(np.arange(len(rows)), often.to_numpy())].lazy()
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
-__all__: list[str] = []
-
 _UTF_16 = "is encoded as UTF-16: save it as UTF-8"
 _STARTS = {
     b"\xff\xfe": _UTF_16,

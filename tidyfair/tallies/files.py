@@ -25,8 +25,6 @@ from tidyfair.tallies.csv_files import check_file, find_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__: list[str] = []
-
 
 def _scan_parquet(files: list[Path], **options: Any) -> pl.LazyFrame:
     # partition columns are read from the names of folders here, and alike for all kinds of files

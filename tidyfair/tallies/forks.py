@@ -10,8 +10,6 @@ import polars as pl
 
 from tidyfair.errors import ForkError
 
-__all__: list[str] = []
-
 _TASKS = Path("/proc/self/task")
 """Folder in which Linux lists the threads of a process."""
 _NAMED = "polars"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from tidyfair.specs.polars_versions import from_physical, is_beyond_numpy
@@ -14,8 +15,6 @@ from tidyfair.tallies.slices import over_slices
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-__all__: list[str] = []
 
 _MOST_LEVELS = 2**24
 _MOST_KEPT = 2**12
@@ -69,8 +68,6 @@ class Levels(NamedTuple):
 
     def offsets(self, values: Any) -> Any:
         """Offsets of the numbers of an array from the smallest value."""
-        import numpy as np
-
         if self.dtype.is_float():
             return values - self.least
         # integers of fixed width go round, so that what is negative comes out right
@@ -143,8 +140,6 @@ class Packing:
 
     def codes(self, columns: Mapping[str, pl.Series]) -> Any:
         """The integers of few rows: most columns are arrays already, which need no query."""
-        import numpy as np
-
         queries = self.kept.queries
         queried = pl.DataFrame({name: columns[name] for name in queries})
         if queries:
@@ -158,8 +153,6 @@ class Packing:
 
     def keys(self, codes: Any) -> list[pl.Series]:
         """The keys of codes, one column for each key."""
-        import numpy as np
-
         columns: dict[str, pl.Series] = {}
         rest = codes.astype(np.uint32)
         for name, levels in self.narrow_first:
@@ -171,8 +164,6 @@ class Packing:
 
     def counts(self, table: Any, name: str) -> pl.DataFrame:
         """The keys with a count above 0 in a table of all codes, and their counts."""
-        import numpy as np
-
         occurring = np.flatnonzero(table).astype(np.uint32)
         cells = self.kept.rows(occurring) if self.size <= _MOST_KEPT else pl.DataFrame(self.keys(occurring))
         return cells.insert_column(len(self.by), pl.Series(name, table[occurring]))
@@ -204,8 +195,6 @@ class _Kept:
     @cached_property
     def _keys(self) -> pl.DataFrame:
         """The keys of all codes."""
-        import numpy as np
-
         return pl.DataFrame(self._packing.keys(np.arange(self._packing.size)))
 
     def rows(self, codes: Any) -> pl.DataFrame:
@@ -269,8 +258,6 @@ def _levels_of_floats(column: pl.Series, dtype: pl.DataType) -> Levels | None:
     if column.null_count() or not len(column):
         return None
     least, most = math.inf, -math.inf
-    import numpy as np
-
     # a part at a time, which fits the cache of a processor
     for part in column.to_frame().iter_slices(_BLOCK):
         values = part.to_series().to_numpy()

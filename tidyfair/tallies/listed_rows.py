@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError, listed
@@ -17,13 +18,9 @@ from tidyfair.tallies.thresholds import ESTIMATE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-
     from tidyfair.specs.formulas import Statistic
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 _ROW = "\0row"
 """Column of row numbers, under a name that no internal column has."""
@@ -50,29 +47,21 @@ class ListedRows:
     @cached_property
     def starts(self) -> Array:
         """The index of the first row of each list."""
-        import numpy as np
-
         return np.cumsum(self.sizes) - self.sizes
 
     @cached_property
     def list_of_row(self) -> Array:
         """The number of the list of each row."""
-        import numpy as np
-
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     @cached_property
     def position(self) -> Array:
         """The position of each row in its list, from 1; that of rows with equal estimates is arbitrary."""
-        import numpy as np
-
         return np.arange(1, len(self.list_of_row) + 1) - self.to_rows(self.starts)
 
     @cached_property
     def _first_of_ties(self) -> Array:
         """The index of the first row of each run of equal estimates."""
-        import numpy as np
-
         estimate, list_of_row = self.columns["estimate"], self.list_of_row
         new = np.ones(len(estimate), dtype=bool)
         new[1:] = (estimate[1:] != estimate[:-1]) | (list_of_row[1:] != list_of_row[:-1])
@@ -80,28 +69,20 @@ class ListedRows:
 
     def total(self, values: Array) -> Array:
         """The sum of values of rows in each list."""
-        import numpy as np
-
         return np.add.reduceat(values, self.starts)
 
     def to_rows(self, of_lists: Array) -> Array:
         """The value of its list for each row."""
-        import numpy as np
-
         return np.repeat(of_lists, self.sizes)
 
     def mean_of_ties(self, values: Array) -> Array:
         """The mean over rows with equal estimates, whose order in the list is arbitrary."""
-        import numpy as np
-
         first = self._first_of_ties
         sizes = np.diff(first, append=len(values))
         return np.repeat(np.add.reduceat(values, first) / sizes, sizes)
 
     def expected_count(self, marked: Array) -> Array:
         """The marked rows from the top of the list to each position, expected if rows with equal estimates shuffle."""
-        import numpy as np
-
         expected = self.mean_of_ties(marked.astype(float))
         running = np.cumsum(expected)
         before = running[self.starts] - expected[self.starts]
@@ -122,8 +103,6 @@ def quantity_in_lists(
     Lists are rows with equal values of `columns` and of the outer groups, `together`. Groups of the keys in
     `undivided_by`, internal names with those of the user, must not divide a list.
     """
-    import numpy as np
-
     value = np.full(len(rows), np.nan)
     lists = term.lists
     if lists is None or rows.is_empty():
@@ -192,8 +171,6 @@ def _groups(
     metric: str,
 ) -> Array:
     """The code of the group of each list, which must be that of all of its rows."""
-    import numpy as np
-
     columns = [*together, *undivided_by]
     if not columns:
         return np.zeros(len(sizes), dtype=np.int64)
@@ -213,8 +190,6 @@ def _groups(
 
 def _check_weights(weight: Array, lists: ListedRows, names: Sequence[str]) -> None:
     """Refuse weights that differ within a list, whose value has one weight."""
-    import numpy as np
-
     if (np.minimum.reduceat(weight, lists.starts) != np.maximum.reduceat(weight, lists.starts)).any():
         msg = f"`case_weights`: rows with the same {listed(names)} have different weights, but count as one list."
         raise WeightError(msg)

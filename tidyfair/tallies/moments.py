@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.specs.forecasts import EVENT
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 Quantity: TypeAlias = tuple[str, str, Any]
 """Name of the column, name of the reduction (`sum`, `min`, `max` …), and the value of a row."""
-
-__all__: list[str] = []
 
 ACTUAL, PREDICTED = "actual", "predicted"
 """Truth and estimate where they are numbers."""
@@ -412,8 +411,6 @@ def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> d
 
 def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, segments: Segments) -> dict[str, Array]:
     """Move the moments of the cells of each run to one centre, so that their sums may be added."""
-    import numpy as np
-
     # the centre of the heaviest cell, because what hardly counts may lie far off
     heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
     truth_centre = segments.to_rows(columns["truth_centre"][heaviest])

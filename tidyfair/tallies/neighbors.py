@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError
@@ -11,11 +12,7 @@ from tidyfair.errors import ColumnError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-
     Floats = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 _TIE = 1e-12
 """Distances closer than this, relative to their size, are equal."""
@@ -34,8 +31,6 @@ def other_labels(
     Neighbours are rows with a label and equal keys `together`; rows at equal distance share the remaining places. Null
     without a label, NaN where there are too few rows.
     """
-    import numpy as np
-
     share = np.full(len(frame), np.nan)
     labelled = frame.with_row_index(_ROW).filter(pl.col(label).is_not_null())
     pools = labelled.partition_by(together, include_key=True) if together else [labelled]
@@ -47,8 +42,6 @@ def other_labels(
 
 def _shares(rows: pl.DataFrame, n_neighbors: int) -> Floats:
     """The shares in one pool of rows, computed once for identical rows."""
-    import numpy as np
-
     *features, label = rows.columns
     # adding 0 makes 0 of -0
     features_of_row = pl.struct(pl.col(features).cast(pl.Float64) + 0.0)
@@ -68,8 +61,6 @@ def _shares(rows: pl.DataFrame, n_neighbors: int) -> Floats:
 
 def _of_points(points: Floats, counts: Floats, n_neighbors: int) -> Floats:
     """For each distinct point and label the share of the neighbours with another label."""
-    import numpy as np
-
     # its trees are several times as fast as those of scikit-learn, and exact, unlike brute force
     from scipy.spatial import KDTree
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import By
     from tidyfair.tallies.source import Source
 
-__all__: list[str] = []
-
 _SAMPLE = 20_000
 _MANY = 0.5
 """With nearly as many cells as rows, counting by all features together saves nothing and takes as much memory."""

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from tidyfair.tallies.moments import Needs, Quantity
     from tidyfair.tallies.source import Source
 
-__all__: list[str] = []
-
 _LOWEST, _HIGHEST = "lowest score", "highest score"
 """Columns of the extremes of scores, to check that they are probabilities."""
 _OFTEN = "how often it is there"

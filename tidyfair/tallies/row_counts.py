@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.specs.polars_versions import in_batches
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tidyfair.tallies.key_encoding import Levels
-
-__all__: list[str] = []
 
 Engine: TypeAlias = Literal["auto", "in-memory"]
 """The engines of polars that are asked for."""
@@ -111,16 +110,12 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
 
 def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: str) -> pl.DataFrame:
     """Count very few rows by each combination of keys, without a query if no key needs one."""
-    import numpy as np
-
     table = np.bincount(packing.codes(columns), minlength=packing.size)
     return packing.counts(table, name)
 
 
 def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None) -> pl.DataFrame:
     """Count the rows of each combination of keys: no hash is as fast as an index into a table."""
-    import numpy as np
-
     size = packing.size
     in_pairs = size <= _SMALL_TABLE
     table = np.zeros(size, dtype=np.int64)
@@ -188,8 +183,6 @@ def _binned_by_key(
     frame: pl.LazyFrame, packing: Packing, score: str, bins: int, engine: Engine
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Count rows by few keys and bins of one score, and by keys alone: one key after the other, in the cache."""
-    import numpy as np
-
     read = frame.select(packing.code().alias("code"), score).collect(engine=engine)
     bin_of_row = read[score].to_numpy()
     parted = Parted.of(read["code"].to_numpy(), packing.size, lambda rows: bin_of_row[rows])
@@ -221,8 +214,6 @@ def _binned_in_a_table(
     frame: pl.LazyFrame, packing: Packing, score: str, bins: int, schema: pl.Schema, engine: Engine
 ) -> pl.DataFrame:
     """Count rows by keys and bins of one score, in a table of all combinations that is filled in one go."""
-    import numpy as np
-
     weights = [WEIGHT] if WEIGHT in schema else []
     # as wide as numpy counts them, so that it takes no copy
     code = packing.code().cast(pl.Int64) * bins + pl.col(score).cast(pl.Int64)

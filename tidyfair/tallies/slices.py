@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-
     Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__: list[str] = []
 
 MOST_PARTED = 2**8
 """With more codes, copying the rows of one code from each slice is slow."""
@@ -53,7 +51,6 @@ class Parted:
 
         There are at most `MOST_PARTED` codes, which are small integers, so that sorting them takes one pass.
         """
-        import numpy as np
 
         def part(rows: slice) -> tuple[Array, Array]:
             code, own = codes[rows], values(rows)
@@ -67,14 +64,10 @@ class Parted:
     @cached_property
     def ends(self) -> Array:
         """Offsets at which each code begins and ends if all slices are joined `(codes + 1,)`."""
-        import numpy as np
-
         return np.sum([ends for _, ends in self.parts], axis=0)
 
     def together(self, codes: Sequence[int]) -> Array:
         """The values of some codes, one code after the other."""
-        import numpy as np
-
         values: list[Array] = []
         for code in codes:
             for own, ends in self.parts:

@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from tidyfair.specs.columns import ColumnLike
-
-__all__: list[str] = []
 
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
 
@@ -784,8 +783,6 @@ def _from_array(name: str, values: Any) -> pl.Series:
 
 def _from_numpy(name: str, values: Any) -> pl.Series:
     """An array that numpy can read, such as a tensor, as a column."""
-    import numpy as np
-
     array = np.asarray(values) if hasattr(values, "__array__") else np.from_dlpack(values)
     if array.ndim != 1:
         several = ", as `probs={label: array}`" if name.endswith("probs") else ""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.columns import Column
     from tidyfair.tallies.tally import Tally
 
-__all__: list[str] = []
-
 SHOWN = 5
 """The most strata or clusters that a message names."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
@@ -468,8 +469,6 @@ def _group_in_words(names: Sequence[str], row: Sequence[object]) -> str:
 
 def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -> pl.DataFrame:
     """The sums below and above each threshold, from cells whose estimate counts the thresholds reached."""
-    import numpy as np
-
     distinct = cells.select(by).unique(maintain_order=True)
     numbered = distinct.with_row_index("row")
     with_rows = cells.join(numbered, on=by, how="left", nulls_equal=True, maintain_order="left")

@@ -10,6 +10,7 @@ from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
@@ -303,8 +304,6 @@ def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
     The range of the cuts is split into buckets so small that few hold two cuts: then one look-up and one comparison
     give the number, ten times faster than a search.
     """
-    import numpy as np
-
     known = scores.is_not_null() if scores.null_count() else None
     values = scores.fill_null(-math.inf).to_numpy() if known is not None else scores.to_numpy()
     edges = np.array(cuts)
