@@ -14,7 +14,7 @@ from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.empty_cells import Filled
-from tidyfair.intervals.estimates import Resampled
+from tidyfair.intervals.estimates import Smooth
 from tidyfair.intervals.proportions import student, z_value
 from tidyfair.intervals.resampling import (
     drawn_clusters,
@@ -215,7 +215,7 @@ class Draws:
             times_of_spec |= dict.fromkeys(design.specs, len(values))
         return Summary(lower, upper, error, lost, alike), times_of_spec
 
-    def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Resampled]]:
+    def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Smooth]]:
         """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
         if not specs:
             return {}
@@ -229,11 +229,12 @@ class Draws:
         error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
         low_error, high_error = (np.hypot(error, np.nan_to_num(side)) for side in sides)
 
-        def of(rows: Integers) -> Resampled:
+        def of(rows: Integers) -> Smooth:
             """The estimates of some values, whose errors empty cells add to on either side."""
             centre, freedom, scale = value[rows], np.full(len(rows), np.inf), Scale(-math.inf, math.inf)
             below, above = (centre, low_error[rows]), (centre, high_error[rows])
-            return Resampled(centre, np.fmax(below[1], above[1]), freedom, scale, below, above)
+            widest = np.fmax(below[1], above[1])
+            return Smooth(centre, widest, freedom, scale, below, above, kind="resampled")
 
         return {own: of for number in specs for own in self.uncertainty.of_spec(number)}
 

@@ -250,7 +250,6 @@ class Shares(Estimates):
 class Smooth(Estimates):
     """Values of a function of sums or ranks, with limits by Student's t on the scale of their range."""
 
-    kind = "smooth"
     value: Floats
     error: Floats
     freedom: Floats
@@ -261,6 +260,8 @@ class Smooth(Estimates):
     skew: Floats | None = None
     """The skewness of values on the scale."""
     influences: Influences | None = None
+    kind: str = "smooth"
+    sampling: str = "rows"
 
     @property
     def bounds(self) -> tuple[Any, Any]:
@@ -292,30 +293,6 @@ class Smooth(Estimates):
         # values that are infinite as soon as some row occurs: if one has been seen, the true value is so for certain
         beyond = self.scale.low if sign < 0 else self.scale.high
         return np.where(np.isinf(centre), np.where(self.value == centre, centre, beyond), end)
-
-
-class Fitted(Smooth):
-    """Values of a fit, which says itself how far they vary."""
-
-    kind = "fit"
-
-
-class Areas(Smooth):
-    """Areas under a ROC curve, with DeLong's error."""
-
-    kind = "area"
-
-
-class Ranked(Smooth):
-    """Areas under a curve of ranked scores, from the influence of rows."""
-
-    kind = "ranked"
-
-
-class Resampled(Smooth):
-    """Values with errors from replicates, which empty cells add to on either side."""
-
-    kind = "resampled"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -390,23 +367,11 @@ class Surveyed(Smooth):
             return np.abs(self.value[one] / self.value[other]) * np.sqrt(square.clip(0))
 
 
-class Linearized(Surveyed):
-    """The same with linearized errors."""
-
-    sampling = "strata"
-
-
-class Replicated(Surveyed):
-    """The same with errors from replicate weights."""
-
-    sampling = "replicate_weights"
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MadeOfShares(Smooth):
     """Sums of shares of different rows, with limits from those of the shares (MOVER: Donner and Zou, 2012)."""
 
-    kind = "sum_of_rates"
+    kind: str = "sum_of_rates"
     factors: tuple[float, ...]
     shares: tuple[Shares, ...]
 
@@ -436,7 +401,7 @@ class MadeOfShares(Smooth):
 class OfShare(Smooth):
     """Values that rise with a share, with the values at its limits."""
 
-    kind = "function_of_rate"
+    kind: str = "function_of_rate"
     formula: Formula
     share: Share
     shares: Shares

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     Estimator: TypeAlias = Callable[[Integers], Estimates]
     """The estimates of some rows of a formula."""
 
-INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
-"""The columns of intervals."""
 _EQUAL = 1e-9
 """The relative difference of means that are the same is smaller."""
 

@@ -252,13 +252,6 @@ def area(value: Floats, events: Floats, others: Floats, z: float | Floats) -> Li
     return _root(statistic, value, np.zeros_like(value), z), _root(statistic, value, np.ones_like(value), z)
 
 
-def on_logits(value: Floats, error: Floats, z: float | Floats) -> Limits:
-    """Limits that are symmetric on the scale of logits, for quantities between 0 and 1."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        logit, half = np.log(value / (1 - value)), z * error / (value * (1 - value))
-        return 1 / (1 + np.exp(half - logit)), 1 / (1 + np.exp(-half - logit))
-
-
 def student(level: float, freedom: int) -> float:
     """The quantile of Student's t for an interval of some level."""
     return float(student_limits(z_value(level), np.array(float(freedom))))
