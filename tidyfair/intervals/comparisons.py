@@ -177,11 +177,13 @@ def _number_of_pairs(families: Sequence[Family], outers: int) -> Integers:
 
 
 def pair(
-    families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals, form: Form | None = None
-) -> None:
-    """Limits of two groups, of which the second is the reference, if there is one; from those of each, or by a `form`.
+    families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals, form: Form | None = None,
+    *, by_both: bool = False,
+) -> None:  # fmt: skip
+    """Limits of two groups, of which the second is the reference, if there is one.
 
-    The form is one of rates, and takes both with their rows and a number of standard errors.
+    They are those of a pair, or from the limits `by_both` groups, or by a form of rates, which takes both with their
+    rows and a number of standard errors.
     """
     for family in families:
         one, other = family.pairs
@@ -190,7 +192,8 @@ def pair(
             rows = values.rows_at(z)
             low, high = form(values.value[one], rows[one], values.value[other], rows[other], z)
         else:
-            low, high = values.compared(one, other, z, _scale_of(aggregate))
+            compared = values.compared_by_both if by_both else values.compared
+            low, high = compared(one, other, z, _scale_of(aggregate))
         error = _error_of_quotient(family, aggregate) if aggregate.is_relative else _error_of_difference(family)
         if aggregate.is_relative:
             low, high = aggregate.limits_of_quotient(low, high)
@@ -360,7 +363,7 @@ def _groups_and_rests(groups: Estimates, segments: Segments, share: Floats) -> E
 
 
 class _GroupsAndRests(Estimates):
-    """Means of groups and of all others, which have limits from those of the groups (MOVER: Donner and Zou, 2012)."""
+    """Means of groups and of all others, with limits from those of the groups (MOVER: Zou, Huang and Zhang, 2009)."""
 
     def __init__(self, groups: Estimates, segments: Segments, share: Floats) -> None:
         self._groups, self._segments, self._share = groups, segments, share

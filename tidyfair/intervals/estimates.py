@@ -141,8 +141,13 @@ class Estimates(ABC):
     ) -> Limits:  # fmt: skip
         """Limits of the differences, ratios or odds ratios of pairs, which are given by their indices."""
         ends = self.ratio_limits(one, other, z) if scale == "ratio" else None
-        if ends is not None:
-            return ends
+        return self.compared_by_both(one, other, z, scale, correlation) if ends is None else ends
+
+    def compared_by_both(
+        self, one: Integers, other: Integers, z: float | Floats, scale: str,
+        correlation: Floats | Literal[0] | None = None,
+    ) -> Limits:  # fmt: skip
+        """The same from the limits of both values, also where there is a method for pairs."""
         low, high = self.distances(one, other, z, scale, correlation)
         with np.errstate(over="ignore"):
             return (low, high) if scale == "difference" else (np.exp(low), np.exp(high))
@@ -400,7 +405,7 @@ class Surveyed(Smooth):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MadeOfShares(Smooth):
-    """Sums of shares of different rows, with limits from those of the shares (MOVER: Donner and Zou, 2012)."""
+    """Sums of shares of different rows, with limits from those of the shares (MOVER: Zou, Huang and Zhang, 2009)."""
 
     kind: str = "sum_of_rates"
     factors: tuple[float, ...]
