@@ -1,6 +1,7 @@
 """The table of methods: which one gives the limits of which values and comparisons, and its source.
 
-It is read first, and only what its row names is computed. Adding a method is a row and a function.
+It is read first, and only what its row names is computed. A method of rates or of comparisons is a row and a function;
+a new kind of value is a row and its estimates.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Method:
     """The values of `interval=` that take it, besides its own name."""
     source: str
     limits: Callable[..., Any] | None = None
-    """The function of limits: of rates alone from these, of comparisons for the families of an aggregate."""
+    """The function of limits. It takes the shares, rows and standard errors of single rates, or the families of groups
+    that an aggregate compares. Other single values have none: their estimates know their limits (`estimates.py`), as
+    `put_by_inversion` and `Draws` know those of distances and of replicates."""
 
     def applies(self, case: Case) -> bool:
         """Check whether the columns admit a case."""
