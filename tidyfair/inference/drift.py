@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.periods import check_periods
+from tidyfair.inference.periods import check_periods, period_column
 from tidyfair.inference.permutation_test import by_chance, compared_draws
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -229,9 +228,7 @@ def compare_periods(
     >>> test(people, estimate="hired", group_by="month").select(".before", ".period", ".change").row(0)
     (1, 2, 0.0)
     """
-    if not isinstance(period, str) or not period:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"compare_periods(): `period` must be the name of a column, not {in_short(period)}."
-        raise ArgumentError(msg)
+    period_column("compare_periods", period)
     return PeriodTest(
         groupwise(metrics, "compare_periods"), (), how_often(times), whole("seed", seed, 0),
         one_of("adjust", adjust, ADJUSTMENTS), cast("Any", one_of("family", family, FAMILIES)), period=period,

@@ -13,6 +13,7 @@ from tidyfair.errors import ArgumentError, listed
 from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.periods import period_column
 from tidyfair.inference.running_sums import LOOK, MOST_PAIRS, Looks, RunningSums
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
@@ -24,7 +25,7 @@ from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Unpack
 
     from tidyfair.inference.verdicts import Side
@@ -100,9 +101,7 @@ class Monitor(CalledOnData):
 
     @property
     def _of_groups(self) -> _GroupMonitor:
-        return _GroupMonitor(
-            self.metrics, self.side, self.limit, self.confidence, self.period, self.groups, self.bounds, self.change
-        )
+        return _GroupMonitor(**vars(self))
 
     @property
     def _run(self) -> Run:
@@ -120,7 +119,20 @@ class Monitor(CalledOnData):
 
     def _sums(self, tally: Tally, options: Options) -> tuple[Looks, list[RunningSums]]:
         """The looks at a tally, and the sums of each metric."""
-        _check_counted(tally)
+        cut = tally.cut
+        problems = {
+            "was counted with case weights, but a monitor needs rows with equal weights": tally.weights is not None,
+            "was counted by clusters, but a monitor needs independent rows": tally.clusters,
+            "has suppressed groups, whose values are unknown; use a tally of all cells": HIDDEN in tally.cells.columns,
+            f"selects rows with `{cut and cut.option}`, so rows are not independent; use `threshold` instead": (
+                cut and cut.option != "threshold"
+            ),
+            "has a list of thresholds; a monitor accepts one threshold": cut and cut.several,
+        }
+        for problem, occurs in problems.items():
+            if occurs:
+                msg = f"monitor(): the tally {problem}."
+                raise ArgumentError(msg)
         (evaluated,) = self._run.evaluate(tally, options)
         looks = Looks.of(evaluated.group_cells.outer_keys, self.period, change=self.change)
         return looks, [
@@ -130,7 +142,15 @@ class Monitor(CalledOnData):
 
     def _verdicts(self, looks: Looks, sums: Sequence[RunningSums]) -> list[pl.DataFrame]:
         """The verdicts on each metric, a row for each look."""
-        self._check_pairs(sums)
+        if sum(of_metric.pairs for of_metric in sums) > _MOST_PAIRS:
+            most = max(sums, key=lambda of_metric: of_metric.pairs)
+            msg = (
+                f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.by_text!r}, both ways "
+                f"round and at all looks; the limit is {_MOST_PAIRS:,} for all metrics. Pool rare groups "
+                "with `lump_rare`, leave out small ones with `min_n=`, look less often, compare each group with the "
+                'rest (`to="rest"`) or with one group, or monitor `group_minimum` or `group_maximum`.'
+            )
+            raise ArgumentError(msg)
         tables: list[list[pl.DataFrame]] = [[] for _ in sums]
         parts = [(index, *part) for index, of_metric in enumerate(sums) for part in of_metric.parts()]
         for index, first, part in in_progress(parts, "monitoring"):
@@ -138,19 +158,6 @@ class Monitor(CalledOnData):
             tables[index].append(judged.with_columns(pl.col(LOOK) + first))
         judged = map(pl.concat, tables)
         return [table[looks.recent((table[".verdict"] != _UNDECIDED).to_numpy())] for table in judged]
-
-    def _check_pairs(self, sums: Sequence[RunningSums]) -> None:
-        """Refuse more pairs of groups, over all looks, than are worked out in a few minutes."""
-        if sum(of_metric.pairs for of_metric in sums) <= _MOST_PAIRS:
-            return
-        most = max(sums, key=lambda of_metric: of_metric.pairs)
-        msg = (
-            f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.by_text!r}, both ways "
-            f"round and at all looks; the limit is {_MOST_PAIRS:,} for all metrics. Pool rare groups "
-            "with `lump_rare`, leave out small ones with `min_n=`, look less often, compare each group with the rest "
-            '(`to="rest"`) or with one group, or monitor `group_minimum` or `group_maximum`.'
-        )
-        raise ArgumentError(msg)
 
     def _level(self, sums: RunningSums) -> _Level:
         """The error that a metric may have at each look, and the share of it for the groups so far.
@@ -184,30 +191,25 @@ class _GroupMonitor(Monitor):
         if self.change:
             shown = [table[LOOK].to_numpy() for table in self._verdicts(looks, sums)]
         for of_metric, windows in zip(sums, shown, strict=True):
-            groups = _groups_of(of_metric.at(windows), self._level(of_metric.at(windows)))
-            tables.append(looks.keyed(groups.with_columns(pl.Series(LOOK, windows[groups[LOOK].to_numpy()]))))
+            of_windows = of_metric.at(windows)
+            lower, upper = _limits_of_groups(of_windows, self._level(of_windows))
+            cells = np.nonzero(of_windows.are_compared)
+            window, formula, group = cells
+            rows = of_windows.totals.rows[cells]
+            names = pl.Series([name for name, _ in of_windows.spec.formulas], dtype=pl.String)
+            columns = _named(of_windows, windows[window]) | {
+                ".metric": names[formula],
+                ".group": of_windows.texts[group],
+                ".n": pl.Series(rows).cast(pl.Int64),
+                ".estimate": _numbers(of_windows.on_scale(of_windows.totals.total[cells] / rows)),
+                ".lower": _numbers(of_windows.on_scale(lower[cells])),
+                ".upper": _numbers(of_windows.on_scale(upper[cells])),
+            }
+            tables.append(looks.keyed(pl.DataFrame(columns)))
         table = pl.concat(tables)
         # metrics that compare the same values have them once
         names = [name for name in table.columns if name not in {".n", ".estimate", ".lower", ".upper"}]
         return table.unique(names, keep="first", maintain_order=True)
-
-
-def _check_counted(tally: Tally) -> None:
-    """Refuse tallies that a monitor cannot follow."""
-    problem = None
-    if tally.weights is not None:
-        problem = "was counted with case weights, but a monitor needs rows with equal weights"
-    elif tally.clusters:
-        problem = "was counted by clusters, but a monitor needs independent rows"
-    elif HIDDEN in tally.cells.columns:
-        problem = "has suppressed groups, whose values are unknown; use a tally of all cells"
-    elif tally.cut is not None and tally.cut.option != "threshold":
-        problem = f"selects rows with `{tally.cut.option}`, so rows are not independent; use `threshold` instead"
-    elif tally.cut is not None and tally.cut.several:
-        problem = "has a list of thresholds; a monitor accepts one threshold"
-    if problem:
-        msg = f"monitor(): the tally {problem}."
-        raise ArgumentError(msg)
 
 
 # Limits
@@ -244,7 +246,11 @@ class _Compared:
 
 def _judged(sums: RunningSums, side: Side, limit: float, level: _Level) -> pl.DataFrame:
     """The verdicts on a metric, a row for each look."""
-    compared = _compared(sums, side, limit, level)
+    with np.errstate(over="ignore"):
+        if isinstance(sums.spec.aggregate, Difference | Ratio):
+            compared = _contrasts(sums, limit, level)
+        else:
+            compared = _extremes(sums, side, limit, level)
     looks = len(compared.estimate)
     # a group that has not enough rows for one of several rates is left out
     left_out = sums.seen & ~sums.are_compared.all(axis=1)
@@ -277,13 +283,6 @@ def _numbers(values: Floats) -> pl.Series:
     return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
 
 
-def _compared(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
-    """The limits of a metric at each look."""
-    if isinstance(sums.spec.aggregate, Difference | Ratio):
-        return _contrasts(sums, limit, level)
-    return _extremes(sums, side, limit, level)
-
-
 def _limits_of_groups(sums: RunningSums, level: _Level) -> tuple[Floats, Floats]:
     """The limits of the means of all groups, which hold at once, between 0 and 1."""
     statements = _ENDS * level.groups * len(sums.spec.formulas)
@@ -298,12 +297,12 @@ def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Co
     lower, upper = _limits_of_groups(sums, level)
 
     def extreme(values: Floats) -> Floats:
-        chosen = _smallest(values, compared) if is_smallest else _largest(values, compared)
+        chosen = _smallest(values, compared) if is_smallest else -_smallest(-values, compared)
         return sums.on_scale(chosen)
 
     share = (limit - sums.bounds[0]) / sums.width
     beyond, share = (totals, share) if side == "below" else (totals.reversed, 1 - share)
-    e_values = _exponentials(beyond.log_e_value(np.full(totals.rows.shape, share)))
+    e_values = np.exp(beyond.log_e_value(np.full(totals.rows.shape, share)))
     if is_smallest == (side == "above"):
         merged = np.where(compared, e_values, 0).sum(axis=(1, 2))
     else:
@@ -320,16 +319,29 @@ def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
     contrast, at_limit = DIFFERENCE, limit / sums.width
     if not is_difference:
         contrast, at_limit = RATIO, 1 / limit if limit else math.inf
-    farthest = smallest = largest = np.full(len(level.error), np.nan)
-    e_value = np.zeros(len(level.error))
-    for pairs in _pairs(sums, level):
-        compared = np.nonzero(pairs.compared)
-        e_values = np.zeros(pairs.compared.shape)
-        e_values[compared] = _exponentials(pairs.pair.at(compared).log_e_value(contrast, at_limit))
-        e_value += pairs.weight * e_values.sum(axis=1)
-        estimate = contrast.of(pairs.pair.one.mean, pairs.pair.other.mean)
-        farthest = np.fmin(farthest, _smallest(estimate, pairs.compared))
-        low, high = pairs.pair.extreme_limits(contrast, pairs.log_threshold, pairs.compared)
+    totals, are_compared, one, other, statements = _pairs(sums, level)
+    looks, formulas = totals.rows.shape[:2]
+    statements = statements * formulas
+
+    def by_look(values: Array, groups: Array) -> Array:
+        return values[:, :, groups].reshape(looks, formulas * len(groups))
+
+    def totals_of(groups: Array) -> Totals:
+        return Totals(by_look(totals.total, groups), by_look(totals.rows, groups))
+
+    farthest = smallest = largest = np.full(looks, np.nan)
+    e_value = np.zeros(looks)
+    step = max(MOST_PAIRS // max(looks * formulas, 1), 1)
+    for first in range(0, len(one), step):
+        some, others = one[first : first + step], other[first : first + step]
+        pair = Pair(totals_of(some), totals_of(others))
+        compared = by_look(are_compared, some) & by_look(are_compared, others)
+        threshold = np.broadcast_to(level.log_threshold(statements)[:, None], compared.shape)
+        e_values = np.zeros(compared.shape)
+        e_values[compared] = np.exp(pair.at(np.nonzero(compared)).log_e_value(contrast, at_limit))
+        e_value += level.weight(statements) * e_values.sum(axis=1)
+        farthest = np.fmin(farthest, _smallest(contrast.of(pair.one.mean, pair.other.mean), compared))
+        low, high = pair.extreme_limits(contrast, threshold, compared)
         smallest, largest = np.fmin(smallest, low), np.fmax(largest, high)
     if is_difference:
         lower, upper = sums.width * np.maximum(largest, 0), -sums.width * smallest
@@ -337,9 +349,27 @@ def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
     return _Compared(farthest, smallest, 1 / np.maximum(largest, 1), e_value)
 
 
-def _exponentials(logarithms: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        return np.exp(logarithms)
+def _pairs(sums: RunningSums, level: _Level) -> tuple[Totals, Array, Array, Array, Floats]:
+    """The sums of groups, a mask of those with a value, pairs of their indices, and the statements about a formula.
+
+    The pairs are all of groups, both ways round, or those with the reference.
+    """
+    totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
+    to = cast("Difference | Ratio", sums.spec.aggregate).to
+    if to == "rest":
+        # the rest of each group follows all groups
+        total, rows = (values.sum(axis=2, keepdims=True) - values for values in (totals.total, totals.rows))
+        compared = np.concatenate([compared, rows > 0], axis=2)
+        totals = Totals(np.concatenate([totals.total, total], axis=2), np.concatenate([totals.rows, rows], axis=2))
+        one = np.arange(_ENDS * size)
+        return totals, compared, one, (one + size) % max(_ENDS * size, 1), _ENDS * level.groups
+    usable = np.flatnonzero(compared.any(axis=(0, 1)))
+    one, other = usable[np.indices((len(usable), len(usable))).reshape(2, -1)]
+    chosen, statements = one != other, level.groups * (level.groups - 1)
+    if to != "range":
+        chosen &= sums.is_reference[one] | sums.is_reference[other]
+        statements = _ENDS * (level.groups - 1)
+    return totals, compared, one[chosen], other[chosen], statements
 
 
 def _smallest(values: Floats, compared: Array) -> Floats:
@@ -350,91 +380,31 @@ def _smallest(values: Floats, compared: Array) -> Floats:
     return np.where(is_value.any(axis=axes), smallest, np.nan)
 
 
-def _largest(values: Floats, compared: Array) -> Floats:
-    """The largest value that is compared at each look."""
-    return -_smallest(-values, compared)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Some of the pairs of groups that are compared, both ways round: a row for each look."""
-
-    pair: Pair
-    compared: Array
-    """True if both have a value, as a mask."""
-    log_threshold: Floats
-    weight: Floats
-    """The part of the e-value of each pair in that of all."""
-
-
-def _pairs(sums: RunningSums, level: _Level) -> Iterator[_Pairs]:
-    """All pairs of groups, for each formula, or those with the reference; so many at a time."""
-    totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
-    to = cast("Difference | Ratio", sums.spec.aggregate).to
-    usable = np.flatnonzero(compared.any(axis=(0, 1)))
-    one, other = usable[np.indices((len(usable), len(usable))).reshape(2, -1)]
-    if to == "rest":
-        # the rest of each group follows all groups
-        totals, compared = _with_rests(totals, compared)
-        one, other = np.arange(_ENDS * size), (np.arange(_ENDS * size) + size) % max(_ENDS * size, 1)
-        statements = _ENDS * level.groups
-    elif to == "range":
-        chosen = one != other
-        one, other, statements = one[chosen], other[chosen], level.groups * (level.groups - 1)
-    else:
-        chosen = (one != other) & (sums.is_reference[one] | sums.is_reference[other])
-        one, other, statements = one[chosen], other[chosen], _ENDS * (level.groups - 1)
-    looks, formulas = totals.rows.shape[:2]
-    statements = statements * formulas
-
-    def by_look(values: Array, index: Array) -> Array:
-        return values[:, :, index].reshape(looks, formulas * len(index))
-
-    def totals_of(index: Array) -> Totals:
-        return Totals(by_look(totals.total, index), by_look(totals.rows, index))
-
-    step = max(MOST_PAIRS // max(looks * formulas, 1), 1)
-    for first in range(0, len(one), step):
-        some, others = one[first : first + step], other[first : first + step]
-        both: Array = by_look(compared, some) & by_look(compared, others)
-        threshold = np.broadcast_to(level.log_threshold(statements)[:, None], both.shape)
-        yield _Pairs(Pair(totals_of(some), totals_of(others)), both, threshold, level.weight(statements))
-
-
-def _with_rests(totals: Totals, compared: Array) -> tuple[Totals, Array]:
-    """The sums of all groups, and then those of all others than each of them, with the mask of those compared."""
-
-    def with_rest(values: Floats) -> Floats:
-        return np.concatenate([values, values.sum(axis=2, keepdims=True) - values], axis=2)
-
-    several = Totals(with_rest(totals.total), with_rest(totals.rows))
-    return several, np.concatenate([compared, several.rows[:, :, len(compared[0, 0]) :] > 0], axis=2)
-
-
-def _groups_of(sums: RunningSums, level: _Level) -> pl.DataFrame:
-    """The values of groups with enough rows, a row for each look, formula and group."""
-    lower, upper = _limits_of_groups(sums, level)
-    cells = np.nonzero(sums.are_compared)
-    look, formula, group = cells
-    rows = sums.totals.rows[cells]
-    names = pl.Series([name for name, _ in sums.spec.formulas], dtype=pl.String)
-    columns = _named(sums, look) | {
-        ".metric": names[formula],
-        ".group": sums.texts[group],
-        ".n": pl.Series(rows).cast(pl.Int64),
-        ".estimate": _numbers(sums.on_scale(sums.totals.total[cells] / rows)),
-        ".lower": _numbers(sums.on_scale(lower[cells])),
-        ".upper": _numbers(sums.on_scale(upper[cells])),
-    }
-    return pl.DataFrame(columns)
-
-
 # What can be monitored
 
 
 def bounds_of(metric: Metric | GroupwiseMetric, given: Bounds | None) -> Bounds:
     """The bounds of the values of a row, for metrics that are means of such values over rows."""
-    bounds = [_bounds_of_base(base, given) for base in _bases_of(metric)]
+    bounds: list[Bounds] = []
+    for base in metric.metrics if isinstance(metric, GroupwiseMetric) else (metric,):
+        if share_of(base.definition) is not None:
+            bounds.append((0.0, 1.0))
+            continue
+        if not is_mean(base.definition):
+            msg = (
+                f"monitor(): {base.name} is not a mean over rows. Monitor the rates or errors behind it, such as sens "
+                "and precision instead of f_meas, or mse instead of rmse; or look once, at a number of rows fixed in "
+                "advance, with `check`."
+            )
+            raise ArgumentError(msg)
+        if given is None and (not all(map(math.isfinite, base.range)) or lacks_range(base)):
+            msg = (
+                f"monitor(): the range of {base.name} for a single row is unknown; give its bounds, such as "
+                "`bounds=(0, 100)`."
+            )
+            raise ArgumentError(msg)
+        least, most = given or base.range
+        bounds.append((float(least), float(most)))
     if len(set(bounds)) > 1:
         msg = (
             f"monitor(): the metrics of {metric.name} have different ranges, {listed(bounds)}; give one pair of "
@@ -444,84 +414,45 @@ def bounds_of(metric: Metric | GroupwiseMetric, given: Bounds | None) -> Bounds:
     return bounds[0]
 
 
-def _bases_of(metric: Metric | GroupwiseMetric) -> tuple[Metric, ...]:
-    """The metrics whose values are compared; without a comparison the metric itself."""
-    return metric.metrics if isinstance(metric, GroupwiseMetric) else (metric,)
-
-
-def _is_share(metric: Metric) -> bool:
-    return share_of(metric.definition) is not None
-
-
-def _bounds_of_base(metric: Metric, given: Bounds | None) -> Bounds:
-    if _is_share(metric):
-        return 0.0, 1.0
-    if not is_mean(metric.definition):
-        msg = (
-            f"monitor(): {metric.name} is not a mean over rows. Monitor the rates or errors behind it, such as sens "
-            "and precision instead of f_meas, or mse instead of rmse; or look once, at a number of rows fixed in "
-            "advance, with `check`."
-        )
-        raise ArgumentError(msg)
-    if given is not None:
-        return given
-    if not all(map(math.isfinite, metric.range)) or lacks_range(metric):
-        msg = (
-            f"monitor(): the range of {metric.name} for a single row is unknown; give its bounds, such as `bounds=(0, "
-            "100)`."
-        )
-        raise ArgumentError(msg)
-    return float(metric.range[0]), float(metric.range[1])
-
-
-def _checked_bounds(given: object) -> Bounds:
-    values = [number("bounds", value, -math.inf) for value in given] if is_list(given) else []
-    if len(values) != 2 or values[0] >= values[1]:
-        msg = f"`bounds` must be two numbers, the smaller one first, not {given!r}."
-        raise ArgumentError(msg)
-    return values[0], values[1]
-
-
 def _check_metric(metric: Metric | GroupwiseMetric, limit: float, given: Bounds | None) -> None:
-    """Refuse metrics that cannot be followed row by row."""
+    """Refuse metrics that cannot be followed row by row, and comparisons without a confidence sequence."""
+    aggregate = metric.aggregate
     if isinstance(metric, GroupwiseMetric):
-        _check_comparison(metric)
+        if problem := _problem_of(metric):
+            msg = (
+                f"monitor(): {metric.name} {problem}, which is not supported. Use the metric itself, `group_minimum`, "
+                "`group_maximum`, or differences or ratios of one metric (or the worst of several): as a range, to a "
+                'group, or `to="rest"`.'
+            )
+            raise ArgumentError(msg)
     elif metric.direction in {"zero", "one"}:
         msg = (
             f"monitor(): the best value of {metric.name} is inside its range; monitor a metric to maximize or minimize."
         )
         raise ArgumentError(msg)
     low, high = bounds_of(metric, given)
-    if isinstance(metric.aggregate, Ratio):
+    if isinstance(aggregate, Ratio):
         if low:
             msg = f"monitor(): ratios of {metric.name} need values of 0 or more; use differences, or `bounds=(0, …)`."
             raise ArgumentError(msg)
         return
-    least, most = (0.0, high - low) if isinstance(metric.aggregate, Difference) else (low, high)
+    least, most = (0.0, high - low) if isinstance(aggregate, Difference) else (low, high)
     if not least <= limit <= most:
         msg = f"monitor(): the limit {limit:g} is outside the range of {metric.name}, {least:g} to {most:g}."
         raise ArgumentError(msg)
 
 
-def _check_comparison(metric: GroupwiseMetric) -> None:
-    """Refuse comparisons without a confidence sequence."""
-    aggregate, problem = metric.aggregate, None
+def _problem_of(metric: GroupwiseMetric) -> str | None:
+    """The reason why a comparison has no confidence sequence, if it has none."""
+    aggregate = metric.aggregate
     if metric.less:
-        problem = "subtracts one disparity from another"
-    elif metric.several and aggregate.across == "mean":
-        problem = "averages several metrics"
-    elif isinstance(aggregate, Difference | Ratio):
-        if aggregate.to in {"overall", "majority"}:
-            problem = f"uses the reference {aggregate.to!r}, which changes as rows arrive"
-    elif type(aggregate) not in {GroupMinimum, GroupMaximum}:
-        problem = f"compares groups by {aggregate!r}"
-    if problem:
-        msg = (
-            f"monitor(): {metric.name} {problem}, which is not supported. Use the metric itself, `group_minimum`, "
-            "`group_maximum`, or differences or ratios of one metric (or the worst of several): as a range, to a "
-            'group, or `to="rest"`.'
-        )
-        raise ArgumentError(msg)
+        return "subtracts one disparity from another"
+    if metric.several and aggregate.across == "mean":
+        return "averages several metrics"
+    if isinstance(aggregate, Difference | Ratio):
+        is_moving = aggregate.to in {"overall", "majority"}
+        return f"uses the reference {aggregate.to!r}, which changes as rows arrive" if is_moving else None
+    return None if type(aggregate) in {GroupMinimum, GroupMaximum} else f"compares groups by {aggregate!r}"
 
 
 @refuse_unknown_keywords
@@ -578,9 +509,8 @@ def monitor(
     side, limit = limited("monitor", below, above)
     metrics = judged_metrics("monitor", given, side, limit)
     confidence = proper_share("confidence", confidence)
-    if period is not None and (not isinstance(period, str) or not period):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"monitor(): `period` must be the name of a column, not {period!r}."
-        raise ArgumentError(msg)
+    if period is not None:
+        period_column("monitor", period)
     change = flag("change", change)
     if change and period is None:
         msg = "monitor(): `change=True` looks at recent periods; give their column as `period=`."
@@ -588,10 +518,15 @@ def monitor(
     if groups is not None:
         groups = whole("groups", groups, 2)
     if bounds is not None:
-        bounds = _checked_bounds(bounds)
+        values = [number("bounds", value, -math.inf) for value in bounds] if is_list(bounds) else []
+        if len(values) != 2 or values[0] >= values[1]:
+            msg = f"`bounds` must be two numbers, the smaller one first, not {bounds!r}."
+            raise ArgumentError(msg)
+        bounds = values[0], values[1]
     for metric in metrics:
         _check_metric(metric, limit, bounds)
-    if bounds is not None and all(_is_share(base) for metric in metrics for base in _bases_of(metric)):
+    formulas = [formula for metric in metrics for _, formula in metric.formulas]
+    if bounds is not None and all(share_of(formula) is not None for formula in formulas):
         msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)
     return Monitor(metrics, side, limit, confidence, period, groups, bounds, change)

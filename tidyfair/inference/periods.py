@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,13 @@ _NAMES = (
 _NUMBER_OF_NAME = {
     text: number for names in _NAMES for number, name in enumerate(names, start=1) for text in (name, name[:3])
 }
+
+
+def period_column(function: str, period: object) -> None:
+    """Refuse what is not the name of a column of periods."""
+    if not isinstance(period, str) or not period:
+        msg = f"{function}(): `period` must be the name of a column, not {in_short(period)}."
+        raise ArgumentError(msg)
 
 
 def check_periods(function: str, outer_keys: pl.DataFrame, period: str) -> None:

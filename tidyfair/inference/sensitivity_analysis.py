@@ -33,7 +33,7 @@ from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias, Unpack
 
     from tidyfair.inference.verdicts import Side
@@ -56,12 +56,14 @@ _REFUSED = {
     ),
 }
 _NAMES = tuple(CELLS)
-_FLIPS = (("tp", "fp"), ("fp", "tp"), ("fn", "tn"), ("tn", "fn"))
-"""The counts that a wrong truth changes."""
-_FILLS = (
-    ("selected_only", "tp"), ("selected_only", "fp"), ("unselected_only", "fn"), ("unselected_only", "tn"),
-)  # fmt: skip
-"""The possible values of a missing truth."""
+_MOVES = {
+    WRONG_TRUTH: (("tp", "fp"), ("fp", "tp"), ("fn", "tn"), ("tn", "fn")),
+    MISSING_TRUTH: (
+        ("selected_only", "tp"), ("selected_only", "fp"), ("unselected_only", "fn"), ("unselected_only", "tn"),
+    ),
+    WRONG_GROUP: tuple((name, name) for name in _NAMES),
+}  # fmt: skip
+"""The cells that rows with an error may leave and enter; of the wrong group, those of another group."""
 _RANGES = ("difference", "ratio")
 _SCENARIO, _ROWS, _TEXT = "\0scenario", "\0rows", "\0text"
 _TRUTH, _ESTIMATE = "\0truth", "\0estimate"
@@ -93,6 +95,7 @@ class VerdictSensitivity(CalledOnData):
     """A gate whose verdicts are tried by errors of the data, as a callable on dataframes; see `verdict_sensitivity`."""
 
     subject: ClassVar[str] = "verdict_sensitivity()"
+    _in_words: ClassVar[tuple[str, ...]] = ("gate",)
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     gate: Gate
 
@@ -123,6 +126,9 @@ class VerdictSensitivity(CalledOnData):
     def _run(self) -> Run:
         return self.gate.metrics.run
 
+    def _listed(self) -> Iterable[Any]:
+        return self.gate.metrics
+
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
@@ -136,51 +142,35 @@ class VerdictSensitivity(CalledOnData):
         if HIDDEN in tally.cells.columns or tally.weights is not None:
             msg = "verdict_sensitivity() counts rows, so it does not accept tallies with weights or suppressed cells."
             raise ArgumentError(msg)
-        run = self.gate.metrics.run
-        run.check_occurs(tally, options)
+        self._run.check_occurs(tally, options)
         sided = tally.on_sides()
-        (evaluated,) = run.evaluate(tally, options)
+        (evaluated,) = self._run.evaluate(tally, options)
         labels = evaluated.labels
         if labels.event is None:
             msg = "verdict_sensitivity() compares one label with the rest; give it as `pos_label=`."
             raise ArgumentError(msg)
-        named = [_truth_values(labels.index(sided, side), labels.event) for side in (TRUTH, ESTIMATE)]
-        cells = sided.cells.with_columns(pl.Series(TRUTH, named[0]), pl.Series(ESTIMATE, named[1]))
+        cells = sided.cells
+        for side in (TRUTH, ESTIMATE):
+            index = pl.Series(labels.index(sided, side))
+            cells = cells.with_columns(pl.when(index >= 0).then(index == labels.event).alias(side))
         outer = sided.names([key.column for key in sided.outer])
         keys = [pl.col(name).alias(key.column.name) for name, key in zip(outer, sided.outer, strict=True)]
         # the columns of a result follow from the call, not from the data
         tables = [pl.concat([cells.clear().select(keys), pl.DataFrame(schema=_SHOWN)], how="horizontal")]
-        judged: list[tuple[Any, tuple[Side, float]]] = list(
-            zip(self.gate.metrics.metrics, self.gate.limits, strict=True)
-        )
+        judged: list[tuple[Any, tuple[Side, float]]] = [*zip(self.gate.metrics.metrics, self.gate.limits, strict=True)]
         # groups have the same name in all outer groups
         texts = [texts_of(cells.select(sided.names(metric.by.columns))) for metric, _ in judged]
         cells = cells.with_columns(text.alias(f"{_TEXT}{index}") for index, text in enumerate(texts))
-        for part in _parts(cells, outer):
+        parts: dict[tuple[Any, ...], pl.DataFrame] = {} if cells.is_empty() else {(): cells}
+        if outer:
+            parts = cells.partition_by(outer, as_dict=True)
+        for key in sorted(parts, key=lambda key: [(value is None, "" if value is None else value) for value in key]):
+            part = parts[key]
             for index, (metric, limit) in enumerate(judged):
                 of_part = part.with_columns(pl.col(f"{_TEXT}{index}").alias(_TEXT))
                 table = _Study.of(metric, limit, self.gate.confidence, of_part, sided.names).table()
                 tables.append(pl.concat([part[[0] * len(table)].select(keys), table], how="horizontal"))
         return pl.concat(tables)
-
-
-def _parts(cells: pl.DataFrame, outer: Sequence[str]) -> list[pl.DataFrame]:
-    """The cells of outer groups, in the order of their keys; none where there are no rows."""
-    if cells.is_empty():
-        return []
-    if not outer:
-        return [cells]
-    return sorted(cells.partition_by(outer), key=lambda part: _sortable(part.select(outer).row(0)))
-
-
-def _sortable(values: Sequence[Any]) -> list[tuple[bool, Any]]:
-    """Keys in order, null last."""
-    return [(value is None, "" if value is None else value) for value in values]
-
-
-def _truth_values(indices: Array, event: int) -> list[bool | None]:
-    """Check for each label whether it is the event; null where it is missing."""
-    return [None if index < 0 else index == event for index in indices.tolist()]
 
 
 @dataclass(frozen=True)
@@ -229,21 +219,10 @@ class _Path:
     """The rows at which it has come as far as the limit is from the interval; infinite if it does not."""
     reach: float
 
-
-@dataclass(frozen=True)
-class _Turn:
-    """The rows of an error at which the verdict becomes another."""
-
-    line: _Line
-    rows: int
-    verdict: str
-
-    def columns(self, exposed: int, cells: Array, groups: Sequence[str]) -> dict[str, Any]:
-        """The columns of results, from the rows that the error may be in, the cells and the names of groups."""
-        return {
-            ".to": None if self.line.to is None else groups[self.line.to], ".becomes": self.verdict,
-            ".share": self.rows / exposed, ".rows": self.rows, ".moved": self.line.in_words(self.rows, cells),
-        }  # fmt: skip
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The expected rows and, where they are equal, how far it falls short of all others."""
+        return self.expected, -self.reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,29 +314,20 @@ class _Study:
     def lines(self) -> Iterator[_Line]:
         """All errors that are tried, in the order in which moves have most effect, and in others."""
         scale = np.maximum(self.cells.sum(axis=1) / _MANY_ROWS, 1)
+        groups = range(len(self.cells))
         for formula, sign in itertools.product(self.formulas, (1, -1)):
             effect = sign * np.nan_to_num(influences_of(formula, self.cells / scale[:, None]))
-            if WRONG_TRUTH in self.errors:
-                yield from self._lines_of_truths(effect)
-            yield from self._lines_of_groups(effect, scale)
-
-    def _lines_of_truths(self, effect: Array) -> Iterator[_Line]:
-        """Errors of truths; a row in a cell has that effect on the value of its group."""
-        for group, of_group in enumerate(effect):
-            for error, moves in ((WRONG_TRUTH, _FLIPS), (MISSING_TRUTH, _FILLS)):
-                gains: dict[tuple[int, int], float] = {}
-                for source, entered in map(_indices, moves):
-                    gains[source, entered] = float(of_group[entered] - of_group[source])
-                yield from self._ordered(error, group, None, gains)
-
-    def _lines_of_groups(self, effect: Array, scale: Array) -> Iterator[_Line]:
-        """Members of the wrong group; effects are those of so many rows."""
-        for group, other in itertools.permutations(range(len(effect)), 2):
-            rows = min(scale[group], scale[other])
-            # the other group changes the other way
-            changes = effect[group] * (rows / scale[group]) + effect[other] * (rows / scale[other])
-            gains = {(cell, cell): float(change) for cell, change in enumerate(changes)}
-            yield from self._ordered(WRONG_GROUP, group, other, gains)
+            for group, error in itertools.product(groups, self.errors):
+                if error != WRONG_GROUP:
+                    moves = [(_NAMES.index(source), _NAMES.index(entered)) for source, entered in _MOVES[error]]
+                    gains = {move: float(effect[group, move[1]] - effect[group, move[0]]) for move in moves}
+                    yield from self._ordered(error, group, None, gains)
+            for group, other in itertools.permutations(groups, 2):
+                # a row of a scaled group stands for `scale` rows, and the other group changes the other way
+                rows = min(scale[group], scale[other])
+                changes = effect[group] * (rows / scale[group]) + effect[other] * (rows / scale[other])
+                gains = {(cell, cell): float(change) for cell, change in enumerate(changes)}
+                yield from self._ordered(WRONG_GROUP, group, other, gains)
 
     def _ordered(
         self, error: str, group: int, to: int | None, gains: Mapping[tuple[int, int], float]
@@ -376,39 +346,34 @@ class _Study:
     # Turning the verdict
 
     def table(self) -> pl.DataFrame:
-        """One row for each kind of error and group."""
+        """One row for each kind of error and group, with the fewest rows that turn the verdict."""
         now = self.judged([self.cells]).row(0, named=True)
-        turns = self._smallest_turns(list(dict.fromkeys(self.lines())), now)
+        lines = list(dict.fromkeys(self.lines()))
+        fewest: dict[tuple[str, int], tuple[_Line, int, str]] = {}
+        if lines and now[".estimate"] is not None:
+            for line, rows, verdict in self._turns(self._best_paths(lines, now), now[".verdict"]):
+                key = line.error, line.group
+                if key not in fewest or rows < fewest[key][1]:
+                    fewest[key] = line, rows, verdict
         common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
-        rows: list[dict[str, Any]] = []
+        table: list[dict[str, Any]] = []
         for error in self.errors:
-            exposed = self._exposed(error)
+            sources = [name in dict(_MOVES[error]) for name in _NAMES]
+            exposed = self.cells[:, sources].sum(axis=1).tolist()
             for group, text in enumerate(self.texts):
                 row = common | {".error": error, ".group": text, ".n": exposed[group]}
                 if error == MISSING_TRUTH:
                     row |= self._bounds(group)
-                if (error, group) in turns:
-                    row |= turns[error, group].columns(exposed[group], self.cells, self.texts)
-                rows.append(row)
+                if (error, group) in fewest:
+                    line, rows, verdict = fewest[error, group]
+                    row |= {
+                        ".to": None if line.to is None else self.texts[line.to], ".becomes": verdict,
+                        ".share": rows / exposed[group], ".rows": rows, ".moved": line.in_words(rows, self.cells),
+                    }  # fmt: skip
+                table.append(row)
             if error == MISSING_TRUTH:
-                rows.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))
-        return pl.DataFrame(rows, schema=_SHOWN)
-
-    def _exposed(self, error: str) -> list[int]:
-        """The rows of groups that an error may be in."""
-        names = {WRONG_TRUTH: ("tp", "fn", "fp", "tn"), MISSING_TRUTH: ("selected_only", "unselected_only")}
-        return self.cells[:, [_NAMES.index(name) for name in names.get(error, _NAMES)]].sum(axis=1).tolist()
-
-    def _smallest_turns(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> dict[tuple[str, int], _Turn]:
-        """Of each kind of error and group the one that turns the verdict with the fewest rows."""
-        if not lines or now[".estimate"] is None:
-            return {}
-        smallest: dict[tuple[str, int], _Turn] = {}
-        for turn in self._turns(self._best_paths(lines, now), now[".verdict"]):
-            key = turn.line.error, turn.line.group
-            if key not in smallest or turn.rows < smallest[key].rows:
-                smallest[key] = turn
-        return smallest
+                table.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))
+        return pl.DataFrame(table, schema=_SHOWN)
 
     def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
         """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
@@ -425,7 +390,7 @@ class _Study:
             for way, needed in self._ways(now).items():
                 path = _path(line, of_line, way * (along - now[".estimate"]), needed)
                 key = line.error, line.group, way
-                if path.reach > 0 and (key not in best or _is_better(path, best[key])):
+                if path.reach > 0 and (key not in best or path.rank < best[key].rank):
                     best[key] = path
         return list(best.values())
 
@@ -439,8 +404,8 @@ class _Study:
         ways = {PASS: {away: -to_pass}, FAIL: {-away: -to_fail}, UNSURE: {away: to_fail, -away: to_pass}}
         return ways[now[".verdict"]]
 
-    def _turns(self, paths: Sequence[_Path], verdict: str) -> Iterator[_Turn]:
-        """The rows at which paths turn the verdict, of those that do; all are halved together."""
+    def _turns(self, paths: Sequence[_Path], verdict: str) -> Iterator[tuple[_Line, int, str]]:
+        """The rows at which lines turn the verdict, of those that do, and what it becomes; all are halved together."""
         at_end = self._verdicts([(path, path.farthest) for path in paths])
         turning = [(path, last) for path, last in zip(paths, at_end, strict=True) if last not in (verdict, None)]
         low = [0] * len(turning)
@@ -460,7 +425,7 @@ class _Study:
                 else:
                     high[index], becomes[index] = rows, seen
         for (path, _), rows, other in zip(turning, high, becomes, strict=True):
-            yield _Turn(path.line, rows, other)
+            yield path.line, rows, other
 
     def _verdicts(self, scenarios: Sequence[tuple[_Path, int]]) -> list[str]:
         if not scenarios:
@@ -480,9 +445,14 @@ class _Study:
         pairs: list[tuple[float, float]] = []
         for formula in self.formulas:
             # a rate is at its ends where all missing truths of what is selected, and of what is not, are of one kind
-            choices = itertools.product(("tp", "fp"), ("fn", "tn"))
-            filled = np.stack([_filled(self.cells, chosen, choice) for choice in choices]).astype(float)
-            values, rows = values_of(formula, filled)
+            filled: list[Array] = []
+            for targets in itertools.product(("tp", "fp"), ("fn", "tn")):
+                cells = self.cells.astype(float)
+                for source, target in zip(("selected_only", "unselected_only"), targets, strict=True):
+                    cells[chosen, _NAMES.index(target)] += cells[chosen, _NAMES.index(source)]
+                    cells[chosen, _NAMES.index(source)] = 0
+                filled.append(cells)
+            values, rows = values_of(formula, np.stack(filled))
             compared = rows >= max(self.metric.policy.min_n, 1)
             usable = compared.all(axis=0)
             if (compared.any(axis=0) != usable).any() or usable.sum() < 2:
@@ -493,19 +463,6 @@ class _Study:
         worst = min if aggregate.kind == "ratio" else max
         lowest, highest = (worst(ends) for ends in zip(*pairs, strict=True))
         return {".lowest": lowest, ".highest": highest}
-
-
-def _indices(move: tuple[str, str]) -> tuple[int, int]:
-    return _NAMES.index(move[0]), _NAMES.index(move[1])
-
-
-def _filled(cells: Array, groups: Array, choice: tuple[str, str]) -> Array:
-    """The cells if, in some groups, all missing truths of what is selected, and of what is not, are of one kind."""
-    filled = cells.copy()
-    for source, target in zip(("selected_only", "unselected_only"), map(_NAMES.index, choice), strict=True):
-        filled[groups, target] += filled[groups, _NAMES.index(source)]
-        filled[groups, _NAMES.index(source)] = 0
-    return filled
 
 
 def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float]:
@@ -534,13 +491,6 @@ def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
         part = (needed - before) / (after - before) if math.isfinite(before) and after > before else 1.0
         expected = float(sizes[at - 1] + part * (sizes[at] - sizes[at - 1]))
     return _Path(line, int(sizes[last]), expected, reach)
-
-
-def _is_better(one: _Path, other: _Path) -> bool:
-    """Check whether one path is expected to change the verdict with fewer rows than another."""
-    if one.expected == other.expected:
-        return one.reach > other.reach
-    return one.expected < other.expected
 
 
 def _probe(path: _Path, low: int, high: int, rounds: int) -> int:
@@ -579,7 +529,26 @@ def verdict_sensitivity(
     >>> tried.select(".error", ".group", ".verdict", ".becomes", pl.col(".share").round(3)).row(0)
     ('wrong truth', 'female', 'pass', 'not enough evidence', 0.046)
     """
-    gate = _gate_of(given, below, above, confidence)
+    if isinstance(given, Gate):
+        if (below, above, confidence) != (None, None, None):
+            msg = (
+                "verdict_sensitivity() uses the limit and the confidence of the gate; leave out `below=`, `above=` "
+                "and `confidence=`."
+            )
+            raise ArgumentError(msg)
+        gate = given
+    elif isinstance(given, Evaluable | GroupwiseFactory):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        side, limit = limited("verdict_sensitivity", below, above)
+        metrics = judged_metrics("verdict_sensitivity", given, side, limit)
+        level = proper_share("confidence", _CONFIDENCE if confidence is None else confidence, _HALF)
+        limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
+        gate = Gate(metrics, tuple(limits), level)
+    else:
+        msg = (
+            "verdict_sensitivity() takes a gate, or disparities with a limit, such as "
+            f'`verdict_sensitivity(equal_opportunity("sex"), below=0.1)`, not {in_short(given)}.'
+        )
+        raise ArgumentError(msg)
     for metric in gate.metrics.metrics:
         if not isinstance(metric, GroupwiseMetric):
             msg = (
@@ -592,26 +561,3 @@ def verdict_sensitivity(
                 msg = f"verdict_sensitivity() takes metrics computed from counts of labels, not {name}."
                 raise ArgumentError(msg)
     return VerdictSensitivity(gate)
-
-
-def _gate_of(given: object, below: float | None, above: float | None, confidence: float | None) -> Gate:
-    """The gate that is given, or that of metrics and their limit."""
-    if isinstance(given, Gate):
-        if (below, above, confidence) != (None, None, None):
-            msg = (
-                "verdict_sensitivity() uses the limit and the confidence of the gate; leave out `below=`, `above=` "
-                "and `confidence=`."
-            )
-            raise ArgumentError(msg)
-        return given
-    if not isinstance(given, Evaluable | GroupwiseFactory):
-        msg = (
-            "verdict_sensitivity() takes a gate, or disparities with a limit, such as "
-            f'`verdict_sensitivity(equal_opportunity("sex"), below=0.1)`, not {in_short(given)}.'
-        )
-        raise ArgumentError(msg)
-    side, limit = limited("verdict_sensitivity", below, above)
-    metrics = judged_metrics("verdict_sensitivity", given, side, limit)
-    level = proper_share("confidence", _CONFIDENCE if confidence is None else confidence, _HALF)
-    limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
-    return Gate(metrics, tuple(limits), level)
