@@ -167,8 +167,9 @@ class Monitor(CalledOnData):
         from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than 1.
         """
         error = sums.share_of_error * (1 - self.confidence) / len(self.metrics)
-        groups, share = sums.groups_so_far, sums.share_of_window
-        if not sums.may_grow:
+        groups, share, by = sums.seen.sum(axis=1).astype(float), sums.share_of_window, sums.spec.by
+        if by is None or by.sides is not None:
+            # no new groups
             return _Level(error, share, groups)
         if self.groups is None:
             return _Level(error, share / (groups + 1), groups)

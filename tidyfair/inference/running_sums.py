@@ -10,6 +10,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.confidence_sequences import Totals
 from tidyfair.inference.periods import check_periods
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 LOOK = "\0look"
 """The column of the index of a look."""
-_SERIES, _PERIOD, _CELL, _CODE, _TEXT = "\0series", "\0period", "\0cell", "\0code", "\0text"
 _SLACK = 1e-9
 _LIFETIME = 4
 """How long a window lasts, as a multiple of the largest power of 2 that divides the looks before it."""
@@ -68,17 +68,19 @@ class Looks:
             check_periods("monitor", outer_keys, period)
         series = outer_keys.drop(period or [], UNGROUPED, strict=False)
         periods = outer_keys.select([] if period is None else pl.col(period).alias(".period"))
-        table = pl.DataFrame({_SERIES: _codes(series, outer_keys), _PERIOD: _codes(periods, outer_keys)})
-        table = table.with_row_index(_CELL).sort(_SERIES, _PERIOD)
-        number = table.select(pl.int_range(1, pl.len() + 1).over(_SERIES)).to_series().to_numpy()
-        order = table[_CELL]
-        last, before, share = _windows(number) if change else (np.arange(len(number)), 0, np.ones(len(number)))
+        codes = KeyCodes(outer_keys)
+        of_series = codes.index(series.columns).of_cell
+        of_period = codes.index([] if period is None else [period]).of_cell
+        order = np.lexsort((of_period, of_series))
+        of_series, of_period, every = of_series[order], of_period[order], np.arange(len(order))
+        number = every - np.searchsorted(of_series, of_series) + 1
+        last, before, share = _windows(number) if change else (every, 0, np.ones(len(order)))
         return cls(
             keys=pl.concat([series, periods], how="horizontal")[order],
-            series=table[_SERIES].to_numpy(),
-            period=table[_PERIOD].to_numpy(),
+            series=of_series,
+            period=of_period,
             number=number,
-            of_outer=np.argsort(order.to_numpy()),
+            of_outer=np.argsort(order),
             has_periods=period is not None,
             last=last,
             first=last - number[last] + 1 + before,
@@ -99,15 +101,9 @@ class Looks:
         so_far = (first <= self.period[:, None]).sum(axis=1)[self.last]
         return 1 / (so_far * (so_far + 1))
 
-    def add_up(self, sums: Array) -> Array:
-        """Sums of looks as sums of windows."""
-        return self._between(sums, self.first)
-
-    def so_far(self, sums: Array) -> Array:
-        """Sums of looks as sums from the first look of the series to the end of each window."""
-        return self._between(sums, self.last - self.number[self.last] + 1)
-
-    def _between(self, sums: Array, first: Array) -> Array:
+    def add_up(self, sums: Array, *, from_start: bool = False) -> Array:
+        """Sums of looks as sums of windows, or of all looks of the series to the end of each window (`from_start`)."""
+        first = self.last - self.number[self.last] + 1 if from_start else self.first
         added = np.concatenate([np.zeros_like(sums[:1]), sums.cumsum(axis=0)])
         return added[self.last + 1] - added[first]
 
@@ -158,15 +154,6 @@ def _windows(number: Array) -> tuple[Array, Array, Floats]:
     return last[order], before[order], share[order]
 
 
-def _codes(keys: pl.DataFrame, like: pl.DataFrame) -> pl.Series:
-    """The index of the combination of keys of each row, in their order, nulls last; 0 without keys."""
-    if not keys.width:
-        return pl.Series([0], dtype=pl.Int64).new_from_index(0, len(like))
-    distinct = keys.unique().sort(keys.columns, nulls_last=True).with_row_index(_CODE)
-    joined = keys.join(distinct, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    return joined[_CODE].cast(pl.Int64)
-
-
 @dataclass(frozen=True, eq=False)
 class RunningSums:
     """The sums of a metric in windows up to each look, or in each of several, by window, formula and group."""
@@ -179,8 +166,8 @@ class RunningSums:
     """True if a group has occurred, by look and group, as a mask."""
     is_reference: Array
     """The group that others are compared with, as a mask."""
-    is_frequent: Array
-    """True where a group has the share of the rows so far that it needs, by look and group."""
+    are_compared: Array
+    """True where a group has a value, and the rows and the share of all rows that it needs, by look, formula, group."""
     texts: pl.Series
     """The names of the groups."""
     share_of_error: Floats
@@ -200,54 +187,47 @@ class RunningSums:
                 raise ArgumentError(msg)
         first, size = cells.spans[spec.by]
         texts = cells.text[first : first + size]
-        keys = texts.to_frame(_TEXT) if spec.by is None else cells.keys[spec.by]
-        codes = _codes(keys, keys)
-        names = pl.DataFrame({_CODE: codes, _TEXT: texts}).unique(_CODE).sort(_CODE)[_TEXT]
-        # the index of each row among looks, formulas and groups
-        group = codes.to_numpy()[rows[GROUP_CELL].to_numpy() - first]
-        look = looks.of_outer[rows["outer"].to_numpy()]
+        keys = texts.to_frame() if spec.by is None else cells.keys[spec.by]
+        index_of_keys = KeyCodes(keys).index(keys.columns)
+
+        def positions(rows: pl.DataFrame) -> tuple[Array, Array]:
+            """The look and the group of each row."""
+            return looks.of_outer[rows["outer"].to_numpy()], index_of_keys.of_cell[rows[GROUP_CELL].to_numpy() - first]
+
+        look, group = positions(rows)
         numbers = {name: number for number, (name, _) in enumerate(spec.formulas)}
         formula = rows["name"].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
-        total, counted = np.zeros((2, len(looks.series), len(numbers), len(names)))
-        seen = np.zeros((len(looks.series), len(names)))
+        shape = len(looks.series), len(index_of_keys)
+        total, counted = np.zeros((2, shape[0], len(numbers), shape[1]))
         of_rows = _between(rows, bounds, spec.name)
         np.add.at(total, (look, formula, group), of_rows.total)
         np.add.at(counted, (look, formula, group), of_rows.rows)
-        seen[look, group] = 1
-        is_reference = np.zeros(len(names), dtype=bool)
-        is_reference[group[rows["is_reference"].to_numpy()]] = True
         totals = Totals(looks.add_up(total), looks.add_up(counted))
+        seen, sizes = np.zeros((2, *shape))
+        seen[look, group] = 1
         # the rows of unknown groups are part of all rows
-        counted_first = every.filter(pl.col("name") == spec.formulas[0][0])
-        sizes = np.zeros(seen.shape)
-        own_group = codes.to_numpy()[counted_first[GROUP_CELL].to_numpy() - first]
-        np.add.at(sizes, (looks.of_outer[counted_first["outer"].to_numpy()], own_group), counted_first["n"].to_numpy())
+        all_rows = every.filter(pl.col("name") == spec.formulas[0][0])
+        np.add.at(sizes, positions(all_rows), all_rows["n"].to_numpy())
         sizes = looks.add_up(sizes)
         is_frequent = sizes >= spec.policy.min_share * sizes.sum(axis=1, keepdims=True)
+        is_reference = np.zeros(shape[1], dtype=bool)
+        is_reference[group[rows["is_reference"].to_numpy()]] = True
         return cls(
-            spec, totals, bounds, looks.so_far(seen) > 0, is_reference, is_frequent, names, looks.share_of_error,
-            looks.share_of_window,
-        )  # fmt: skip
+            spec=spec,
+            totals=totals,
+            bounds=bounds,
+            seen=looks.add_up(seen, from_start=True) > 0,
+            is_reference=is_reference,
+            are_compared=(totals.rows >= max(spec.policy.min_n, 1)) & is_frequent[:, None],
+            texts=texts[index_of_keys.example],
+            share_of_error=looks.share_of_error,
+            share_of_window=looks.share_of_window,
+        )
 
     @property
     def by_text(self) -> str | None:
         """The features as results show them."""
         return self.spec.by.text if self.spec.by else None
-
-    @property
-    def groups_so_far(self) -> Floats:
-        """Of each look, the number of groups that have occurred."""
-        return self.seen.sum(axis=1).astype(float)
-
-    @property
-    def may_grow(self) -> bool:
-        """True if new groups may still occur."""
-        return self.spec.by is not None and self.spec.by.sides is None
-
-    @property
-    def are_compared(self) -> Array:
-        """True if a group has a value and the rows that it needs, by look, formula and group, as a mask."""
-        return (self.totals.rows >= max(self.spec.policy.min_n, 1)) & self.is_frequent[:, None]
 
     @property
     def pairs(self) -> int:
@@ -268,9 +248,8 @@ class RunningSums:
 
     def at(self, looks: slice | Array) -> RunningSums:
         """The sums of some looks."""
-        totals = Totals(self.totals.total[looks], self.totals.rows[looks])
-        names = ("seen", "is_frequent", "share_of_error", "share_of_window")
-        return replace(self, totals=totals, **{name: getattr(self, name)[looks] for name in names})
+        names = ("seen", "are_compared", "share_of_error", "share_of_window")
+        return replace(self, totals=self.totals.at(looks), **{name: getattr(self, name)[looks] for name in names})
 
     def parts(self) -> Iterator[tuple[int, RunningSums]]:
         """The sums of some looks at a time, with the index of the first of them."""
