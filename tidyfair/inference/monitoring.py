@@ -235,39 +235,28 @@ class _Level:
         return self.share / np.maximum(statements, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """The estimate of a metric at each look, its limits, and the e-value against being within the limit."""
-
-    estimate: Floats
-    lower: Floats
-    upper: Floats
-    e_value: Floats
-
-
 def _judged(sums: RunningSums, side: Side, limit: float, level: _Level) -> pl.DataFrame:
     """The verdicts on a metric, a row for each look."""
     with np.errstate(over="ignore"):
         if isinstance(sums.spec.aggregate, Difference | Ratio):
-            compared = _contrasts(sums, limit, level)
+            estimate, lower, upper, e_value = _contrasts(sums, limit, level)
         else:
-            compared = _extremes(sums, side, limit, level)
-    looks = len(compared.estimate)
+            estimate, lower, upper, e_value = _extremes(sums, side, limit, level)
+    looks = len(estimate)
     # a group that has not enough rows for one of several rates is left out
     left_out = sums.seen & ~sums.are_compared.all(axis=1)
     names = [sums.texts.filter(pl.Series(mask)).to_list() for mask in left_out]
-    e_value = np.where(np.isnan(compared.estimate), np.nan, compared.e_value)
     columns = _named(sums, np.arange(looks)) | {
         ".n": pl.Series(np.where(sums.are_compared, sums.totals.rows, 0).sum(axis=(1, 2))).cast(pl.Int64),
-        ".estimate": _numbers(compared.estimate),
-        ".lower": _numbers(compared.lower),
-        ".upper": _numbers(compared.upper),
+        ".estimate": _numbers(estimate),
+        ".lower": _numbers(lower),
+        ".upper": _numbers(upper),
         ".limit": pl.Series([limit], dtype=pl.Float64).new_from_index(0, looks),
-        ".e_value": _numbers(e_value),
+        ".e_value": _numbers(np.where(np.isnan(estimate), np.nan, e_value)),
     }
     names = pl.Series(".groups_left_out", names, dtype=pl.List(pl.String))
-    lower, upper = pl.col(".lower"), pl.col(".upper")
-    is_beyond, is_within = (lower > limit, upper < limit) if side == "below" else (upper < limit, lower > limit)
+    is_above, is_below = pl.col(".lower") > limit, pl.col(".upper") < limit
+    is_beyond, is_within = (is_above, is_below) if side == "below" else (is_below, is_above)
     verdict = pl.when(is_beyond).then(pl.lit(_BEYOND[side]))
     verdict = verdict.when(is_within & (pl.lit(names).list.len() == 0)).then(pl.lit(_WITHIN))
     return pl.DataFrame(columns).with_columns(verdict.otherwise(pl.lit(_UNDECIDED)).alias(".verdict"), names)
@@ -291,8 +280,8 @@ def _limits_of_groups(sums: RunningSums, level: _Level) -> tuple[Floats, Floats]
     return sums.totals.lower_limit(threshold), 1 - sums.totals.reversed.lower_limit(threshold)
 
 
-def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
-    """The smallest or the largest value of the groups; where none are compared, the value itself."""
+def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> tuple[Floats, Floats, Floats, Floats]:
+    """The smallest or the largest value of the groups, or the value of all rows, with limits and the e-value."""
     is_smallest = isinstance(sums.spec.aggregate, GroupMinimum)
     totals, compared = sums.totals, sums.are_compared
     lower, upper = _limits_of_groups(sums, level)
@@ -310,11 +299,11 @@ def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Co
         # all groups have to be beyond the limit
         merged = _smallest(e_values, compared)
     weight = level.weight(level.groups * len(sums.spec.formulas))
-    return _Compared(extreme(totals.mean), extreme(lower), extreme(upper), weight * merged)
+    return (extreme(totals.mean), extreme(lower), extreme(upper), weight * merged)
 
 
-def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
-    """The difference, or ratio below 1, of the groups that are farthest from each other, or from the reference."""
+def _contrasts(sums: RunningSums, limit: float, level: _Level) -> tuple[Floats, Floats, Floats, Floats]:
+    """The difference or ratio of the groups farthest from each other or the reference, with limits and the e-value."""
     is_difference = isinstance(sums.spec.aggregate, Difference)
     # against ratios of at most 1 / limit of either group to the other
     contrast, at_limit = DIFFERENCE, limit / sums.width
@@ -346,8 +335,8 @@ def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
         smallest, largest = np.fmin(smallest, low), np.fmax(largest, high)
     if is_difference:
         lower, upper = sums.width * np.maximum(largest, 0), -sums.width * smallest
-        return _Compared(sums.width * np.abs(farthest), lower, upper, e_value)
-    return _Compared(farthest, smallest, 1 / np.maximum(largest, 1), e_value)
+        return (sums.width * np.abs(farthest), lower, upper, e_value)
+    return (farthest, smallest, 1 / np.maximum(largest, 1), e_value)
 
 
 def _pairs(sums: RunningSums, level: _Level) -> tuple[Totals, Array, Array, Array, Floats]:
