@@ -10,11 +10,14 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
+from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.periods import period_column
-from tidyfair.inference.running_sums import LOOK, MOST_PAIRS, Looks, RunningSums
+from tidyfair.inference.periods import check_periods, period_column
+from tidyfair.inference.rate_tests import reads_one_label
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.progress import in_progress
@@ -25,9 +28,10 @@ from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
+    from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.verdicts import Side
     from tidyfair.metric_sets import Metric, MetricSet
     from tidyfair.runner import Run
@@ -54,8 +58,13 @@ _REFUSED: dict[str, str] = {
 _BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limit"}
 _WITHIN, _UNDECIDED = "within", "undecided"
 _ENDS = 2
-_MOST_PAIRS = 25_000_000
-"""The most pairs of groups, both ways round, over all looks: about two minutes."""
+_MOST_PAIRS, _PAIRS_AT_ONCE = 25_000_000, 50_000
+"""The most pairs of groups, both ways round, over all looks: about two minutes; and those that are worked out at once."""
+_LOOK = "\0look"
+"""The column of the index of a look."""
+_SLACK = 1e-9
+_LIFETIME = 4
+"""How long a window lasts, as a multiple of the largest power of 2 that divides the looks before it."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +144,8 @@ class Monitor(CalledOnData):
                 raise ArgumentError(msg)
         (evaluated,) = self._run.evaluate(tally, options)
         looks = Looks.of(evaluated.group_cells.outer_keys, self.period, change=self.change)
-        return looks, [
-            RunningSums.of(evaluated, index, looks, bounds_of(metric, self.bounds))
-            for index, metric in enumerate(self.metrics)
-        ]
+        sums = [RunningSums.of(self, evaluated, index, looks) for index in range(len(self.metrics))]
+        return looks, sums
 
     def _verdicts(self, looks: Looks, sums: Sequence[RunningSums]) -> list[pl.DataFrame]:
         """The verdicts on each metric, a row for each look."""
@@ -154,32 +161,10 @@ class Monitor(CalledOnData):
         tables: list[list[pl.DataFrame]] = [[] for _ in sums]
         parts = [(index, *part) for index, of_metric in enumerate(sums) for part in of_metric.parts()]
         for index, first, part in in_progress(parts, "monitoring"):
-            judged = _judged(part, self.side, self.limit, self._level(part))
-            tables[index].append(judged.with_columns(pl.col(LOOK) + first))
+            judged = _judged(part, self.side, self.limit)
+            tables[index].append(judged.with_columns(pl.col(_LOOK) + first))
         judged = map(pl.concat, tables)
         return [table[looks.recent((table[".verdict"] != _UNDECIDED).to_numpy())] for table in judged]
-
-    def _level(self, sums: RunningSums) -> _Level:
-        """The error that a metric may have at each look, and the share of it for the groups so far.
-
-        New groups may occur later. With k groups so far, their limits share 1 / (k + 1) of the error. The shares of the
-        first groups, and of the limits of each later one when it occurs, add up to 3 / (k + 1) for pairs, which exist
-        from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than 1.
-        """
-        error = sums.share_of_error * (1 - self.confidence) / len(self.metrics)
-        groups, share, by = sums.seen.sum(axis=1).astype(float), sums.share_of_window, sums.spec.by
-        if by is None or by.sides is not None:
-            # no new groups
-            return _Level(error, share, groups)
-        if self.groups is None:
-            return _Level(error, share / (groups + 1), groups)
-        if (groups > self.groups).any():
-            msg = (
-                f"monitor(): {sums.spec.name} by {sums.by_text} has {groups.max():.0f} groups so far, more than "
-                f"`groups={self.groups}`; give the largest number of groups that may ever occur."
-            )
-            raise ArgumentError(msg)
-        return _Level(error, share, np.full(groups.shape, float(self.groups)))
 
 
 class _GroupMonitor(Monitor):
@@ -190,10 +175,10 @@ class _GroupMonitor(Monitor):
         tables: list[pl.DataFrame] = []
         shown: list[Array] = [np.arange(len(looks.last))] * len(sums)
         if self.change:
-            shown = [table[LOOK].to_numpy() for table in self._verdicts(looks, sums)]
+            shown = [table[_LOOK].to_numpy() for table in self._verdicts(looks, sums)]
         for of_metric, windows in zip(sums, shown, strict=True):
             of_windows = of_metric.at(windows)
-            lower, upper = _limits_of_groups(of_windows, self._level(of_windows))
+            lower, upper = _limits_of_groups(of_windows)
             cells = np.nonzero(of_windows.are_compared)
             window, formula, group = cells
             rows = of_windows.totals.rows[cells]
@@ -216,32 +201,13 @@ class _GroupMonitor(Monitor):
 # Limits
 
 
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """The error of a metric at each look, and how it is shared by the limits that hold at once."""
-
-    error: Floats
-    share: Floats
-    """The share of it for the groups that there are; the rest is for those that turn up later."""
-    groups: Floats
-    """The number of groups that share it."""
-
-    def log_threshold(self, statements: Floats) -> Floats:
-        """Logarithm of the e-value required for one of a number of statements."""
-        return np.log(np.maximum(statements, 1) / (self.error * self.share))
-
-    def weight(self, statements: Floats) -> Floats:
-        """The part of each of so many e-values in their sum, which begins with 1 at most."""
-        return self.share / np.maximum(statements, 1)
-
-
-def _judged(sums: RunningSums, side: Side, limit: float, level: _Level) -> pl.DataFrame:
+def _judged(sums: RunningSums, side: Side, limit: float) -> pl.DataFrame:
     """The verdicts on a metric, a row for each look."""
     with np.errstate(over="ignore"):
         if isinstance(sums.spec.aggregate, Difference | Ratio):
-            estimate, lower, upper, e_value = _contrasts(sums, limit, level)
+            estimate, lower, upper, e_value = _contrasts(sums, limit)
         else:
-            estimate, lower, upper, e_value = _extremes(sums, side, limit, level)
+            estimate, lower, upper, e_value = _extremes(sums, side, limit)
     looks = len(estimate)
     # a group that has not enough rows for one of several rates is left out
     left_out = sums.seen & ~sums.are_compared.all(axis=1)
@@ -266,25 +232,25 @@ def _named(sums: RunningSums, looks: Array) -> dict[str, pl.Series]:
     """The columns that name a metric, for each of some looks."""
     texts = {".metric": sums.spec.name, ".by": sums.by_text}
     named = {name: pl.Series([text], dtype=pl.String).new_from_index(0, len(looks)) for name, text in texts.items()}
-    return {LOOK: pl.Series(looks, dtype=pl.Int64), **named}
+    return {_LOOK: pl.Series(looks, dtype=pl.Int64), **named}
 
 
 def _numbers(values: Floats) -> pl.Series:
     return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
 
 
-def _limits_of_groups(sums: RunningSums, level: _Level) -> tuple[Floats, Floats]:
+def _limits_of_groups(sums: RunningSums) -> tuple[Floats, Floats]:
     """The limits of the means of all groups, which hold at once, between 0 and 1."""
-    statements = _ENDS * level.groups * len(sums.spec.formulas)
-    threshold = np.broadcast_to(level.log_threshold(statements)[:, None, None], sums.totals.rows.shape)
+    statements = _ENDS * sums.groups * len(sums.spec.formulas)
+    threshold = np.broadcast_to(sums.log_threshold(statements)[:, None, None], sums.totals.rows.shape)
     return sums.totals.lower_limit(threshold), 1 - sums.totals.reversed.lower_limit(threshold)
 
 
-def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> tuple[Floats, Floats, Floats, Floats]:
+def _extremes(sums: RunningSums, side: Side, limit: float) -> tuple[Floats, Floats, Floats, Floats]:
     """The smallest or the largest value of the groups, or the value of all rows, with limits and the e-value."""
     is_smallest = isinstance(sums.spec.aggregate, GroupMinimum)
     totals, compared = sums.totals, sums.are_compared
-    lower, upper = _limits_of_groups(sums, level)
+    lower, upper = _limits_of_groups(sums)
 
     def extreme(values: Floats) -> Floats:
         chosen = _smallest(values, compared) if is_smallest else -_smallest(-values, compared)
@@ -298,18 +264,18 @@ def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> tup
     else:
         # all groups have to be beyond the limit
         merged = _smallest(e_values, compared)
-    weight = level.weight(level.groups * len(sums.spec.formulas))
+    weight = sums.weight(sums.groups * len(sums.spec.formulas))
     return (extreme(totals.mean), extreme(lower), extreme(upper), weight * merged)
 
 
-def _contrasts(sums: RunningSums, limit: float, level: _Level) -> tuple[Floats, Floats, Floats, Floats]:
+def _contrasts(sums: RunningSums, limit: float) -> tuple[Floats, Floats, Floats, Floats]:
     """The difference or ratio of the groups farthest from each other or the reference, with limits and the e-value."""
     is_difference = isinstance(sums.spec.aggregate, Difference)
     # against ratios of at most 1 / limit of either group to the other
     contrast, at_limit = DIFFERENCE, limit / sums.width
     if not is_difference:
         contrast, at_limit = RATIO, 1 / limit if limit else math.inf
-    totals, are_compared, one, other, statements = _pairs(sums, level)
+    totals, are_compared, one, other, statements = _pairs(sums)
     looks, formulas = totals.rows.shape[:2]
     statements = statements * formulas
 
@@ -321,15 +287,15 @@ def _contrasts(sums: RunningSums, limit: float, level: _Level) -> tuple[Floats, 
 
     farthest = smallest = largest = np.full(looks, np.nan)
     e_value = np.zeros(looks)
-    step = max(MOST_PAIRS // max(looks * formulas, 1), 1)
+    step = max(_PAIRS_AT_ONCE // max(looks * formulas, 1), 1)
     for first in range(0, len(one), step):
         some, others = one[first : first + step], other[first : first + step]
         pair = Pair(totals_of(some), totals_of(others))
         compared = by_look(are_compared, some) & by_look(are_compared, others)
-        threshold = np.broadcast_to(level.log_threshold(statements)[:, None], compared.shape)
+        threshold = np.broadcast_to(sums.log_threshold(statements)[:, None], compared.shape)
         e_values = np.zeros(compared.shape)
         e_values[compared] = np.exp(pair.at(np.nonzero(compared)).log_e_value(contrast, at_limit))
-        e_value += level.weight(statements) * e_values.sum(axis=1)
+        e_value += sums.weight(statements) * e_values.sum(axis=1)
         farthest = np.fmin(farthest, _smallest(contrast.of(pair.one.mean, pair.other.mean), compared))
         low, high = pair.extreme_limits(contrast, threshold, compared)
         smallest, largest = np.fmin(smallest, low), np.fmax(largest, high)
@@ -339,7 +305,7 @@ def _contrasts(sums: RunningSums, limit: float, level: _Level) -> tuple[Floats, 
     return (farthest, smallest, 1 / np.maximum(largest, 1), e_value)
 
 
-def _pairs(sums: RunningSums, level: _Level) -> tuple[Totals, Array, Array, Array, Floats]:
+def _pairs(sums: RunningSums) -> tuple[Totals, Array, Array, Array, Floats]:
     """The sums of groups, a mask of those with a value, pairs of their indices, and the statements about a formula.
 
     The pairs are all of groups, both ways round, or those with the reference.
@@ -352,13 +318,13 @@ def _pairs(sums: RunningSums, level: _Level) -> tuple[Totals, Array, Array, Arra
         compared = np.concatenate([compared, rows > 0], axis=2)
         totals = Totals(np.concatenate([totals.total, total], axis=2), np.concatenate([totals.rows, rows], axis=2))
         one = np.arange(_ENDS * size)
-        return totals, compared, one, (one + size) % max(_ENDS * size, 1), _ENDS * level.groups
+        return totals, compared, one, (one + size) % max(_ENDS * size, 1), _ENDS * sums.groups
     usable = np.flatnonzero(compared.any(axis=(0, 1)))
     one, other = usable[np.indices((len(usable), len(usable))).reshape(2, -1)]
-    chosen, statements = one != other, level.groups * (level.groups - 1)
+    chosen, statements = one != other, sums.groups * (sums.groups - 1)
     if to != "range":
         chosen &= sums.is_reference[one] | sums.is_reference[other]
-        statements = _ENDS * (level.groups - 1)
+        statements = _ENDS * (sums.groups - 1)
     return totals, compared, one[chosen], other[chosen], statements
 
 
@@ -368,6 +334,289 @@ def _smallest(values: Floats, compared: Array) -> Floats:
     axes = tuple(range(1, values.ndim))
     smallest = np.where(is_value, values, np.inf).min(axis=axes, initial=np.inf)
     return np.where(is_value.any(axis=axes), smallest, np.nan)
+
+
+# Looks and sums
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """The looks at outer groups (series), each at the end of a period or at all rows so far, sorted by series.
+
+    A look is at one or more windows of rows that end with it, sorted by look and by their beginning.
+    """
+
+    keys: pl.DataFrame
+    """The keys of the outer group of each look, the period last."""
+    series: Array
+    """The index of the series of each look."""
+    period: Array
+    """The index of the period of each look."""
+    number: Array
+    """The number of each look in its series, from 1."""
+    of_outer: Array
+    """The index of the look of each outer group of the tally."""
+    has_periods: bool
+    last: Array
+    """The index of the look of each window."""
+    first: Array
+    """The index of the look with the first rows of each window."""
+    share_of_window: Floats
+    """The share of the error of a series for the rows from the beginning of each window on."""
+
+    @classmethod
+    def of(cls, outer_keys: pl.DataFrame, period: str | None, *, change: bool = False) -> Looks:
+        """The looks at the outer groups of a tally, at all rows so far or, for changes, also at recent rows."""
+        if period is not None:
+            check_periods("monitor", outer_keys, period)
+        series = outer_keys.drop(period or [], UNGROUPED, strict=False)
+        periods = outer_keys.select([] if period is None else pl.col(period).alias(".period"))
+        codes = KeyCodes(outer_keys)
+        of_series = codes.index(series.columns).of_cell
+        of_period = codes.index([] if period is None else [period]).of_cell
+        order = np.lexsort((of_period, of_series))
+        of_series, of_period, every = of_series[order], of_period[order], np.arange(len(order))
+        number = every - np.searchsorted(of_series, of_series) + 1
+        last, before, share = _windows(number) if change else (every, 0, np.ones(len(order)))
+        return cls(
+            keys=pl.concat([series, periods], how="horizontal")[order],
+            series=of_series,
+            period=of_period,
+            number=number,
+            of_outer=np.argsort(order),
+            has_periods=period is not None,
+            last=last,
+            first=last - number[last] + 1 + before,
+            share_of_window=share,
+        )
+
+    @property
+    def share_of_error(self) -> Floats:
+        """The share of the error for the series of each window; new series may occur later.
+
+        With k series so far it is 1 / (k (k + 1)). The shares of the first k, and of each later one when it occurs, add
+        up to 2 / (k + 1), which never exceeds 1.
+        """
+        if self.keys.width == self.has_periods:
+            return np.ones(len(self.last))
+        first = np.full(int(self.series.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first, self.series, self.period)
+        so_far = (first <= self.period[:, None]).sum(axis=1)[self.last]
+        return 1 / (so_far * (so_far + 1))
+
+    def add_up(self, sums: Array, *, from_start: bool = False) -> Array:
+        """Sums of looks as sums of windows, or of all looks of the series to the end of each window (`from_start`)."""
+        first = self.last - self.number[self.last] + 1 if from_start else self.first
+        added = np.concatenate([np.zeros_like(sums[:1]), sums.cumsum(axis=0)])
+        return added[self.last + 1] - added[first]
+
+    def recent(self, is_decided: Array) -> list[int]:
+        """The window that each look is about: the latest one with a verdict, or else that of the look before.
+
+        A window never begins before that of the look before: rows that were left behind are not called upon again.
+        """
+        chosen: list[int] = []
+        since = 0
+        for windows in np.split(np.arange(len(self.last)), np.flatnonzero(np.diff(self.last, prepend=-1)))[1:]:
+            # where the window of the look before has ended, the next one takes its place
+            usable = windows[self.first[windows] >= since]
+            decided = usable[is_decided[usable]]
+            chosen.append(int(decided[-1] if len(decided) else usable[0]))
+            since = self.first[chosen[-1]]
+        return chosen
+
+    def keyed(self, table: pl.DataFrame) -> pl.DataFrame:
+        """A table by window with the keys and the numbers of the looks, and the first period of the window."""
+        window, columns = table[_LOOK].to_numpy(), table.drop(_LOOK)
+        keys = self.keys[self.last[window]]
+        if self.has_periods:
+            at = columns.columns.index(".n")
+            columns = columns.insert_column(at, self.keys[".period"][self.first[window]].alias(".since"))
+            columns = columns.insert_column(at, pl.Series(".look", self.number[self.last[window]], dtype=pl.Int64))
+        return pl.concat([keys, columns], how="horizontal") if keys.width else columns
+
+
+def _windows(number: Array) -> tuple[Array, Array, Floats]:
+    """The look of each window, the looks of its series before it, and its share of the error.
+
+    Half of the error is for all rows so far, the other half for windows that begin after 1, 2, 3, … looks. Of it, those
+    after 2ᵛ times the i-th odd number of looks have 1 / ((v + 1) (v + 2) i (i + 1)), which adds up to 1. They last for
+    4 · 2ᵛ looks, so that windows of any length have begun near any look.
+    """
+    every = np.arange(len(number))
+    parts = [(every, np.zeros_like(every), np.full(len(every), 1 / 2))]
+    for scale in range(int(number.max(initial=1)).bit_length()):
+        for back in range(_LIFETIME):
+            multiple = (number - 1) // 2**scale - back
+            look = np.flatnonzero((multiple > 0) & (multiple % 2 == 1))
+            odd = (multiple[look] + 1) // 2
+            share = 1 / (2 * (scale + 1) * (scale + 2) * odd * (odd + 1))
+            parts.append((look, multiple[look] * 2**scale, share))
+    last, before, share = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((before, last))
+    return last[order], before[order], share[order]
+
+
+@dataclass(frozen=True, eq=False)
+class RunningSums:
+    """The sums of a metric in windows up to each look, or in each of several, by window, formula and group."""
+
+    spec: Metric | GroupwiseMetric
+    totals: Totals
+    """Of values between 0 and 1: how far they lie from the one bound to the other."""
+    bounds: Bounds
+    seen: Array
+    """True if a group has occurred, by look and group, as a mask."""
+    is_reference: Array
+    """The group that others are compared with, as a mask."""
+    are_compared: Array
+    """True where a group has a value, and the rows and the share of all rows that it needs, by look, formula, group."""
+    texts: pl.Series
+    """The names of the groups."""
+    error: Floats
+    """The error that all limits of each look may have together."""
+    share: Floats
+    """The share of it for the groups that there are; the rest is for those that turn up later."""
+    groups: Floats
+    """The number of groups that share it."""
+
+    @classmethod
+    def of(cls, monitor: Monitor, evaluated: Evaluated, index: int, looks: Looks) -> RunningSums:
+        """The sums of one of the metrics that were evaluated."""
+        spec, cells = monitor.metrics.metrics[index], evaluated.group_cells
+        bounds = bounds_of(spec, monitor.bounds)
+        every = evaluated.rows.filter(pl.col("spec") == index)
+        rows = every.filter(~pl.col("excluded"))
+        for name, formula in spec.formulas:
+            if not reads_one_label(formula, rows.filter(name=name)):
+                msg = f"monitor(): {spec.name} averages {name} over labels; select one label with `pos_label=`."
+                raise ArgumentError(msg)
+        first, size = cells.spans[spec.by]
+        texts = cells.text[first : first + size]
+        keys = texts.to_frame() if spec.by is None else cells.keys[spec.by]
+        index_of_keys = KeyCodes(keys).index(keys.columns)
+
+        def positions(rows: pl.DataFrame) -> tuple[Array, Array]:
+            """The look and the group of each row."""
+            return looks.of_outer[rows["outer"].to_numpy()], index_of_keys.of_cell[rows[GROUP_CELL].to_numpy() - first]
+
+        look, group = positions(rows)
+        numbers = {name: number for number, (name, _) in enumerate(spec.formulas)}
+        formula = rows["name"].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
+        shape = len(looks.series), len(index_of_keys)
+        total, counted = np.zeros((2, shape[0], len(numbers), shape[1]))
+        of_rows = _between(rows, bounds, spec.name)
+        np.add.at(total, (look, formula, group), of_rows.total)
+        np.add.at(counted, (look, formula, group), of_rows.rows)
+        totals = Totals(looks.add_up(total), looks.add_up(counted))
+        seen, sizes = np.zeros((2, *shape))
+        seen[look, group] = 1
+        # the rows of unknown groups are part of all rows
+        all_rows = every.filter(pl.col("name") == spec.formulas[0][0])
+        np.add.at(sizes, positions(all_rows), all_rows["n"].to_numpy())
+        sizes = looks.add_up(sizes)
+        is_frequent = sizes >= spec.policy.min_share * sizes.sum(axis=1, keepdims=True)
+        is_reference = np.zeros(shape[1], dtype=bool)
+        is_reference[group[rows["is_reference"].to_numpy()]] = True
+        seen = looks.add_up(seen, from_start=True) > 0
+        share, groups = _shared_by_groups(spec, seen, looks.share_of_window, monitor.groups)
+        return cls(
+            spec=spec,
+            totals=totals,
+            bounds=bounds,
+            seen=seen,
+            is_reference=is_reference,
+            are_compared=(totals.rows >= max(spec.policy.min_n, 1)) & is_frequent[:, None],
+            texts=texts[index_of_keys.example],
+            error=looks.share_of_error * (1 - monitor.confidence) / len(monitor.metrics),
+            share=share,
+            groups=groups,
+        )
+
+    @property
+    def by_text(self) -> str | None:
+        """The features as results show them."""
+        return self.spec.by.text if self.spec.by else None
+
+    def log_threshold(self, statements: Floats) -> Floats:
+        """Logarithm of the e-value required for one of a number of statements."""
+        return np.log(np.maximum(statements, 1) / (self.error * self.share))
+
+    def weight(self, statements: Floats) -> Floats:
+        """The part of each of so many e-values in their sum, which begins with 1 at most."""
+        return self.share / np.maximum(statements, 1)
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of groups that are compared with each other, both ways round, over all looks."""
+        if not isinstance(self.spec.aggregate, Difference | Ratio) or self.spec.aggregate.to != "range":
+            return 0
+        compared = self.are_compared.sum(axis=2)
+        return int((compared * (compared - 1)).sum())
+
+    @property
+    def width(self) -> float:
+        """The distance of the bounds."""
+        return self.bounds[1] - self.bounds[0]
+
+    def on_scale(self, means: Floats) -> Floats:
+        """Means between 0 and 1 as values of the metric."""
+        return self.bounds[0] + means * self.width
+
+    def at(self, looks: slice | Array) -> RunningSums:
+        """The sums of some looks."""
+        names = ("seen", "are_compared", "error", "share", "groups")
+        return replace(self, totals=self.totals.at(looks), **{name: getattr(self, name)[looks] for name in names})
+
+    def parts(self) -> Iterator[tuple[int, RunningSums]]:
+        """The sums of some looks at a time, with the index of the first of them."""
+        looks, formulas, groups = self.totals.rows.shape
+        step = max(_PAIRS_AT_ONCE // max(formulas * groups**2, 1), 1)
+        for first in range(0, max(looks, 1), step):
+            yield first, self.at(slice(first, first + step))
+
+
+def _shared_by_groups(
+    spec: Metric | GroupwiseMetric, seen: Array, share: Floats, most: int | None
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """The share of the error of each look for the groups that have been seen, and the number of groups that share it.
+
+    New groups may occur later, `most` in all. With k groups so far, their limits share 1 / (k + 1) of the error. The
+    shares of the first groups, and of the limits of each later one when it occurs, add up to 3 / (k + 1) for pairs,
+    which exist from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than 1.
+    """
+    groups = seen.sum(axis=1).astype(float)
+    if spec.by is None or spec.by.sides is not None:
+        return share, groups
+    if most is None:
+        return share / (groups + 1), groups
+    if (groups > most).any():
+        msg = (
+            f"monitor(): {spec.name} by {spec.by.text} has {groups.max():.0f} groups so far, more than "
+            f"`groups={most}`; give the largest number of groups that may ever occur."
+        )
+        raise ArgumentError(msg)
+    return share, np.full(groups.shape, float(most))
+
+
+def _between(rows: pl.DataFrame, bounds: Bounds, name: str) -> Totals:
+    """The sums of values, as far as they lie between the bounds, and the numbers of rows."""
+    counted = rows["counted_rows"].fill_null(0).to_numpy().astype(np.float64)
+    mean = rows["rate"].fill_null(bounds[0]).to_numpy().astype(np.float64)
+    share = np.where(counted > 0, (mean - bounds[0]) / (bounds[1] - bounds[0]), 0.0)
+    is_within = (share >= -_SLACK) & (share <= 1 + _SLACK)
+    if not is_within.all():
+        outside: Sequence[float] = mean[~is_within].tolist()
+        msg = (
+            f"monitor(): {name} has a mean of {outside[0]:g} in some group, so some values lie outside "
+            f"`bounds=({bounds[0]:g}, {bounds[1]:g})`; give bounds that hold for the value of every row."
+        )
+        raise ArgumentError(msg)
+    total = np.clip(share, 0, 1) * counted
+    nearest = np.round(total)
+    # counts of rows, but for errors of rounding
+    is_whole = abs(total - nearest) <= _SLACK * np.maximum(counted, 1)
+    return Totals(np.where(is_whole, nearest, total), counted)
 
 
 # What can be monitored
