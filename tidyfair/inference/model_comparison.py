@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -186,7 +186,13 @@ class ModelComparison:
 
     def _rows(self, source: Source, one: Any, other: Any, options: Options) -> _Rows:
         """Two tallies of the same rows, which are kept."""
-        pairs = _Rows(self._kept(source, one, options), self._kept(source, other, options))
+        sides: list[Tally] = []
+        for prediction in (one, other):
+            kind = self.metrics.metrics[0].kind
+            is_of_scores = kind == "prob" or (kind == "survival" and isinstance(prediction, Mapping))
+            read: dict[str, Any] = {"probs" if is_of_scores else "estimate": prediction, "keep_rows": True}
+            sides.append(self.metrics.run.count(source, replace(options, **read)).on_sides())
+        pairs = _Rows(*sides)
         points = [side.forecast and side.forecast.points for side in pairs.sides]
         if points[0] != points[1]:
             msg = f"`one` is of {points[0]} and `other` of {points[1]}; both need the same times or levels."
@@ -199,15 +205,6 @@ class ModelComparison:
             )
             raise ColumnError(msg)
         return pairs
-
-    def _kept(self, source: Source, prediction: Any, options: Options) -> Tally:
-        """A tally of one of the predictions that keeps its rows."""
-        kind = self.metrics.metrics[0].kind
-        if kind == "prob" or (kind == "survival" and isinstance(prediction, Mapping)):
-            options = replace(options, probs=prediction, keep_rows=True)
-        else:
-            options = replace(options, estimate=prediction, keep_rows=True)
-        return self.metrics.run.count(source, options).on_sides()
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,21 +449,25 @@ class _Rows:
 
     @property
     def sides(self) -> list[Tally]:
+        """The tally of each of the predictions."""
         return [self.one, self.other]
+
+    @property
+    def frames(self) -> list[pl.DataFrame]:
+        """The rows of both tallies, which keep them."""
+        return [cast("pl.DataFrame", side.rows) for side in self.sides]
 
     @property
     def own(self) -> list[str]:
         """The columns of the predictions."""
         scores = [f"s{index}" for index in range(_score_count(self.one))]
         scores += self.one.forecast.names if self.one.forecast is not None else []
-        present = self.one.rows.columns if self.one.rows is not None else ()
+        present = self.frames[0].columns
         return [name for name in (*scores, ESTIMATE, PREDICTED) if name in present]
 
     def complete(self) -> _Rows:
         """Without the rows that lack one of the predictions."""
-        rows, others = self.one.rows, self.other.rows
-        if rows is None or others is None:
-            return self
+        rows, others = self.frames
         present = pl.all_horizontal(pl.col(self.own).is_not_null())
         both = rows.select(present).to_series() & others.select(present).to_series()
         if both.all():
@@ -494,8 +495,7 @@ class _Rows:
 
     def _results(self, specs: Sequence[MetricSpec], options: Options, drawn: DrawnUnits) -> Floats:
         unit, units = f"k{len(self.one.keys)}", list[UnitsOfOneFeature]()
-        for side in self.sides:
-            rows = pl.DataFrame() if side.rows is None else side.rows
+        for side, rows in zip(self.sides, self.frames, strict=True):
             keys = (*side.keys, Key(Column(_UNIT), "cluster"))
             counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
             units.append(UnitsOfOneFeature.of(evaluate_specs(counted, specs, options)[0], unit))
@@ -504,10 +504,7 @@ class _Rows:
     @property
     def _both(self) -> pl.DataFrame:
         """The rows with both predictions."""
-        rows, others = self.one.rows, self.other.rows
-        if rows is None or others is None:
-            msg = "models are compared row by row, and no rows were kept"
-            raise AssertionError(msg)
+        rows, others = self.frames
         return rows.hstack(others.select(pl.col(self.own).name.prefix("\0other ")).get_columns())
 
 

@@ -59,7 +59,7 @@ _BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limi
 _WITHIN, _UNDECIDED = "within", "undecided"
 _ENDS = 2
 _MOST_PAIRS, _PAIRS_AT_ONCE = 25_000_000, 50_000
-"""The most pairs of groups, both ways round, over all looks: about two minutes; and those that are worked out at once."""
+"""The most pairs of groups, both ways round, over all looks (about two minutes), and those worked out at once."""
 _LOOK = "\0look"
 """The column of the index of a look."""
 _SLACK = 1e-9

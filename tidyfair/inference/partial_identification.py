@@ -224,7 +224,9 @@ class ProbabilisticGroups(CalledOnData):
             value = np.arange(len(own))
             if self.proxy:
                 value = KeyCodes(keys[own]).index(names_of(self.proxy)).of_cell
-            of_outer.append(_Outcomes(members[own], value, *measures[:, :, own]))
+            values = int(value.max(initial=-1)) + 1
+            by_value = [[np.bincount(value, kind, values) for kind in measure[:, own]] for measure in measures]
+            of_outer.append(_Outcomes(members[own], value, *measures[:2, :, own], *map(np.array, by_value)))
         return of_outer
 
     def _kinds_of_cells(self) -> dict[str, int]:
@@ -245,8 +247,8 @@ class ProbabilisticGroups(CalledOnData):
             "covariance of outcome and membership among such rows, which these data cannot reveal (Chen et al., "
             "2019, Fairness under unawareness). Report `.lower_bound` and `.upper_bound`, which hold in any case."
         )
-        rows = sum(outcomes.known_rows.sum() for outcomes in of_outer)
-        values = sum(outcomes.values for outcomes in of_outer)
+        rows = sum(outcomes.rows.sum() for outcomes in of_outer)
+        values = sum(len(outcomes.total) for outcomes in of_outer)
         if rows < _FEW_ROWS * values:
             of = listed(names_of(self.proxy)) if self.proxy else "the probabilities"
             message += (
@@ -296,32 +298,11 @@ class _Outcomes:
     known_rows: Array
     """Kinds by known."""
     known_weights: Array
-    known_squares: Array
-    """The sums of squared weights."""
-
-    @cached_property
-    def values(self) -> int:
-        """The number of values of the proxy that occur."""
-        return int(self.value.max(initial=-1)) + 1
-
-    def _by_value(self, kinds: Array) -> Array:
-        """Sums of each kind by value of the proxy."""
-        return np.array([np.bincount(self.value, kind, self.values) for kind in kinds])
-
-    @cached_property
-    def rows(self) -> Array:
-        """The rows of each kind at each value of the proxy: kinds by values."""
-        return self._by_value(self.known_rows)
-
-    @cached_property
-    def weights(self) -> Array:
-        """Their weights."""
-        return self._by_value(self.known_weights)
-
-    @cached_property
-    def squares(self) -> Array:
-        """The sums of their squared weights."""
-        return self._by_value(self.known_squares)
+    rows: Array
+    """Kinds by values of the proxy."""
+    weights: Array
+    squares: Array
+    """The sums of squared weights, as `weights` has those of weights."""
 
     @cached_property
     def total(self) -> Array:
@@ -331,7 +312,7 @@ class _Outcomes:
     def rate(self, members: Array) -> _Rate:
         """The rate of a group, whose probabilities are given."""
         hits, misses, _ = self.known_weights @ members
-        size = np.bincount(self.value, self.known_weights.sum(axis=0) * members, self.values)
+        size = np.bincount(self.value, self.known_weights.sum(axis=0) * members, len(self.total))
         estimate = hits / (hits + misses) if hits + misses > 0 else math.nan
         # the lowest rate leaves the highest rate of misses
         lowest = self.highest(size, hit=_MISS, miss=_HIT).complement()
