@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -26,14 +26,14 @@ from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
 from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import proper_share
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias, Unpack
 
     from tidyfair.inference.verdicts import Side
@@ -64,7 +64,6 @@ _MOVES = {
     WRONG_GROUP: tuple((name, name) for name in _NAMES),
 }  # fmt: skip
 """The cells that rows with an error may leave and enter; of the wrong group, those of another group."""
-_RANGES = ("difference", "ratio")
 _SCENARIO, _ROWS, _TEXT = "\0scenario", "\0rows", "\0text"
 _TRUTH, _ESTIMATE = "\0truth", "\0estimate"
 _COLUMNS: dict[str, Any] = {
@@ -153,23 +152,23 @@ class VerdictSensitivity(CalledOnData):
         for side in (TRUTH, ESTIMATE):
             index = pl.Series(labels.index(sided, side))
             cells = cells.with_columns(pl.when(index >= 0).then(index == labels.event).alias(side))
-        outer = sided.names([key.column for key in sided.outer])
-        keys = [pl.col(name).alias(key.column.name) for name, key in zip(outer, sided.outer, strict=True)]
+        outer = sided.outer_names
+        keys = [pl.col(name).alias(shown) for name, shown in zip(outer, names_of(sided.outer_columns), strict=True)]
         # the columns of a result follow from the call, not from the data
         tables = [pl.concat([cells.clear().select(keys), pl.DataFrame(schema=_SHOWN)], how="horizontal")]
-        judged: list[tuple[Any, tuple[Side, float]]] = [*zip(self.gate.metrics.metrics, self.gate.limits, strict=True)]
-        # groups have the same name in all outer groups
-        texts = [texts_of(cells.select(sided.names(metric.by.columns))) for metric, _ in judged]
-        cells = cells.with_columns(text.alias(f"{_TEXT}{index}") for index, text in enumerate(texts))
+        judged: list[tuple[Any, tuple[Side, float], list[str]]] = []
+        for index, (metric, limit) in enumerate(zip(self.gate.metrics.metrics, self.gate.limits, strict=True)):
+            names = sided.names(cast("GroupwiseMetric", metric).by.columns)
+            # groups have the same name in all outer groups
+            cells = cells.with_columns(texts_of(cells.select(names)).alias(f"{_TEXT}{index}"))
+            judged.append((metric, limit, [*names, f"{_TEXT}{index}"]))
         parts: dict[tuple[Any, ...], pl.DataFrame] = {} if cells.is_empty() else {(): cells}
         if outer:
             parts = cells.partition_by(outer, as_dict=True)
         for key in sorted(parts, key=lambda key: [(value is None, "" if value is None else value) for value in key]):
-            part = parts[key]
-            for index, (metric, limit) in enumerate(judged):
-                of_part = part.with_columns(pl.col(f"{_TEXT}{index}").alias(_TEXT))
-                table = _Study.of(metric, limit, self.gate.confidence, of_part, sided.names).table()
-                tables.append(pl.concat([part[[0] * len(table)].select(keys), table], how="horizontal"))
+            for metric, limit, names in judged:
+                table = _Study.of(metric, limit, self.gate.confidence, parts[key], names).table()
+                tables.append(pl.concat([parts[key][[0] * len(table)].select(keys), table], how="horizontal"))
         return pl.concat(tables)
 
 
@@ -208,21 +207,32 @@ class _Line:
         return ", ".join(texts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Path:
-    """The disparity along a line, and where it is expected to turn the verdict."""
+    """The disparity along a line, and the search for the fewest rows that turn the verdict."""
 
     line: _Line
-    farthest: int
-    """The rows at which the disparity is farthest on the way to another verdict."""
+    high: int
+    """Rows that turn it: at first those at which the disparity is farthest on the way to another verdict."""
     expected: float
     """The rows at which it has come as far as the limit is from the interval; infinite if it does not."""
     reach: float
+    low: int = 0
+    """Rows that do not turn it."""
+    becomes: str | None = None
+    """The verdict with `high` rows."""
 
     @property
     def rank(self) -> tuple[float, float]:
         """The expected rows and, where they are equal, how far it falls short of all others."""
         return self.expected, -self.reach
+
+    def probe(self, rounds: int) -> int:
+        """The number of rows tried next: where the verdict is expected to turn, then around it, then halfway."""
+        guess = {0: self.expected, 1: self.expected * (1.1 if self.low > 0 else 0.9)}.get(rounds, math.inf)
+        if self.low < guess < self.high:
+            return min(max(round(guess), self.low + 1), self.high - 1)
+        return (self.low + self.high) // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,21 +252,19 @@ class _Study:
 
     @classmethod
     def of(
-        cls, metric: Any, limit: tuple[Any, float], confidence: float, part: pl.DataFrame,
-        names: Callable[[Sequence[Column]], list[str]],
-    ) -> _Study:  # fmt: skip
-        """Count the cells of the groups."""
-        columns = metric.by.columns
-        named = dict(zip(names(columns), (column.name for column in columns), strict=True))
-        is_unknown = metric.policy.is_unknown(part.select(list(named)))
+        cls, metric: Any, limit: tuple[Any, float], confidence: float, part: pl.DataFrame, names: Sequence[str]
+    ) -> _Study:
+        """Count the cells of the groups, whose keys and names are in some columns."""
+        *keys_of_groups, text = names
+        named = dict(zip(keys_of_groups, names_of(metric.by.columns), strict=True))
+        is_unknown = metric.policy.is_unknown(part.select(keys_of_groups))
         unknown = part.filter(is_unknown).select(
             *(pl.col(name).alias(shown) for name, shown in named.items()),
             pl.col(TRUTH).alias(_TRUTH), pl.col(ESTIMATE).alias(_ESTIMATE), pl.col("n").alias(_ROWS),
         )  # fmt: skip
         part = part.filter(~is_unknown)
         keys = part.select(pl.col(name).alias(shown) for name, shown in named.items())
-        groups = keys.with_columns(part[_TEXT]).unique(keys.columns, maintain_order=True)
-        groups = groups.sort(keys.columns, nulls_last=True)
+        groups = keys.with_columns(part[text].alias(_TEXT)).unique(keys.columns).sort(keys.columns, nulls_last=True)
         texts = groups[_TEXT].to_list()
         groups = groups.drop(_TEXT)
         if len(groups) > _MOST_GROUPS:
@@ -272,7 +280,7 @@ class _Study:
         cells = np.zeros((len(groups), len(CELLS)), dtype=np.int64)
         np.add.at(cells, (index[_ROWS].to_numpy(), np.array(cell, dtype=int)), part["n"].to_numpy())
         # the groups of scenarios are columns, whatever they were in the data
-        plain = replace(metric, by=replace(metric.by, columns=tuple(Column(column.name) for column in columns)))
+        plain = replace(metric, by=replace(metric.by, columns=tuple(map(Column, named.values()))))
         gate = Gate(metric_set(plain), (limit,), confidence)
         return cls(plain, gate, cells, groups, texts, unknown)
 
@@ -349,12 +357,12 @@ class _Study:
         """One row for each kind of error and group, with the fewest rows that turn the verdict."""
         now = self.judged([self.cells]).row(0, named=True)
         lines = list(dict.fromkeys(self.lines()))
-        fewest: dict[tuple[str, int], tuple[_Line, int, str]] = {}
+        fewest: dict[tuple[str, int], _Path] = {}
         if lines and now[".estimate"] is not None:
-            for line, rows, verdict in self._turns(self._best_paths(lines, now), now[".verdict"]):
-                key = line.error, line.group
-                if key not in fewest or rows < fewest[key][1]:
-                    fewest[key] = line, rows, verdict
+            for path in self._turning(self._best_paths(lines, now), now[".verdict"]):
+                key = path.line.error, path.line.group
+                if key not in fewest or path.high < fewest[key].high:
+                    fewest[key] = path
         common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
         table: list[dict[str, Any]] = []
         for error in self.errors:
@@ -365,9 +373,10 @@ class _Study:
                 if error == MISSING_TRUTH:
                     row |= self._bounds(group)
                 if (error, group) in fewest:
-                    line, rows, verdict = fewest[error, group]
+                    path = fewest[error, group]
+                    line, rows = path.line, path.high
                     row |= {
-                        ".to": None if line.to is None else self.texts[line.to], ".becomes": verdict,
+                        ".to": None if line.to is None else self.texts[line.to], ".becomes": path.becomes,
                         ".share": rows / exposed[group], ".rows": rows, ".moved": line.in_words(rows, self.cells),
                     }  # fmt: skip
                 table.append(row)
@@ -385,8 +394,7 @@ class _Study:
         values = self.judged(scenarios, interval=False)[".estimate"].to_numpy()
         ends = np.cumsum([len(of_line) for of_line in sizes])
         best: dict[tuple[str, int, int], _Path] = {}
-        for line, of_line, end in zip(lines, sizes, ends, strict=True):
-            along = values[end - len(of_line) : end]
+        for line, of_line, along in zip(lines, sizes, np.split(values, ends[:-1]), strict=True):
             for way, needed in self._ways(now).items():
                 path = _path(line, of_line, way * (along - now[".estimate"]), needed)
                 key = line.error, line.group, way
@@ -404,33 +412,30 @@ class _Study:
         ways = {PASS: {away: -to_pass}, FAIL: {-away: -to_fail}, UNSURE: {away: to_fail, -away: to_pass}}
         return ways[now[".verdict"]]
 
-    def _turns(self, paths: Sequence[_Path], verdict: str) -> Iterator[tuple[_Line, int, str]]:
-        """The rows at which lines turn the verdict, of those that do, and what it becomes; all are halved together."""
-        at_end = self._verdicts([(path, path.farthest) for path in paths])
-        turning = [(path, last) for path, last in zip(paths, at_end, strict=True) if last not in (verdict, None)]
-        low = [0] * len(turning)
-        high = [path.farthest for path, _ in turning]
-        becomes = [last for _, last in turning]
+    def _turning(self, paths: Sequence[_Path], verdict: str) -> list[_Path]:
+        """The paths that turn the verdict, with the fewest rows that do; all are halved together."""
+        at_end = self._verdicts(paths, [path.high for path in paths])
+        for path, verdict_at_end in zip(paths, at_end, strict=True):
+            path.becomes = verdict_at_end
+        turning = [path for path in paths if path.becomes not in (verdict, None)]
         for rounds in in_progress(itertools.count(), "searching"):
-            waiting = [
-                index for index in range(len(turning)) if high[index] - low[index] > max(1, high[index] // _PRECISION)
-            ]
+            waiting = [path for path in turning if path.high - path.low > max(1, path.high // _PRECISION)]
             if not waiting:
                 break
-            probes = [_probe(turning[index][0], low[index], high[index], rounds) for index in waiting]
-            verdicts = self._verdicts([(turning[index][0], rows) for index, rows in zip(waiting, probes, strict=True)])
-            for index, rows, seen in zip(waiting, probes, verdicts, strict=True):
+            probes = [path.probe(rounds) for path in waiting]
+            for path, rows, seen in zip(waiting, probes, self._verdicts(waiting, probes), strict=True):
                 if seen == verdict:
-                    low[index] = rows
+                    path.low = rows
                 else:
-                    high[index], becomes[index] = rows, seen
-        for (path, _), rows, other in zip(turning, high, becomes, strict=True):
-            yield path.line, rows, other
+                    path.high, path.becomes = rows, seen
+        return turning
 
-    def _verdicts(self, scenarios: Sequence[tuple[_Path, int]]) -> list[str]:
-        if not scenarios:
+    def _verdicts(self, paths: Sequence[_Path], rows: Sequence[int]) -> list[str | None]:
+        """The verdicts with so many rows moved along each path."""
+        if not paths:
             return []
-        return self.judged([path.line.applied(self.cells, rows) for path, rows in scenarios])[".verdict"].to_list()
+        scenarios = [path.line.applied(self.cells, count) for path, count in zip(paths, rows, strict=True)]
+        return self.judged(scenarios)[".verdict"].to_list()
 
     # Bounds of what is missing
 
@@ -438,8 +443,9 @@ class _Study:
         """The least and the most that the disparity may be, for missing truths of one group or of all."""
         unknown: dict[str, float | None] = {".lowest": None, ".highest": None}
         aggregate = self.metric.aggregate
-        is_range = isinstance(aggregate, Contrast) and aggregate.to == "range" and aggregate.kind in _RANGES
-        if not is_range or self.metric.less or (len(self.formulas) > 1 and aggregate.across != "worst"):
+        is_range = isinstance(aggregate, Contrast) and aggregate.to == "range"
+        is_known = is_range and aggregate.kind in {"difference", "ratio"} and not self.metric.less
+        if not is_known or (len(self.formulas) > 1 and aggregate.across != "worst"):
             return unknown
         chosen = np.ones(len(self.cells), dtype=bool) if group is None else np.arange(len(self.cells)) == group
         pairs: list[tuple[float, float]] = []
@@ -491,14 +497,6 @@ def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
         part = (needed - before) / (after - before) if math.isfinite(before) and after > before else 1.0
         expected = float(sizes[at - 1] + part * (sizes[at] - sizes[at - 1]))
     return _Path(line, int(sizes[last]), expected, reach)
-
-
-def _probe(path: _Path, low: int, high: int, rounds: int) -> int:
-    """The number of rows that is tried next: where the verdict is expected to turn, then around it, then halfway."""
-    guess = {0: path.expected, 1: path.expected * (1.1 if low > 0 else 0.9)}.get(rounds, math.inf)
-    if low < guess < high:
-        return min(max(round(guess), low + 1), high - 1)
-    return (low + high) // 2
 
 
 @refuse_unknown_keywords
