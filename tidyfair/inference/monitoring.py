@@ -183,15 +183,15 @@ class _GroupMonitor(Monitor):
             window, formula, group = cells
             rows = of_windows.totals.rows[cells]
             names = pl.Series([name for name, _ in of_windows.spec.formulas], dtype=pl.String)
-            columns = _named(of_windows, windows[window]) | {
-                ".metric": names[formula],
-                ".group": of_windows.texts[group],
-                ".n": pl.Series(rows).cast(pl.Int64),
-                ".estimate": _numbers(of_windows.on_scale(of_windows.totals.total[cells] / rows)),
-                ".lower": _numbers(of_windows.on_scale(lower[cells])),
-                ".upper": _numbers(of_windows.on_scale(upper[cells])),
-            }
-            tables.append(looks.keyed(pl.DataFrame(columns)))
+            groups = _named(of_windows, windows[window]).with_columns(
+                names[formula].alias(".metric"),
+                of_windows.texts[group].alias(".group"),
+                pl.Series(".n", rows).cast(pl.Int64),
+                pl.Series(".estimate", of_windows.on_scale(of_windows.totals.total[cells] / rows)),
+                pl.Series(".lower", of_windows.on_scale(lower[cells])),
+                pl.Series(".upper", of_windows.on_scale(upper[cells])),
+            )
+            tables.append(looks.keyed(groups.with_columns(pl.col(pl.Float64).fill_nan(None))))
         table = pl.concat(tables)
         # metrics that compare the same values have them once
         names = [name for name in table.columns if name not in {".n", ".estimate", ".lower", ".upper"}]
@@ -208,35 +208,33 @@ def _judged(sums: RunningSums, side: Side, limit: float) -> pl.DataFrame:
             estimate, lower, upper, e_value = _contrasts(sums, limit)
         else:
             estimate, lower, upper, e_value = _extremes(sums, side, limit)
-    looks = len(estimate)
     # a group that has not enough rows for one of several rates is left out
     left_out = sums.seen & ~sums.are_compared.all(axis=1)
     names = [sums.texts.filter(pl.Series(mask)).to_list() for mask in left_out]
-    columns = _named(sums, np.arange(looks)) | {
-        ".n": pl.Series(np.where(sums.are_compared, sums.totals.rows, 0).sum(axis=(1, 2))).cast(pl.Int64),
-        ".estimate": _numbers(estimate),
-        ".lower": _numbers(lower),
-        ".upper": _numbers(upper),
-        ".limit": pl.Series([limit], dtype=pl.Float64).new_from_index(0, looks),
-        ".e_value": _numbers(np.where(np.isnan(estimate), np.nan, e_value)),
-    }
-    names = pl.Series(".groups_left_out", names, dtype=pl.List(pl.String))
+    rows = np.where(sums.are_compared, sums.totals.rows, 0).sum(axis=(1, 2))
+    judged = _named(sums, np.arange(len(estimate))).with_columns(
+        pl.Series(".n", rows).cast(pl.Int64),
+        pl.Series(".estimate", estimate),
+        pl.Series(".lower", lower),
+        pl.Series(".upper", upper),
+        pl.lit(limit, pl.Float64).alias(".limit"),
+        pl.Series(".e_value", np.where(np.isnan(estimate), np.nan, e_value)),
+    )
     is_above, is_below = pl.col(".lower") > limit, pl.col(".upper") < limit
     is_beyond, is_within = (is_above, is_below) if side == "below" else (is_below, is_above)
-    verdict = pl.when(is_beyond).then(pl.lit(_BEYOND[side]))
-    verdict = verdict.when(is_within & (pl.lit(names).list.len() == 0)).then(pl.lit(_WITHIN))
-    return pl.DataFrame(columns).with_columns(verdict.otherwise(pl.lit(_UNDECIDED)).alias(".verdict"), names)
+    is_complete = pl.lit(~left_out.any(axis=1))
+    verdict = pl.when(is_beyond).then(pl.lit(_BEYOND[side])).when(is_within & is_complete).then(pl.lit(_WITHIN))
+    return judged.with_columns(pl.col(pl.Float64).fill_nan(None)).with_columns(
+        verdict.otherwise(pl.lit(_UNDECIDED)).alias(".verdict"),
+        pl.Series(".groups_left_out", names, dtype=pl.List(pl.String)),
+    )
 
 
-def _named(sums: RunningSums, looks: Array) -> dict[str, pl.Series]:
+def _named(sums: RunningSums, looks: Array) -> pl.DataFrame:
     """The columns that name a metric, for each of some looks."""
+    named = pl.DataFrame({_LOOK: pl.Series(looks, dtype=pl.Int64)})
     texts = {".metric": sums.spec.name, ".by": sums.by_text}
-    named = {name: pl.Series([text], dtype=pl.String).new_from_index(0, len(looks)) for name, text in texts.items()}
-    return {_LOOK: pl.Series(looks, dtype=pl.Int64), **named}
-
-
-def _numbers(values: Floats) -> pl.Series:
-    return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
+    return named.with_columns(pl.lit(text, pl.String).alias(name) for name, text in texts.items())
 
 
 def _limits_of_groups(sums: RunningSums) -> tuple[Floats, Floats]:
@@ -265,7 +263,7 @@ def _extremes(sums: RunningSums, side: Side, limit: float) -> tuple[Floats, Floa
         # all groups have to be beyond the limit
         merged = _smallest(e_values, compared)
     weight = sums.weight(sums.groups * len(sums.spec.formulas))
-    return (extreme(totals.mean), extreme(lower), extreme(upper), weight * merged)
+    return extreme(totals.mean), extreme(lower), extreme(upper), weight * merged
 
 
 def _contrasts(sums: RunningSums, limit: float) -> tuple[Floats, Floats, Floats, Floats]:
@@ -301,8 +299,8 @@ def _contrasts(sums: RunningSums, limit: float) -> tuple[Floats, Floats, Floats,
         smallest, largest = np.fmin(smallest, low), np.fmax(largest, high)
     if is_difference:
         lower, upper = sums.width * np.maximum(largest, 0), -sums.width * smallest
-        return (sums.width * np.abs(farthest), lower, upper, e_value)
-    return (farthest, smallest, 1 / np.maximum(largest, 1), e_value)
+        return sums.width * np.abs(farthest), lower, upper, e_value
+    return farthest, smallest, 1 / np.maximum(largest, 1), e_value
 
 
 def _pairs(sums: RunningSums) -> tuple[Totals, Array, Array, Array, Floats]:
