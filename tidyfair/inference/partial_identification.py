@@ -273,10 +273,21 @@ class ProbabilisticGroups(CalledOnData):
         rows: list[dict[str, Any]] = []
         groups = list(zip(rates.items(), others, expected, strict=True))
         for (group, rate), other, size in in_progress(groups, "bounding rates"):
-            row: dict[str, Any] = {".metric": self.metric.name, ".group": group, ".n_expected": size}
-            row |= rate.row(z) | {".reference": reference}
-            if other is not None and group != reference:
-                row |= rate.row_of_difference(other, z)
+            row: dict[str, Any] = {
+                ".metric": self.metric.name, ".group": group, ".n_expected": size, ".reference": reference
+            }  # fmt: skip
+            lowest, highest = rate.lowest, rate.highest
+            if math.isnan(rate.estimate):
+                row[".status"] = Status.ZERO_DENOMINATOR
+            else:
+                row |= {
+                    ".estimate": rate.estimate, ".lower_bound": lowest.bound, ".upper_bound": highest.bound,
+                    ".lower": max(0.0, min(lowest.bound, float(lowest.limits(z)[0]))),
+                    ".upper": min(1.0, max(highest.bound, float(highest.limits(z)[1]))),
+                    ".status": Status.OK,
+                }  # fmt: skip
+                if other is not None and group != reference:
+                    row |= rate.less(other, z)
             rows.append(row)
         return pl.DataFrame(rows, schema=_SHOWN).with_columns(pl.col(pl.Float64).fill_nan(None))
 
@@ -442,25 +453,11 @@ class _Rate:
     lowest: _End
     highest: _End
 
-    def row(self, z: float) -> dict[str, Any]:
-        """The columns of the rate."""
-        if math.isnan(self.estimate):
-            return {".status": Status.ZERO_DENOMINATOR}
-        low, high = self.lowest.bound, self.highest.bound
-        return {
-            ".estimate": self.estimate, ".lower_bound": low, ".upper_bound": high,
-            ".lower": max(0.0, min(low, float(self.lowest.limits(z)[0]))),
-            ".upper": min(1.0, max(high, float(self.highest.limits(z)[1]))),
-            ".status": Status.OK,
-        }  # fmt: skip
-
-    def row_of_difference(self, other: _Rate, z: float) -> dict[str, Any]:
+    def less(self, other: _Rate, z: float) -> dict[str, Any]:
         """The columns of the difference from the rate of another group.
 
         Opposite ends for two groups are possible simultaneously: one group fills first what the other fills last.
         """
-        if math.isnan(self.estimate):
-            return {}
         if math.isnan(other.estimate):
             return {".status": Status.NO_REFERENCE}
         low, lower, _ = self.lowest.less(other.highest, z)
