@@ -346,21 +346,18 @@ class Looks:
 
     keys: pl.DataFrame
     """The keys of the outer group of each look, the period last."""
-    series: Array
-    """The index of the series of each look."""
-    period: Array
-    """The index of the period of each look."""
     number: Array
     """The number of each look in its series, from 1."""
     of_outer: Array
     """The index of the look of each outer group of the tally."""
-    has_periods: bool
     last: Array
     """The index of the look of each window."""
     first: Array
     """The index of the look with the first rows of each window."""
     share_of_window: Floats
     """The share of the error of a series for the rows from the beginning of each window on."""
+    share_of_error: Floats
+    """The share of all errors for the series of each window; new series may occur later."""
 
     @classmethod
     def of(cls, outer_keys: pl.DataFrame, period: str | None, *, change: bool = False) -> Looks:
@@ -376,31 +373,22 @@ class Looks:
         of_series, of_period, every = of_series[order], of_period[order], np.arange(len(order))
         number = every - np.searchsorted(of_series, of_series) + 1
         last, before, share = _windows(number) if change else (every, 0, np.ones(len(order)))
+        share_of_error = np.ones(len(last))
+        if series.width:
+            # with k series so far it is 1 / (k (k + 1)): the shares of the first k, and of each later one when it
+            # occurs, add up to 2 / (k + 1), which never exceeds 1
+            begin = of_period[number == 1]
+            so_far = (begin <= of_period[:, None]).sum(axis=1)[last]
+            share_of_error = 1 / (so_far * (so_far + 1))
         return cls(
             keys=pl.concat([series, periods], how="horizontal")[order],
-            series=of_series,
-            period=of_period,
             number=number,
             of_outer=np.argsort(order),
-            has_periods=period is not None,
             last=last,
             first=last - number[last] + 1 + before,
             share_of_window=share,
+            share_of_error=share_of_error,
         )
-
-    @property
-    def share_of_error(self) -> Floats:
-        """The share of the error for the series of each window; new series may occur later.
-
-        With k series so far it is 1 / (k (k + 1)). The shares of the first k, and of each later one when it occurs, add
-        up to 2 / (k + 1), which never exceeds 1.
-        """
-        if self.keys.width == self.has_periods:
-            return np.ones(len(self.last))
-        first = np.full(int(self.series.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-        np.minimum.at(first, self.series, self.period)
-        so_far = (first <= self.period[:, None]).sum(axis=1)[self.last]
-        return 1 / (so_far * (so_far + 1))
 
     def add_up(self, sums: Array, *, from_start: bool = False) -> Array:
         """Sums of looks as sums of windows, or of all looks of the series to the end of each window (`from_start`)."""
@@ -427,7 +415,7 @@ class Looks:
         """A table by window with the keys and the numbers of the looks, and the first period of the window."""
         window, columns = table[_LOOK].to_numpy(), table.drop(_LOOK)
         keys = self.keys[self.last[window]]
-        if self.has_periods:
+        if ".period" in keys.columns:
             at = columns.columns.index(".n")
             columns = columns.insert_column(at, self.keys[".period"][self.first[window]].alias(".since"))
             columns = columns.insert_column(at, pl.Series(".look", self.number[self.last[window]], dtype=pl.Int64))
@@ -501,7 +489,7 @@ class RunningSums:
         look, group = positions(rows)
         numbers = {name: number for number, (name, _) in enumerate(spec.formulas)}
         formula = rows["name"].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
-        shape = len(looks.series), len(index_of_keys)
+        shape = len(looks.number), len(index_of_keys)
         total, counted = np.zeros((2, shape[0], len(numbers), shape[1]))
         of_rows = _between(rows, bounds, spec.name)
         np.add.at(total, (look, formula, group), of_rows.total)
