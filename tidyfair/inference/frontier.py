@@ -135,18 +135,19 @@ class ModelFrontier:
 
     def _check_columns(self, source: Source, truth: Column, models: Sequence[Column]) -> None:
         """Refuse columns that do not exist, and predictions that are the truth or define the groups."""
+        groups = self.disparity.by.columns
         truth.check(source.columns, "truth")
-        for group in self.disparity.by.columns:
+        for group in groups:
             group.check(source.columns, "by")
+        others = [(truth, "is the truth"), *((group, "defines the groups") for group in groups)]
         for index, model in enumerate(models):
             role = "models" if index else "baseline"
             model.check(source.columns, role)
-            if _is_same(model, truth):
-                msg = f"`{role}`: {model.name!r} is the truth; give a column of predictions."
-                raise ColumnError(msg)
-            if any(_is_same(model, group) for group in self.disparity.by.columns):
-                msg = f"`{role}`: {model.name!r} defines the groups; give a column of predictions."
-                raise ColumnError(msg)
+            for other, problem in others:
+                # the same column under another name
+                if model.expr.meta.undo_aliases().meta.eq(other.expr.meta.undo_aliases()):
+                    msg = f"`{role}`: {model.name!r} {problem}; give a column of predictions."
+                    raise ColumnError(msg)
 
     def _rows(self, source: Source, truth: Column, models: Sequence[Column], options: Options) -> _Rows:
         """The rows with a truth and the predictions of all models, the baseline first."""
@@ -222,12 +223,6 @@ class _Rows:
     """A mask of the groups of unknown people, and of those with too small a share of the rows."""
     missing: list[int]
     """The rows with a truth that lack the prediction of each model."""
-
-
-def _is_same(one: Column, other: Column) -> bool:
-    """Check whether two columns are the same except for their names."""
-    first, second = (column.expr.meta.undo_aliases() for column in (one, other))
-    return first.meta.eq(second)
 
 
 def _models_of(models: object, baseline: object) -> list[Column]:

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProbabilisticGroups", "probabilistic_groups"]
 
-_REST, _OVERALL, _MAJORITY = "rest", "overall", "majority"
-_REFERENCES = (_REST, _OVERALL, _MAJORITY)
+_REFERENCES = ("rest", "overall", "majority")
 _ROUNDED = 1e-6
 """The largest distance from 1 of the sum of the probabilities of a row."""
 _FEW_ROWS = 10
@@ -264,11 +263,11 @@ class ProbabilisticGroups(CalledOnData):
         expected = outcomes.known_rows.sum(axis=0) @ outcomes.probabilities
         members, everybody = outcomes.probabilities.T, np.ones(len(outcomes.value))
         rates = {group: outcomes.rate(own) for group, own in zip(self.groups, members, strict=True)}
-        reference = self.groups[int(expected.argmax())] if self.to == _MAJORITY else self.to
+        reference = self.groups[int(expected.argmax())] if self.to == "majority" else self.to
         others = [rates.get(reference)] * len(members)
-        if reference == _OVERALL:
+        if reference == "overall":
             others = [outcomes.rate(everybody)] * len(members)
-        elif reference == _REST:
+        elif reference == "rest":
             others = [outcomes.rate(everybody - own) for own in members]
         rows: list[dict[str, Any]] = []
         groups = list(zip(rates.items(), others, expected, strict=True))
