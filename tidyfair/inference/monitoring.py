@@ -128,15 +128,13 @@ class Monitor(CalledOnData):
 
     def _sums(self, tally: Tally, options: Options) -> tuple[Looks, list[RunningSums]]:
         """The looks at a tally, and the sums of each metric."""
-        cut = tally.cut
+        rule = "threshold" if tally.cut is None else tally.cut.option
         problems = {
             "was counted with case weights, but a monitor needs rows with equal weights": tally.weights is not None,
             "was counted by clusters, but a monitor needs independent rows": tally.clusters,
             "has suppressed groups, whose values are unknown; use a tally of all cells": HIDDEN in tally.cells.columns,
-            f"selects rows with `{cut and cut.option}`, so rows are not independent; use `threshold` instead": (
-                cut and cut.option != "threshold"
-            ),
-            "has a list of thresholds; a monitor accepts one threshold": cut and cut.several,
+            f"selects rows with `{rule}`, so rows are not independent; use `threshold` instead": rule != "threshold",
+            "has a list of thresholds; a monitor accepts one threshold": tally.cut is not None and tally.cut.several,
         }
         for problem, occurs in problems.items():
             if occurs:

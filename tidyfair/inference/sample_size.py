@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -193,19 +193,19 @@ class _Study:
 
     def detects(self, difference: float, rows: Sequence[int], share: float) -> bool:
         """Check whether the test detects that difference of the smallest group from all others with the given power."""
-        few = replace(self, times=math.ceil(self.times * _PILOT))
-        detected = few.share_detected(difference, rows, share)
+        few = math.ceil(self.times * _PILOT)
+        detected = self.share_detected(difference, rows, share, few)
         # far from the power that is needed, few draws tell
-        if abs(detected - self.power) > _SURE * math.sqrt(self.power * (1 - self.power) / few.times):
+        if abs(detected - self.power) > _SURE * math.sqrt(self.power * (1 - self.power) / few):
             return detected > self.power
-        return self.share_detected(difference, rows, share) >= self.power
+        return self.share_detected(difference, rows, share, self.times) >= self.power
 
-    def share_detected(self, difference: float, rows: Sequence[int], share: float) -> float:
-        """The share of draws in which the test detects that difference."""
+    def share_detected(self, difference: float, rows: Sequence[int], share: float, draws: int) -> float:
+        """The share of so many draws in which the test detects that difference."""
         random, size = np.random.default_rng(self.seed), np.array(rows)
         rates = np.full(len(rows), share)
         rates[size.argmin()] = np.clip(_moved(share, difference), 0, 1)
-        hits = random.binomial(size, rates, (self.times, len(rows)))
+        hits = random.binomial(size, rates, (draws, len(rows)))
 
         def distances_of(hits: Array) -> Array:
             """The distances of groups in each draw, in standard errors, as `disparity_test` has them."""
@@ -213,7 +213,7 @@ class _Study:
 
         distances, totals = distances_of(hits), hits.sum(axis=1)
         # shuffled groups keep the number of hits; where it takes many values, those close by share a test
-        step = 1 + int(np.ptp(totals)) // min(_TOTALS, 1 + self.times // _DRAWS_OF_TOTAL)
+        step = 1 + int(np.ptp(totals)) // min(_TOTALS, 1 + draws // _DRAWS_OF_TOTAL)
         more = min(max(_NUMBERS // len(rows), _LEAST_MORE), _MOST_MORE)
         rejected = 0
         for part in in_progress(np.unique(totals // step).tolist(), "simulating"):
@@ -232,7 +232,7 @@ class _Study:
             as_far = np.searchsorted(by_chance_ranks, ranks, "right") - farther
             reached = farther + (as_far / 2 if self.mid_p else as_far)
             rejected += int((reached <= (1 - self.confidence) * len(by_chance)).sum())
-        return rejected / self.times
+        return rejected / draws
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,7 @@ class VerdictSensitivity(CalledOnData):
         parts: dict[tuple[Any, ...], pl.DataFrame] = {} if cells.is_empty() else {(): cells}
         if outer:
             parts = cells.partition_by(outer, as_dict=True)
+        # in the order of their keys, null last
         for key in sorted(parts, key=lambda key: [(value is None, "" if value is None else value) for value in key]):
             for metric, limit, names in judged:
                 table = _Study.of(metric, limit, self.gate.confidence, parts[key], names).table()
