@@ -115,18 +115,16 @@ class ModelFrontier:
             raise ArgumentError(msg)
         read, columns = Column.of(truth, "truth"), _models_of(models, baseline)
         self._check_columns(source, read, columns)
-        rows = self._rows(source, read, columns, checked)
+        rows, groups, missing = self._rows(source, read, columns, checked)
         # what there is without rows, or without two groups to compare
         table: dict[str, Any] = {
-            ".model": [column.name for column in columns], ".n": len(rows.frame), ".n_missing": rows.missing,
+            ".model": [column.name for column in columns], ".n": len(rows), ".n_missing": missing,
             ".performance_metric": self.performance.name, ".disparity_metric": self.disparity.name,
             ".by": self.disparity.by.text, ".on_frontier": False,
             ".verdict": [_BASELINE, *[None] * (len(columns) - 1)], ".groups_left_out": [[]] * len(columns),
         }  # fmt: skip
-        if not rows.frame.is_empty():
-            counts = JointCounts.of(rows.frame, rows.event, len(columns))
-            compared = _Comparison(self.performance, self.disparity, counts, rows.excluded.to_numpy(), checked)
-            table |= compared.columns(rows.groups)
+        if not rows.is_empty():
+            table |= _Comparison(self.performance, self.disparity, JointCounts.of(rows), groups, checked).columns()
         shown = pl.DataFrame({name: table.get(name) for name in _FRONTIER}, schema=_FRONTIER)
         shown = shown.with_columns(pl.col(pl.Float64).fill_nan(None))
         # the baseline is not compared with itself
@@ -149,8 +147,14 @@ class ModelFrontier:
                     msg = f"`{role}`: {model.name!r} {problem}; give a column of predictions."
                     raise ColumnError(msg)
 
-    def _rows(self, source: Source, truth: Column, models: Sequence[Column], options: Options) -> _Rows:
-        """The rows with a truth and the predictions of all models, the baseline first."""
+    def _rows(
+        self, source: Source, truth: Column, models: Sequence[Column], options: Options
+    ) -> tuple[pl.DataFrame, pl.DataFrame, list[int]]:
+        """The rows that are compared, their groups, and the rows with a truth that lack the prediction of each model.
+
+        Rows have the index of the `group`, and whether the `truth` and the predictions of the models `m0`, `m1` … are
+        the event. Groups have a `text`, and are `excluded` if they are unknown or have too small a share of the rows.
+        """
         keys = [f"g{index}" for index in range(len(self.disparity.by.columns))]
         names = [f"m{index}" for index in range(len(models))]
         wanted = {"truth": ("truth", truth)}
@@ -192,7 +196,8 @@ class ModelFrontier:
         policy = self.disparity.policy
         sizes = complete["group"].value_counts().sort("group")["count"]
         excluded = policy.is_unknown(groups.select(keys)) | (sizes < policy.min_share * len(complete))
-        return _Rows(complete.select("truth", "group", *names), event, groups["text"].to_list(), excluded, missing)
+        is_event = [complete[name] == event for name in ("truth", *names)]
+        return complete.select("group", *is_event), groups.select("text", excluded.alias("excluded")), missing
 
     def _labels(self, rows: pl.DataFrame, truth: str, baseline: str, options: Options) -> tuple[object, list[Any]]:
         """The label that is the event, and all labels of the truth and of the baseline's predictions."""
@@ -209,20 +214,6 @@ class ModelFrontier:
             raise ArgumentError(msg)
         event = labels.values[labels.event or 0]
         return int(event) if isinstance(event, bool) else event, list(labels.values)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows that are compared."""
-
-    frame: pl.DataFrame
-    """Columns `truth`, the index of the `group`, and of the models `m0`, `m1` …."""
-    event: object
-    groups: list[str]
-    excluded: pl.Series
-    """A mask of the groups of unknown people, and of those with too small a share of the rows."""
-    missing: list[int]
-    """The rows with a truth that lack the prediction of each model."""
 
 
 def _models_of(models: object, baseline: object) -> list[Column]:
@@ -257,15 +248,16 @@ class _Comparison:
     performance: Metric
     disparity: GroupwiseMetric
     counts: JointCounts
-    excluded: Array
+    groups: pl.DataFrame
+    """Their `text`, and whether they are `excluded`."""
     options: Options
 
-    def columns(self, groups: Sequence[str]) -> dict[str, Any]:
-        """The columns of results, of groups of these names; without disparities if there are no two groups."""
+    def columns(self) -> dict[str, Any]:
+        """The columns of results; without disparities if there are no two groups."""
         random = np.random.default_rng(self.options.seed)
         columns: dict[str, Any] = self._performances(random)
         gaps, is_compared = self._gaps(random)
-        left_out = [group for group, has_value in zip(groups, is_compared, strict=True) if not has_value]
+        left_out = self.groups["text"].filter(pl.Series(~is_compared)).to_list()
         columns[".groups_left_out"] = [left_out] * self.counts.cells.shape[0]
         if gaps is None:
             return columns
@@ -326,7 +318,8 @@ class _Comparison:
         values, denominators = (np.stack(arrays) for arrays in zip(*pairs, strict=True))
         centres = np.stack([values_of(formula, cells + HALF_ROW)[0] for formula in definitions])
         influences = np.stack([influences_of(formula, cells) for formula in definitions])
-        has_value = (denominators >= max(self.disparity.policy.min_n, 1)) & ~self.excluded & np.isfinite(values)
+        has_value = (denominators >= max(self.disparity.policy.min_n, 1)) & np.isfinite(values)
+        has_value &= ~self.groups["excluded"].to_numpy()
         is_compared = np.all(has_value[:, 0], axis=0)
         chosen: list[int] = is_compared.nonzero()[0].tolist()
         if len(chosen) < 2:
