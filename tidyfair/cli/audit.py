@@ -19,7 +19,7 @@ from tidyfair.audits.significance import (
 from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.cli.documents import Document, Part, in_words
 from tidyfair.cli.fail_if import SIDES, comparison_of, gate_of
-from tidyfair.cli.flags import as_flags
+from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.folds import over_outer_groups, pooled, with_cuts_in_words
 from tidyfair.cli.headlines import exit_code_of, verdicts_in_words
 from tidyfair.cli.inputs import CUTS, policy_of, read_inputs, remarks_on_missing, remarks_on_threshold, set_defaults
@@ -76,10 +76,10 @@ _INTERVAL = 0.95
 
 def audit(options: Namespace) -> int:
     """An audit of a file of predictions: one that has a name, or the usual metrics."""
-    if vars(options).get("as") is not None:
+    if vars(options)["as"] is not None:
         return file_named_audit(options)
     for flag in ("to", "within"):
-        if getattr(options, flag, None) is not None:
+        if getattr(options, flag) is not None:
             msg = f"`{flag}` goes with `as`, the name of an audit."
             raise ArgumentError(msg)
     set_defaults(options)
@@ -267,7 +267,7 @@ class _Audited:
             warnings.simplefilter("ignore", MissingPredictionsWarning)
             metric_set(*shown).compute(self.tally, **reading)
         messages = [str(warning.message).partition(" (on_undefined")[0] for warning in caught]
-        return [as_flags(message, vars(self.options)) for message in messages]
+        return [as_flags(message, names_of(self.options.command)) for message in messages]
 
 
 @dataclass(frozen=True)
@@ -435,7 +435,7 @@ def _write_pages(pages: Sequence[str], outputs: Outputs, options: Namespace, aud
     inputs = audited.inputs
     settings: dict[str, Any] = {"by": inputs.features, "metrics": audited.metrics.results, "gate": audited.gate}
     settings |= {name: getattr(options, name) for name in ("min_n", "min_share", "unknown", "unknown_values")}
-    settings["interactive"] = options.interactive
+    settings["interactive"] = bool(options.interactive)
     for name in ("title", "model", "dataset", "date"):
         if getattr(options, name) is not None:
             settings[name] = getattr(options, name)

@@ -38,7 +38,7 @@ class Outputs:
     @classmethod
     def of(cls, options: Namespace) -> Outputs:
         """The files that options name; refuses those that would overwrite each other or the data."""
-        named = {flag: getattr(options, flag, None) for flag in _FLAGS}
+        named = {flag: getattr(options, flag) for flag in _FLAGS}
         files = {flag: file for flag, file in named.items() if file is not None}
         on_stdout = [f"`{flag}`" for flag, file in files.items() if file == _STDOUT]
         for flag, file in files.items():
@@ -49,7 +49,7 @@ class Outputs:
             msg = f"{' and '.join(on_stdout)} cannot both be printed: write one of them to a file."
             raise ArgumentError(msg)
         on_disk = {flag: file for flag, file in files.items() if file != _STDOUT}
-        check_outputs(on_disk, getattr(options, "file", None), summary=_summary())
+        check_outputs(on_disk, options.file, summary=_summary())
         return cls(files)
 
     def __contains__(self, flag: str) -> bool:
