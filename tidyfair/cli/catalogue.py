@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.cli.fail_if import SIDES
-from tidyfair.cli.outputs import Outputs, as_json, plain_rows
+from tidyfair.cli.outputs import Outputs, plain_rows
 from tidyfair.cli.terminal import show
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
@@ -27,7 +27,6 @@ from tidyfair.metrics.catalog import (
     source_of,
 )
 from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
-from tidyfair.tallies.files import write
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -76,10 +75,7 @@ def metrics(options: Namespace) -> int:
         print("\n\n".join(shown))
         return 0
     every = catalogue()
-    if "output" in outputs:
-        write(every, outputs.files["output"])
-    if "json" in outputs:
-        outputs.write_text("json", as_json({"metrics": plain_rows(every)}))
+    outputs.write({"output": lambda: every, "json": lambda: {"metrics": plain_rows(every)}})
     if outputs:
         return 0
     for kind in every["kind"].unique(maintain_order=True):
@@ -235,8 +231,7 @@ def datasets(options: Namespace) -> int:
         kind = "data set"
         raise ArgumentError.unknown(kind, options.name, ["lending"])
     data = lending(options.rows)
-    if outputs:
-        write(data, outputs.files["output"])
-    else:
+    outputs.write({"output": lambda: data})
+    if not outputs:
         show(f"lending({options.rows})", data.head(10))
     return 0

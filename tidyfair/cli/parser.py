@@ -244,7 +244,7 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter, usage=f"{every.prog} {name} {usage}",
         )  # fmt: skip
         command.set_defaults(**{"file": None, **absent, "run": runs[name]})
-        command.add_argument(argument, nargs=number, type=_file if argument == "file" else None, help=meaning)
+        command.add_argument(argument, nargs=number, type=_file if argument == "file" else str, help=meaning)
         for heading, flags in FLAGS.items():
             taken = {flag: sentence for flag, sentence in flags.items() if name in flag.commands}
             group = command.add_argument_group(heading) if taken and heading != "options" else command
