@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Predictions, UsualMetrics, kind_of
-from tidyfair.errors import ArgumentError, in_short, listed
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import metric_set
 from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, string
 from tidyfair.specs.groups import Policy
-from tidyfair.specs.options import CallOptions
+from tidyfair.specs.options import CallOptions, ReadOptions
 from tidyfair.specs.result_columns import cut_as_settings
 from tidyfair.tallies.source import open_frame
 
@@ -66,7 +66,8 @@ class Configuration:
         known = [*own, *of_groups, *accepted]
         for name in given:
             if name not in known:
-                raise ArgumentError.unknown_keyword(_SETTING, name, known)
+                kind = "setting of evaluator_config"
+                raise ArgumentError.unknown_keyword(kind, name, known)
         settings = _checked({name: given[name] for name in own if name in given})
         # the minimum of a report
         stated = {"min_n": LEAST_ROWS} | {name: given[name] for name in of_groups if name in given}
@@ -75,9 +76,6 @@ class Configuration:
         if settings.get("report", True):
             need_packages()
         return cls(**settings, policy=policy, options=options)
-
-
-_SETTING = "setting of evaluator_config"
 
 
 def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,14 +94,14 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
         several = cast("list[Any]", metrics) if isinstance(metrics, list | tuple) else [metrics]
         settings["metrics"] = metric_set(*several)
     if given.get("gate") is not None:
-        settings["gate"] = joined(given["gate"])
+        settings["gate"] = _joined(given["gate"])
     elif given.get("raise_on_fail"):
         msg = "evaluator_config: `raise_on_fail` needs a `gate`, as `tidyfair.check(…, below=0.1)`."
         raise ArgumentError(msg)
     return settings
 
 
-def joined(given: object) -> Gate:
+def _joined(given: object) -> Gate:
     """One gate of several, which judges all of their metrics."""
     several = isinstance(given, list | tuple)
     gates: list[Gate] = []
@@ -155,16 +153,16 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
     if settings.metrics is None and not numeric:
         kind = kind_of(open_frame(data.frame), call["truth"], call["estimate"], options)
     audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, policy=settings.policy)
-    given = {name: value for name, value in options.items() if name in _READING}
-    counting = {name: value for name, value in options.items() if name not in _READING}
+    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
+    counting: dict[str, Any] = {}
+    for name, value in options.items():
+        (reading if name in ReadOptions.__annotations__ else counting)[name] = value
     if "cluster" not in counting:
-        counting["parts"] = given.get("seed", 0)
-    judged = gate.metrics if gate else ()
-    tally = audit.everything(*judged).tally(data.frame, **call, **counting)
+        counting["parts"] = reading.get("seed", 0)
+    tally = audit.everything(*(gate.metrics if gate else ())).tally(data.frame, **call, **counting)
     if tally.cut is not None and tally.cut.several:
         msg = f"evaluator_config: a run has one set of decisions; give one `{tally.cut.option}`, not a list."
         raise ArgumentError(msg)
-    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore", **given}
     results = audit.results.compute(tally, explain=True, **reading)
     groups = audit.groups.compute_by_group(tally, **reading)
     tables = {"results": results, "groups": groups}
@@ -184,12 +182,6 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
         )  # fmt: skip
     values = {settings.metric_prefix + name: value for name, value in named_values(results, groups).items()}
     return Evaluation(values, tables, page, verdict)
-
-
-_READING = frozenset(
-    {"pos_label", "labels", "estimator", "na_rm", "on_undefined", "interval", "conf_level", "times", "seed"}
-)
-"""The options by which a tally is read; the others say how rows are counted."""
 
 
 def named_values(results: pl.DataFrame, groups: pl.DataFrame) -> dict[str, float]:
@@ -242,11 +234,3 @@ def legal(text: str) -> str:
         return dotted
     code = zlib.crc32(text.encode("utf-8", "surrogatepass"))
     return f"{_ILLEGAL.sub('_', dotted)[:_LONGEST]} {code:08x}".lstrip(". ")
-
-
-def check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse columns that the data have already."""
-    twice = [name for name in names if name in columns]
-    if twice:
-        msg = f"evaluator_config: `sensitive_features` has the columns {listed(twice)}, which the data have too."
-        raise ArgumentError(msg)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
 from tidyfair.inference.gates import UnfairError
 from tidyfair.inference.verdicts import FAIL
-from tidyfair.integrations.mlflow_evaluation import Predicted, check_columns
+from tidyfair.integrations.mlflow_evaluation import Predicted
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.result_columns import cut_as_settings
 from tidyfair.tallies.files import write
@@ -52,7 +52,15 @@ class _Columns:
         """The features and the columns as one frame."""
         frame: Any = self.features.reset_index(drop=True)
         for name, values in self.values.items():
-            frame[name] = _one_for_each_row(name, values, len(frame))
+            if not is_list(values) or isinstance(values, Mapping):
+                given = in_short(cast("object", values))
+                msg = f"{name!r} is {given}; truth and predictions are an array or a pandas frame."
+                raise ColumnError(msg)
+            column = list(values)
+            if len(column) != len(frame):
+                msg = f"{name!r} has {len(column)} values, and the data have {len(frame)} rows."
+                raise ColumnError(msg)
+            frame[name] = column
         return frame
 
 
@@ -95,18 +103,6 @@ def _add_prediction(columns: _Columns, name: str, values: Any, options: Mapping[
     # a column of scores is no column of labels
     if options.get("probs") != added:
         columns.arguments["estimate"] = added
-
-
-def _one_for_each_row(name: str, values: Any, rows: int) -> list[Any]:
-    """The values of a column, as many as there are rows."""
-    if not is_list(values) or isinstance(values, Mapping):
-        msg = f"{name!r} is {in_short(cast('object', values))}; truth and predictions are an array or a pandas frame."
-        raise ColumnError(msg)
-    column = list(values)
-    if len(column) != rows:
-        msg = f"{name!r} has {len(column)} values, and the data have {rows} rows."
-        raise ColumnError(msg)
-    return column
 
 
 def _add_predictions(columns: _Columns, model: Any, prediction: str | None, options: Mapping[str, Any]) -> None:
@@ -178,7 +174,10 @@ def _with_features(frame: Any, more: Any) -> Any:
     if len(more) != len(frame):
         msg = f"evaluator_config: `sensitive_features` has {len(more)} rows, and the data have {len(frame)}."
         raise ColumnError(msg)
-    check_columns([str(name) for name in frame.columns], [str(name) for name in more.columns])
+    twice = [str(name) for name in more.columns if str(name) in map(str, frame.columns)]
+    if twice:
+        msg = f"evaluator_config: `sensitive_features` has the columns {listed(twice)}, which the data have too."
+        raise ArgumentError(msg)
     return pd.concat([frame, more.reset_index(drop=True)], axis="columns")
 
 

@@ -343,9 +343,10 @@ class FairnessScorer(Scorer):
 
     def _of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of a frame or a mapping by their labels, which can be numbers."""
-        has_labels = isinstance(data, Mapping) or type(data).__module__.partition(".")[0] == "pandas"
-        source = data if has_labels else open_frame(data)
-        present: list[Any] = list(data if isinstance(data, Mapping) else source.columns)
+        is_mapping = not hasattr(data, "columns")
+        has_labels = is_mapping or type(data).__module__.partition(".")[0] == "pandas"
+        source: Any = data if has_labels else open_frame(data)
+        present: list[Any] = list(data if is_mapping else source.columns)
         labels = {name: dict(self.numbers).get(name, name) for name in names}
         for label in labels.values():
             if label not in present:
@@ -356,8 +357,8 @@ class FairnessScorer(Scorer):
                 raise ColumnError(msg)
         if has_labels:
             return {name: data[label] for name, label in labels.items()}
-        columns = source.read({name: ("by", Column(name)) for name in names})
-        return {column.name: column for column in columns}
+        read: list[pl.Series] = source.read({name: ("by", Column(name)) for name in names})
+        return {column.name: column for column in read}
 
     def _of_array(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of an array by their numbers."""
@@ -454,8 +455,9 @@ def _bound(
             msg = f'make_scorer(): {metric.name} compares groups; give the sensitive feature as `by="column"`.'
             raise ArgumentError(msg)
         columns: list[Any] = []
-        for feature in by if isinstance(by, list | tuple) else [by]:
-            if isinstance(feature, Integral) and not isinstance(feature, bool):
+        features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
+        for feature in features:
+            if not isinstance(feature, bool) and isinstance(feature, Integral):
                 numbers.append((f"column {feature}", int(feature)))
                 columns.append(f"column {feature}")
             else:
@@ -535,11 +537,11 @@ class CorrelationScorer(FairnessScorer):
     def _value(self, frame: pl.DataFrame, arguments: dict[str, Any]) -> float | None:
         """The correlation of predictions and the feature; the truth does not matter."""
         (feature,) = cast("GroupwiseMetric", self.metric).by.columns
-        metric, truth = self.metric, None
+        metric, arguments["truth"] = self.metric, None
         if self._is_measured(frame.select(feature.expr).to_series()):
             # r squared of the predictions, with the feature in the role of the truth
-            metric, truth = rsq, feature.source
-        value = metric(frame, **{**arguments, "truth": truth})[".estimate"].item()
+            metric, arguments["truth"] = rsq, feature.source
+        value: float | None = metric(frame, **arguments)[".estimate"].item()
         if value is None:
             _warn_of_nan("The correlation is undefined for these rows")
             return None
