@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.cli.fail_if import SIDES
+from tidyfair.cli.fail_if import EXAMPLE_LIMITS, SIDES, known_names
 from tidyfair.cli.outputs import Outputs, plain_rows
 from tidyfair.cli.terminal import show
 from tidyfair.datasets import lending
@@ -26,7 +26,7 @@ from tidyfair.metrics.catalog import (
     names_of_metrics,
     source_of,
 )
-from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
+from tidyfair.metrics.other_names import expression_for
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _INDENT = 14
 """The column at which facts begin, after their names."""
-_READS = {"truth": "--truth", "estimate": "--estimate", "probs": "--probs"}
 _DIRECTIONS = {
     "maximize": "larger is better",
     "minimize": "smaller is better",
@@ -55,8 +54,6 @@ _STATISTICS = {
     "instances": "rows",
 }
 """The counts of formulas, in words."""
-_LIMITS = {"<": 0.8, ">": 0.1}
-"""Limits of examples."""
 _NAMES = r"(?:van )?[A-Z][\w-]+(?: (?:et al\.|&|and|[A-Z][\w-]+))*"
 _CITATION = re.compile(rf"(?:(?<=\. )|^){_NAMES} \(\d{{4}}\)(?:, \(\d{{4}}\))?[^;]*?\.(?= [A-Z]|$)")
 """A sentence that is a paper, such as Hardt et al. (2016), Equality of opportunity in supervised learning."""
@@ -102,9 +99,7 @@ def explanation_of(name: str) -> str:
     if expression is not None:
         ours = expression.partition("(")[0].replace(".", "_")
         return f"{visible(name)} is {expression} here.\n\n{explanation_of(ours)}"
-    comparisons = [f"{metric}_{way}" for metric in metrics for way in COMPARISONS]
-    known = [*metrics, *fairness.__all__, *comparisons, *OTHER_NAMES]
-    msg = f"There is no metric {name!r}.{nearest(name, known)} `tidyfair metrics` lists all."
+    msg = f"There is no metric {name!r}.{nearest(name, known_names())} `tidyfair metrics` lists all."
     raise ArgumentError(msg)
 
 
@@ -116,12 +111,12 @@ def _explained_metric(metric: Metric) -> str:
         "formula": formula_of(metric) or "several lines, see below",
         "where": _statistics(metric),
         "range": f"{low:g} to {high:g}; {_DIRECTIONS[metric.better]}",
-        "reads": ", ".join(flag for role, flag in _READS.items() if role in metric.definition.reads),
+        "reads": ", ".join(f"--{role}" for role in ("truth", "estimate", "probs") if role in metric.definition.reads),
         "options": ", ".join(f"{name}={value!r}" for name, value in metric.options.items()),
         "source": source,
         **_other_names(metric.name if metric.base is None else metric.base.name, metric.name),
         "disparities": _disparities(metric),
-        "gate": f"--fail-if '{metric.name} {SIDES[metric.direction]} {_LIMITS[SIDES[metric.direction]]}'",
+        "gate": f"--fail-if '{metric.name} {SIDES[metric.direction]} {EXAMPLE_LIMITS[SIDES[metric.direction]]}'",
     }
     if metric.kind in PYTHON_ONLY:
         facts["reads"] = f"{KINDS[metric.kind]}, which only a call in Python can name"
@@ -190,7 +185,7 @@ def _explained_comparison(factory: GroupwiseFactory) -> str:
         "options": ", ".join(f"{name}={value!r}" for name, value in factory.options.items()),
         "source": factory.source or "",
         **_other_names(factory.name, factory.name),
-        "gate": f"--fail-if '{factory.name}({feature}) {side} {_LIMITS[side]}'",
+        "gate": f"--fail-if '{factory.name}({feature}) {side} {EXAMPLE_LIMITS[side]}'",
     }
     if factory.metrics[0].kind in PYTHON_ONLY:
         del facts["gate"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,26 +16,13 @@ _BORDERS = 3
 """Characters of a column beside its texts."""
 _NARROWEST = 12
 """Columns of names are not made narrower than this to fit a line."""
-_VALUE = re.compile(r"(?:-|(?:< )?-?(?:[\d.,]+|inf)(?: \(.*\))?)(?: \[\d+\])*")
+_VALUE = re.compile(r"(?:-|(?:< )?-?(?:[\d.,]+|inf)(?: \(.*\))?)(?: \[\d+\])*|")
 """Numbers with their interval, or none, and the marks of notes; they stay on one line."""
 _BREAKS = re.compile(r"(?<=[\s:;,_/|\-])(?=\S)")
 """Where names may continue on the next line."""
-
-
-@dataclass(frozen=True)
-class _Borders:
-    """The characters of a table's lines, each left to right: end, line, between columns, end."""
-
-    top: str
-    head: str
-    bottom: str
-    left: str
-    between: str
-    right: str
-
-
-_UNICODE = _Borders("┌─┬┐", "╞═╪╡", "└─┴┘", "│", "┆", "│")
-_ASCII = _Borders("+-++", "+=++", "+-++", "|", "|", "|")
+_UNICODE = ("┌─┬┐", "╞═╪╡", "└─┴┘"), "│┆│"
+_ASCII = ("+-++", "+=++", "+-++"), "|||"
+"""The lines of a table, above its head, below it and at the end, each left to right; and the borders of its rows."""
 
 
 def lines_of(
@@ -44,7 +31,7 @@ def lines_of(
     width: int,
     repeated: int = 0,
     unicode: bool = True,
-    colour: Callable[[str, str], str] | None = None,
+    colour: Callable[[str, str], str] = lambda _, text: text,
 ) -> list[str]:
     """The lines of a table of texts that is no wider than `width`.
 
@@ -55,9 +42,34 @@ def lines_of(
         unicode: Whether lines are drawn, or made of letters that every terminal has.
         colour: A function of the name of a column and one of its texts, which gives the text in its colour.
     """
+    drawn, sides = _UNICODE if unicode else _ASCII
     lines: list[str] = []
     for part in _parts(table, width, repeated):
-        lines += _drawn(part, width, _UNICODE if unicode else _ASCII, colour)
+        widths = _widths(part, width)
+        above, below_head, end = (
+            left + between.join(line * (width + 2) for width in widths) + right for left, line, between, right in drawn
+        )
+        lines += [above, *_row(part.columns, widths, sides), below_head]
+        for row in part.rows():
+            lines += _row(row, widths, sides, [partial(colour, name) for name in part.columns])
+        lines.append(end)
+    return lines
+
+
+def _row(
+    texts: Sequence[str], widths: Sequence[int], sides: str, colours: Sequence[Callable[[str], str]] = ()
+) -> list[str]:
+    """The lines of a row, whose texts may take several."""
+    left, between, right = sides
+    cells = [_wrapped(text, width) for text, width in zip(texts, widths, strict=True)]
+    lines: list[str] = []
+    for number in range(max(map(len, cells))):
+        shown: list[str] = []
+        for cell, width, colour in zip(cells, widths, colours or [str] * len(cells), strict=True):
+            text = cell[number] if number < len(cell) else ""
+            padding = " " * (width - _width_of(text))
+            shown.append(f" {colour(text)}{padding} ")
+        lines.append(left + between.join(shown) + right)
     return lines
 
 
@@ -65,29 +77,9 @@ def _width_of(text: str) -> int:
     """The width of a text in a terminal, where some characters are two columns wide and some none."""
     width = 0
     for character in text:
-        if unicodedata.combining(character):
-            continue
-        width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if not unicodedata.combining(character):
+            width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
     return width
-
-
-def _parts(table: pl.DataFrame, width: int, repeated: int) -> list[pl.DataFrame]:
-    """The table, or parts of it that fit the width, each of which begins with the first columns."""
-    narrowest = sum(map(_narrowest, table)) + _BORDERS * table.width + 1
-    if narrowest <= width or not repeated or repeated >= table.width:
-        return [table]
-    first, rest = table.columns[:repeated], table.columns[repeated:]
-    own_width = sum(_natural(table[name]) + _BORDERS for name in first) + 1
-    parts: list[list[str]] = []
-    used = width
-    for name in rest:
-        needed = _natural(table[name]) + _BORDERS
-        if not parts or used + needed > width:
-            parts.append([])
-            used = own_width
-        parts[-1].append(name)
-        used += needed
-    return [table.select(*first, *part) for part in parts]
 
 
 def _natural(column: pl.Series) -> int:
@@ -97,12 +89,26 @@ def _natural(column: pl.Series) -> int:
 
 def _narrowest(column: pl.Series) -> int:
     """The least width of a column: that of its longest number, or that of a name that is wrapped."""
-    natural = _natural(column)
-    return natural if _holds_values(column) else min(natural, _NARROWEST)
+    holds_values = all(map(_VALUE.fullmatch, column))
+    return _natural(column) if holds_values else min(_natural(column), _NARROWEST)
 
 
-def _holds_values(column: pl.Series) -> bool:
-    return all(_VALUE.fullmatch(text) or not text for text in column)
+def _parts(table: pl.DataFrame, width: int, repeated: int) -> list[pl.DataFrame]:
+    """The table, or parts of it that fit the width, each of which begins with the first columns."""
+    narrowest = sum(map(_narrowest, table)) + _BORDERS * table.width + 1
+    if narrowest <= width or not repeated or repeated >= table.width:
+        return [table]
+    first, rest = table.columns[:repeated], table.columns[repeated:]
+    parts: list[list[str]] = []
+    used = width
+    for name in rest:
+        needed = _natural(table[name]) + _BORDERS
+        if used + needed > width:
+            parts.append([])
+            used = sum(_natural(table[name]) + _BORDERS for name in first) + 1
+        parts[-1].append(name)
+        used += needed
+    return [table.select(*first, *part) for part in parts]
 
 
 def _widths(table: pl.DataFrame, width: int) -> list[int]:
@@ -111,49 +117,12 @@ def _widths(table: pl.DataFrame, width: int) -> list[int]:
     least = [_narrowest(column) for column in table]
     excess = sum(widths) + _BORDERS * len(widths) + 1 - width
     while excess > 0:
-        spare = [own - narrowest for own, narrowest in zip(widths, least, strict=True)]
-        if max(spare) <= 0:
+        wide = [index for index in range(len(widths)) if widths[index] > least[index]]
+        if not wide:
             break
-        widest = max(range(len(widths)), key=lambda index: (spare[index] > 0, widths[index]))
-        widths[widest] -= 1
+        widths[max(wide, key=widths.__getitem__)] -= 1
         excess -= 1
     return widths
-
-
-def _drawn(table: pl.DataFrame, width: int, borders: _Borders, colour: Callable[[str, str], str] | None) -> list[str]:
-    """The lines of a table that fits."""
-    widths = _widths(table, width)
-    lines = [_line(borders.top, widths), *_row(table.columns, widths, borders), _line(borders.head, widths)]
-    for row in table.rows():
-        lines += _row(row, widths, borders, table.columns, colour)
-    return [*lines, _line(borders.bottom, widths)]
-
-
-def _line(characters: str, widths: Sequence[int]) -> str:
-    left, line, between, right = characters
-    return left + between.join(line * (width + 2) for width in widths) + right
-
-
-def _row(
-    texts: Sequence[str],
-    widths: Sequence[int],
-    borders: _Borders,
-    names: Sequence[str] = (),
-    colour: Callable[[str, str], str] | None = None,
-) -> list[str]:
-    """The lines of a row, whose texts may take several."""
-    cells = [_wrapped(text, width) for text, width in zip(texts, widths, strict=True)]
-    lines: list[str] = []
-    for number in range(max(map(len, cells))):
-        shown: list[str] = []
-        for index, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-            text = cell[number] if number < len(cell) else ""
-            padding = " " * (width - _width_of(text))
-            if colour is not None:
-                text = colour(names[index], text)
-            shown.append(f" {text}{padding} ")
-        lines.append(borders.left + borders.between.join(shown) + borders.right)
-    return lines
 
 
 def _wrapped(text: str, width: int) -> list[str]:
