@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -196,19 +197,12 @@ def _explained_comparison(factory: GroupwiseFactory) -> str:
 
 def _written(name: str, meaning: str, facts: dict[str, str], code: list[str]) -> str:
     """An explanation as text: the meaning, the facts that there are, and the formula as it is executed."""
-    paragraphs = f"{name}: {meaning}".split("\n")
-    lines = [fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs]
-    lines.append("")
+    fitted = partial(fill, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = [*map(fitted, f"{name}: {meaning}".split("\n")), ""]
     for fact, text in facts.items():
         if text:
             start = f"  {fact}".ljust(_INDENT + 2)
-            indent = " " * len(start)
-            lines.append(
-                fill(
-                    text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_long_words=False,
-                    break_on_hyphens=False,
-                )
-            )  # fmt: skip
+            lines.append(fitted(text, initial_indent=start, subsequent_indent=" " * len(start)))
     return "\n\n".join(["\n".join(lines), "As it is computed:", *code])
 
 

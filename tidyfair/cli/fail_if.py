@@ -113,30 +113,26 @@ def conditions_of(
 def _check_limit(text: str, condition: Condition, *, of_changes: bool) -> None:
     """Refuse a limit on the good side, or outside the range of the metric."""
     metric, side, limit = condition.metric, condition.side, condition.limit
+    low, high = metric.range
+    problem = None
     if of_changes and metric.direction in {"zero", "one"}:
-        msg = f"`fail_if`: {metric.name} is best at {0 if metric.direction == 'zero' else 1}, so that no change of it "
-        msg += "is bad whatever its value: compare metrics that should be large, or small."
-        raise ArgumentError(msg)
-    if side != SIDES[metric.direction]:
+        best = 0 if metric.direction == "zero" else 1
+        problem = (
+            f"{metric.name} is best at {best}, so that no change of it is bad whatever its value: compare metrics that "
+            "should be large, or small."
+        )
+    elif side != SIDES[metric.direction]:
         wanted = "large" if side == ">" else "small"
-        msg = f"`fail_if`: {metric.name} should be {wanted}: write {SIDES[metric.direction]} in {text!r}."
-        raise ArgumentError(msg)
-    if of_changes:
-        low, high = metric.range
-        if abs(limit) >= high - low:
-            msg = f"`fail_if`: {text!r}: {metric.name} changes by less than {high - low:g}."
-            raise ArgumentError(msg)
-        return
-
-    if limit < 0:
-        msg = f"`fail_if`: {text!r}: limits of {metric.name} are 0 or more."
-        raise ArgumentError(msg)
-
-    def corrected(meant: float) -> str:
-        return repr(f"{condition.shown} {side} {meant:g}")
-
-    if problem := out_of_range(metric, limit, corrected):
-        msg = f"`fail_if`: {text!r}: {problem}"
+        problem = f"{metric.name} should be {wanted}: write {SIDES[metric.direction]} in {text!r}."
+    elif of_changes and abs(limit) >= high - low:
+        problem = f"{text!r}: {metric.name} changes by less than {high - low:g}."
+    elif not of_changes and limit < 0:
+        problem = f"{text!r}: limits of {metric.name} are 0 or more."
+    elif not of_changes:
+        outside = out_of_range(metric, limit, lambda meant: repr(f"{condition.shown} {side} {meant:g}"))
+        problem = outside and f"{text!r}: {outside}"
+    if problem:
+        msg = f"`fail_if`: {problem}"
         raise ArgumentError(msg)
 
 

@@ -331,13 +331,6 @@ _IN_PYTHON = (
         re.compile(r"Convert logits with `probs=sigmoid\(…\)`, or (.*?) If the threshold is right, .*", re.DOTALL),
         r"Convert logits to probabilities in the file, or \1",
     ),
-    (re.compile(r" If the value is correct, make the column an Enum of .*?`unprivileged=`\.", re.DOTALL), ""),
-    (re.compile(r"If that means missing, read it as null: .*", re.DOTALL), "If that means missing, leave it empty."),
-    (
-        re.compile(r"Convert one of them, for example with `\(pl\.col.*", re.DOTALL),
-        "Write the labels of both in the same way.",
-    ),
-    (re.compile(r"make it one: `data\.with_columns\([^`]*`"), "write it in one way in the file"),
     (re.compile(r"Put numbers into bands, `[^`]*`"), "Put numbers into bands in the file"),
     (re.compile(r"Pool (rare values of '.*') with `lump_rare`"), r"Put \1 together in the file"),
     (re.compile(r"^audit(?:\(\))?: "), ""),

@@ -13,7 +13,7 @@ import polars as pl
 from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.parser import parser
 from tidyfair.cli.terminal import complain, unwatch
-from tidyfair.errors import TidyfairError
+from tidyfair.errors import TidyfairError, advice_on_files
 from tidyfair.tallies.files import find_fault
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     options.line = shlex.join(["tidyfair", *given])
     try:
-        return options.run(options)
+        with advice_on_files():
+            return options.run(options)
     except BrokenPipeError:
         # the reader of the output has gone, which is no error; neither is the flush of Python at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

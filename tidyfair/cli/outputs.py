@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.cli.terminal import blank_line, heading, note, say, show, tell, with_notes
+from tidyfair.cli.terminal import heading, note, say, show, tell, with_notes
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_text, markdown_row, visible
 from tidyfair.reports.tables import NOTHING, reason
@@ -205,13 +205,13 @@ class Document:
             say(f"Compared: {self.compared}.")
         for sentence in self.headline:
             say(sentence)
-        blank_line()
+        say("")
         for part in self.parts:
             show(part.title, part.table, part.notes, up_to=part.up_to, remarks=part.remarks)
         for remark in self.remarks:
             say(remark)
         if self.remarks:
-            blank_line()
+            say("")
 
     def markdown(self, line: str, notes: list[str]) -> str:
         """The same in Markdown, with notes and the command line that made it."""

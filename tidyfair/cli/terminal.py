@@ -69,15 +69,10 @@ def complain(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a paragraph of prose, in lines that fit the terminal."""
+    """Print a paragraph of prose, in lines that fit the terminal; without a text, an empty line."""
     unwatch()
-    for line in _in_lines(text):
+    for line in _in_lines(text) or [""]:
         print(line)
-
-
-def blank_line() -> None:
-    """Print an empty line."""
-    print()
 
 
 def heading(text: str) -> None:
