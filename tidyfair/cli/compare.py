@@ -10,6 +10,7 @@ import polars as pl
 from polars import selectors
 
 from tidyfair.audits.usual_metrics import UsualMetrics
+from tidyfair.cli.audit import notes_on_left_out
 from tidyfair.cli.fail_if import CHANGE, Condition, conditions_of
 from tidyfair.cli.inputs import (
     added_metrics,
@@ -21,7 +22,6 @@ from tidyfair.cli.inputs import (
     remarks_on_threshold,
 )
 from tidyfair.cli.outputs import Document, Outputs, Part, in_words, records
-from tidyfair.cli.tables import notes_on_left_out
 from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import texts_of
@@ -297,8 +297,7 @@ def _document(
 
     def shown(changes: pl.DataFrame) -> pl.DataFrame:
         # files have the p-values of McNemar's test too
-        table = in_words(one_below_the_other(changes.drop(".p_value")))
-        return table.rename({".one": one, ".other": other}, strict=False)
+        return in_words(one_below_the_other(changes.drop(".p_value")), one=one, other=other)
 
     table = shown(result)
     left_out = pl.concat([part.paired.left_out() for part in comparisons])

@@ -16,7 +16,7 @@ import polars as pl
 from tidyfair.cli.terminal import heading, note, say, show, tell, with_notes
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_text, markdown_row, visible
-from tidyfair.reports.tables import NOTHING, reason
+from tidyfair.reports.tables import NOTHING, reason, worded
 from tidyfair.specs.result_columns import RESERVED, SELECTIONS, key_columns
 from tidyfair.tallies.files import check_outputs, save, write
 
@@ -33,14 +33,10 @@ _STDOUT = Path("-")
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 """The environment variable that names the file of the summary of a GitHub job, which steps add to."""
 _HEADINGS = {
-    ".metric": "metric", ".by": "by", ".group": "group", ".level": "label", ".n": "rows", ".estimate": "value",
-    ".base_metric": "of", ".estimator": "estimator", ".limit": "limit", ".verdict": "verdict", ".status": "reason",
-    ".group_min": "lowest", ".group_max": "highest", ".p_value": "p", ".change": "change", ".threshold": "threshold",
-    ".groups_left_out": "groups left out", ".metrics_left_out": "metrics left out", ".condition": "fails if",
-    ".mean": "mean", ".pooled": "pooled", ".denominator": "rows that count", ".top_k": "best rows",
+    ".status": "reason", ".condition": "fails if", ".pooled": "pooled", ".top_k": "best rows",
     ".top_fraction": "best share", ".error_bound": "error at most",
 }  # fmt: skip
-"""The headings of columns of results, in words."""
+"""Headings that columns have here alone."""
 
 
 # Files
@@ -229,15 +225,19 @@ class Document:
         return "\n\n".join(paragraphs) + "\n"
 
 
-def in_words(table: pl.DataFrame) -> pl.DataFrame:
-    """A table whose columns of results have headings in words; columns of the user keep their names."""
+def in_words(table: pl.DataFrame, **headings: str) -> pl.DataFrame:
+    """A table whose columns of results have headings in words; columns of the user keep their names.
+
+    `headings` are those of some columns, by their names without the dot.
+    """
+    special = _HEADINGS | {f".{name}": words for name, words in headings.items()}
     if ".status" in table.columns:
         reasons = [reason(status) if status else None for status in table[".status"]]
         table = table.with_columns(pl.Series(".status", reasons, dtype=pl.String))
     names: dict[str, str] = {}
     for name in table.columns:
-        words = _HEADINGS.get(name)
-        if words is not None:
+        if name in RESERVED or name in special:
+            words = special.get(name) or worded(name)
             # a column of the user may be called so
             names[name] = f"{words} " if words in table.columns else words
     return table.rename(names)

@@ -27,8 +27,12 @@ class TidyfairEvaluator:
         **_: Any,
     ) -> Any:
         """Log metrics, tables and the report to the run; returns MLflow's `EvaluationResult`."""
-        from tidyfair.integrations.mlflow_evaluation import Configuration, evaluation_of  # noqa: PLC0415 - reads polars
-        from tidyfair.integrations.mlflow_store import log, predicted  # noqa: PLC0415 - reads MLflow
+        from tidyfair.integrations.mlflow_evaluation import (  # noqa: PLC0415 - reads polars and MLflow
+            Configuration,
+            evaluation_of,
+            log,
+            predicted,
+        )
 
         configuration = Configuration.of(evaluator_config or {})
         data = predicted(dataset, model, predictions, configuration)
