@@ -46,6 +46,8 @@ __all__ = [
 
 Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
 """Columns of X, by their names or by numbers."""
+Response: TypeAlias = "dict[Literal['estimate', 'probs'], Any]"
+"""Predictions of an estimator: labels, scores of the event, or a mapping from classes to their scores."""
 
 _TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
 _MOST_CODES = 10
@@ -58,26 +60,6 @@ _ONLY_IN_ARRAYS = " A number is a position only in an array; in a frame it is a 
 def _warn_of_nan(why: str) -> None:
     """Warn that a score is NaN, with the reason."""
     warn(f"{why}, so the score is NaN.", UndefinedWarning)
-
-
-@dataclass(frozen=True)
-class Response:
-    """Predictions of an estimator: columns, and the arguments of a metric that name them."""
-
-    columns: dict[str, Any]
-    arguments: dict[str, Any]
-
-    @classmethod
-    def of(cls, role: Literal["estimate", "probs"], values: Any) -> Response:
-        """Predicted labels or numbers, or scores of the event."""
-        return cls({_PREDICTED: values}, {role: _PREDICTED})
-
-    @classmethod
-    def of_classes(cls, scores: Any, classes: Sequence[object]) -> Response:
-        """Scores of all classes, one column a class."""
-        names = {label: f"{_PREDICTED} {index}" for index, label in enumerate(classes)}
-        columns = {name: scores[:, index] for index, name in enumerate(names.values())}
-        return cls(columns, {"probs": names})
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,10 +228,10 @@ class FairnessScorer(Scorer):
     def _response_of(self, y_true: Any, y_pred: Any) -> Response:
         """Given predictions: labels, scores of the event, or scores of all classes in sorted order."""
         if self.response == "labels":
-            return Response.of("estimate", y_pred)
+            return {"estimate": y_pred}
         scores = np.asarray(y_pred)
         if scores.ndim == 1:
-            return Response.of("probs", y_pred)
+            return {"probs": y_pred}
         classes = np.unique(dict(self.options).get("labels", y_true)).tolist()
         if len(classes) != scores.shape[1]:
             msg = (
@@ -257,14 +239,21 @@ class FairnessScorer(Scorer):
                 "list all classes with `make_scorer(…, labels=[…])`."
             )
             raise ArgumentError(msg)
-        return Response.of_classes(scores, classes)
+        return {"probs": dict(zip(classes, scores.T, strict=True))}
 
     def score(
         self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any, subset: Any = None
     ) -> float:
         """Score predictions beside features, truth and weights, of all rows or those that a mask selects."""
-        columns, arguments = dict(features), dict(response.arguments)
-        for name, values in {_TRUTH: y_true, **response.columns, _WEIGHT: weight}.items():
+        ((role, predicted),) = response.items()
+        arguments: dict[str, Any] = {role: _PREDICTED}
+        predictions: dict[str, Any] = {_PREDICTED: predicted}
+        if isinstance(predicted, dict):
+            scores = cast("dict[object, Any]", predicted)
+            arguments[role] = {label: f"{_PREDICTED} {index}" for index, label in enumerate(scores)}
+            predictions = dict(zip(arguments[role].values(), scores.values(), strict=True))
+        columns = dict(features)
+        for name, values in {_TRUTH: y_true, **predictions, _WEIGHT: weight}.items():
             if values is not None and name in features:
                 msg = f"A scorer adds a column {name!r}, which X already has; rename the column of X."
                 raise ColumnError(msg)
@@ -295,7 +284,7 @@ class FairnessScorer(Scorer):
     def predicted(self, estimator: Any, X: Any) -> Response:  # noqa: N803 - scikit-learn's
         """Predictions of an estimator: labels, scores of the event, or scores of all classes."""
         if self.response == "labels":
-            return Response.of("estimate", estimator.predict(X))
+            return {"estimate": estimator.predict(X)}
         kind = type(estimator).__name__
         for name in ("predict_proba", "classes_"):
             if not hasattr(estimator, name):
@@ -311,11 +300,11 @@ class FairnessScorer(Scorer):
         usual_event = classes[-1] if len(classes) == 2 else None
         event = dict(self.options).get("pos_label", usual_event)
         if event is None:
-            return Response.of_classes(scores, classes)
+            return {"probs": dict(zip(classes, scores.T, strict=True))}
         if event not in classes:
             msg = f"`pos_label`: {event!r} is not among the classes of the estimator, {listed(classes)}."
             raise ArgumentError(msg)
-        return Response.of("probs", scores[:, classes.index(event)])
+        return {"probs": scores[:, classes.index(event)]}
 
     @property
     def _source_columns(self) -> list[str]:
@@ -611,11 +600,14 @@ class SubsetScorer(Scorer):
     def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """The metric on the selected rows of X; NaN if there are none."""
         measure = self.measure
+        response: Response = {}
         if isinstance(measure, FairnessScorer):
             response = measure.predicted(estimator, X)
         else:
-            response = Response.of("estimate", estimator.predict(X))
-        mask = self._mask(X, len(next(iter(response.columns.values()))))
+            response["estimate"] = estimator.predict(X)
+        (predicted,) = response.values()
+        each = cast("dict[object, Any]", predicted).values() if isinstance(predicted, dict) else [predicted]
+        mask = self._mask(X, len(next(iter(each))))
         if not mask.any():
             _warn_of_nan(f"The subset selects none of {len(mask)} rows")
             return math.nan
@@ -627,8 +619,7 @@ class SubsetScorer(Scorer):
         options = dict(self.options)
         if sample_weight is not None:
             options["sample_weight"] = _selected(sample_weight, mask, "sample_weight")
-        predicted = np.asarray(response.columns[_PREDICTED])[mask]
-        return float(measure(_selected(y_true, mask, _TRUTH), predicted, **options))
+        return float(measure(_selected(y_true, mask, _TRUTH), np.asarray(predicted)[mask], **options))
 
     def _mask(self, X: Any, count: int) -> Any:  # noqa: N803 - scikit-learn's
         """The checked mask of the subset for `count` rows."""
