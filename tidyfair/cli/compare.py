@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from tidyfair.cli.inputs import Inputs
     from tidyfair.inference.model_comparison import PairedModels
-    from tidyfair.specs.groups import Policy
 
 _DRAWS = 1_000
 """Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""
@@ -253,9 +252,13 @@ def _changes_of_groups(options: Namespace, inputs: Inputs, comparisons: Sequence
 
     Features with very many groups are left out.
     """
-    frames: list[pl.DataFrame] = []
+    frames, policy = list[pl.DataFrame](), inputs.policy
     for names in _features(options, inputs):
-        groups = _compared_groups(inputs.data, names, inputs.policy)
+        sizes = inputs.data.group_by(names).agg(pl.len().alias(_ROWS)).collect()
+        keys, rows = sizes.select(names), sizes[_ROWS]
+        least = max(policy.min_n, policy.min_share * int(rows.sum()))
+        is_compared = (rows >= least) & ~policy.is_unknown(keys)
+        groups = keys.with_columns(texts_of(keys).alias(".group")).filter(is_compared)
         if groups.is_empty() or len(groups) > _MOST_GROUPS:
             continue
         level = 1 - (1 - inputs.level) / len(groups)
@@ -264,15 +267,6 @@ def _changes_of_groups(options: Namespace, inputs: Inputs, comparisons: Sequence
         frame = frame.join(groups, on=names, how="left", nulls_equal=True, maintain_order="left")
         frames.append(frame.select(pl.lit(":".join(names)).alias(".by"), ".group", pl.exclude(*names, ".by", ".group")))
     return pl.concat(frames, how="vertical_relaxed") if frames else None
-
-
-def _compared_groups(data: pl.LazyFrame, names: Sequence[str], policy: Policy) -> pl.DataFrame:
-    """The groups of a feature that are compared, with their `.group`."""
-    groups = data.group_by(names).agg(pl.len().alias(_ROWS)).collect()
-    keys, rows = groups.select(names), pl.col(_ROWS)
-    is_large = (rows >= policy.min_n) & (rows >= policy.min_share * rows.sum())
-    named = groups.with_columns(texts_of(keys).alias(".group"))
-    return named.filter(~policy.is_unknown(keys) & groups.select(is_large).to_series()).drop(_ROWS)
 
 
 # Documents

@@ -171,10 +171,17 @@ class _Parser(argparse.ArgumentParser):
         try:
             known, unknown = super().parse_known_args(args, namespace)
         except argparse.ArgumentError as error:
-            self.error(_in_words(error))
+            name, message = error.argument_name, error.message
+            if message == "expected one argument":
+                option = str(name).partition("/")[0]
+                self.error(f"{option} needs a value; one that begins with - is written {option}=VALUE")
+            self.error(message if name is None else f"{name}: {message}")
+        options = [text for text in unknown if text.startswith("-") and text != "-"]
+        if options:
+            self.error(self._unknown_option(options[0]))
         if unknown:
-            options = [text for text in unknown if text.startswith("-") and text != "-"]
-            self.error(self._unknown_option(options[0]) if options else _unexpected(unknown[0]))
+            way_out = "quote a pattern of several files, and put options before their values"
+            self.error(f"Unexpected argument {unknown[0]!r}: {way_out}.")
         return known, unknown
 
     def _unknown_option(self, text: str) -> str:
@@ -200,21 +207,6 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Never:
         """Show the usage and the message."""
         super().error(visible(message))
-
-
-def _in_words(error: argparse.ArgumentError) -> str:
-    """The message on an argument."""
-    if error.argument_name is None:
-        return error.message
-    if error.message == "expected one argument":
-        option = error.argument_name.partition("/")[0]
-        return f"{option} needs a value; one that begins with - is written {option}=VALUE"
-    return f"{error.argument_name}: {error.message}"
-
-
-def _unexpected(text: str) -> str:
-    """The message on an argument that is no option, and one too many."""
-    return f"Unexpected argument {text!r}: quote a pattern of several files, and put options before their values."
 
 
 def _file(text: str) -> Path:

@@ -48,8 +48,10 @@ class Verdicts:
     def exit_code(self) -> int:
         """The exit code of the worst verdict: 3 where one fails, 4 where there is not enough evidence for another."""
         outcomes = set(self.frame[".verdict"])
+        if FAIL in outcomes:
+            return _EXIT_CODES[FAIL]
         # where nothing is judged nothing has passed
-        return _EXIT_CODES[FAIL if FAIL in outcomes else PASS if outcomes == {PASS} else UNSURE]
+        return _EXIT_CODES[PASS if outcomes == {PASS} else UNSURE]
 
     @property
     def content(self) -> dict[str, Any]:
