@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.cli.terminal import heading, note, say, show, tell, with_notes
+from tidyfair.cli.terminal import heading, say, show, tell, with_notes
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_text, markdown_row, visible
 from tidyfair.reports.tables import NOTHING, reason, worded
@@ -95,7 +95,7 @@ class Outputs:
         elif brief is not None and not self.takes_stdout:
             brief().print()
         for text in notes:
-            note(text)
+            tell(f"note: {text}")
 
 
 def _write_text(text: str, file: Path) -> None:

@@ -63,14 +63,8 @@ def unwatch() -> None:
         print(_ERASED, end="", file=sys.stderr, flush=True)
 
 
-def note(text: str) -> None:
-    """Print a note beside the results, to stderr."""
-    unwatch()
-    print(f"note: {visible(text)}", file=sys.stderr)
-
-
 def tell(text: str) -> None:
-    """Print what was done, to stderr."""
+    """Print what was done, or a note beside the results, to stderr."""
     unwatch()
     print(visible(text), file=sys.stderr)
 
