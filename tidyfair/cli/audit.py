@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from tidyfair.cli.outputs import Content
     from tidyfair.inference.gates import Gate
     from tidyfair.metric_sets import GroupwiseFactory
-    from tidyfair.reports.findings import Finding
     from tidyfair.reports.page import Report
     from tidyfair.reports.tables import Note
     from tidyfair.specs.groups import By
@@ -233,7 +232,9 @@ class _Audited:
         metrics.results.run.check_occurs(tally, Options(**inputs.reading))
         verdicts = None
         if gate is not None:
-            judged = gate.compute(tally, on_undefined="ignore", **inputs.judged_by)
+            # a gate decides on its intervals itself
+            own = {name: value for name, value in inputs.reading.items() if name not in {"interval", "conf_level"}}
+            judged = gate.compute(tally, on_undefined="ignore", **own)
             verdicts = Verdicts(judged, directions_of(gate.metrics), gate.confidence, gate.outside)
         counts = [_Count(metrics, tally)]
         for cut in cast("list[float]", threshold) if weighed else ():
@@ -306,12 +307,6 @@ class _Audited:
     def level(self) -> float | None:
         """The confidence level of intervals; None where none are asked for."""
         return self.inputs.level if self.inputs.reading["interval"] else None
-
-    @property
-    def findings(self) -> list[Finding]:
-        """The finding on each feature."""
-        numbers = self.compared_results, self.together.groups, self.significance
-        return [of_feature(by, self.metrics.parities, *numbers, self.level) for by in self.metrics.bys]
 
     def remarks_on_results(self) -> list[str]:
         """Sentences on features with very many groups, and on the undefined values of all others."""
@@ -400,7 +395,10 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     if not verdicts_only:
         parts += [*_results_parts(audited), *(_group_part(audited, by) for by in audited.metrics.bys)]
         if not audited.has_several_cuts:
-            headline += [f"{finding.lead} {finding.text}" for finding in audited.findings]
+            numbers = audited.compared_results, audited.together.groups, audited.significance
+            for by in audited.metrics.bys:
+                finding = of_feature(by, audited.metrics.parities, *numbers, audited.level)
+                headline.append(f"{finding.lead} {finding.text}")
         if audited.level is not None:
             remarks.append(f"Intervals in parentheses are {percent(audited.level)} confidence intervals.")
         if not audited.has_several_cuts and audited.significance.outcomes:

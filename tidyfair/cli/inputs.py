@@ -69,11 +69,6 @@ class Inputs:
         """The confidence level of intervals."""
         return self.reading.get("conf_level", DEFAULTS["conf_level"])
 
-    @property
-    def judged_by(self) -> dict[str, Any]:
-        """The options of reading that gates accept, whose intervals are their own."""
-        return {name: value for name, value in self.reading.items() if name not in {"interval", "conf_level"}}
-
 
 def read_inputs(options: Namespace) -> Inputs:
     """The file, or the example if there is none, with its columns and options checked.

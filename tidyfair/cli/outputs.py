@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.cli.terminal import heading, say, show, tell, with_notes
+from tidyfair.cli.terminal import say, show, tell, with_notes
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_text, markdown_row, visible
 from tidyfair.reports.tables import NOTHING, reason, worded
@@ -196,7 +196,7 @@ class Document:
 
     def print(self) -> None:
         """Print all of it."""
-        heading(self.title)
+        say(self.title, bold=True)
         if self.compared:
             say(f"Compared: {self.compared}.")
         for sentence in self.headline:

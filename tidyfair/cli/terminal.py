@@ -75,18 +75,12 @@ def complain(text: str) -> None:
     print(f"tidyfair: {visible(text, lines=True)}".replace("\n", "\n  "), file=sys.stderr)
 
 
-def say(text: str) -> None:
+def say(text: str, *, bold: bool = False) -> None:
     """Print a paragraph of prose, in lines that fit the terminal; without a text, an empty line."""
     unwatch()
-    for line in _in_lines(text) or [""]:
-        print(line)
-
-
-def heading(text: str) -> None:
-    """Print a heading."""
-    unwatch()
-    for line in _in_lines(text):
-        print(_coloured(line, 1))
+    width = min(_width(), _MOST_OF_TEXT)
+    for line in wrap(visible(text), width, break_long_words=False, break_on_hyphens=False) or [""]:
+        print(_coloured(line, 1) if bold else line)
 
 
 def show(
@@ -108,7 +102,7 @@ def show(
         remarks: Sentences below the table.
     """
     if title:
-        heading(title)
+        say(title, bold=True)
     if table.is_empty():
         print("(no rows)\n")
         return
@@ -133,25 +127,15 @@ def with_notes(
     texts: list[pl.Series] = []
     for column in visible_texts(table):
         # texts in lists and structs are made visible here
-        cells = [nothing if value is None else visible(_as_text(value)) for value in column]
-        texts.append(pl.Series(names[column.name], cells, dtype=pl.String))
+        cells = [f"{value:.3f}" if isinstance(value, float) else value for value in column]
+        shown = [nothing if cell is None else visible(str(cell)) for cell in cells]
+        texts.append(pl.Series(names[column.name], shown, dtype=pl.String))
     marked = pl.DataFrame(texts)
     numbers: dict[str, int] = {}
     for column, row, text in notes:
         number = numbers.setdefault(visible(text), len(numbers) + 1)
         marked[row, names[column]] += f" [{number}]"
     return marked, [f"[{number}] {text}" for text, number in numbers.items()]
-
-
-def _as_text(value: object) -> str:
-    """A value of a table as text."""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _in_lines(text: str) -> list[str]:
-    """A text in lines that fit the terminal, broken between words."""
-    width = min(_width(), _MOST_OF_TEXT)
-    return wrap(visible(text), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _width() -> int:

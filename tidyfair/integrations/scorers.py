@@ -607,7 +607,11 @@ class SubsetScorer(Scorer):
             response["estimate"] = estimator.predict(X)
         (predicted,) = response.values()
         each = cast("dict[object, Any]", predicted).values() if isinstance(predicted, dict) else [predicted]
-        mask = self._mask(X, len(next(iter(each))))
+        count, mask = len(next(iter(each))), np.asarray(self.subset(X))
+        if mask.shape != (count,) or mask.dtype != bool:
+            shape = f"{mask.dtype} of shape {mask.shape}"
+            msg = f"subset_score(): the subset must be one Boolean for each of {count} rows, not {shape}."
+            raise ArgumentError(msg)
         if not mask.any():
             _warn_of_nan(f"The subset selects none of {len(mask)} rows")
             return math.nan
@@ -620,15 +624,6 @@ class SubsetScorer(Scorer):
         if sample_weight is not None:
             options["sample_weight"] = _selected(sample_weight, mask, "sample_weight")
         return float(measure(_selected(y_true, mask, _TRUTH), np.asarray(predicted)[mask], **options))
-
-    def _mask(self, X: Any, count: int) -> Any:  # noqa: N803 - scikit-learn's
-        """The checked mask of the subset for `count` rows."""
-        mask = np.asarray(self.subset(X))
-        if mask.shape != (count,) or mask.dtype != bool:
-            shape = f"{mask.dtype} of shape {mask.shape}"
-            msg = f"subset_score(): the subset must be one Boolean for each of {count} rows, not {shape}."
-            raise ArgumentError(msg)
-        return mask
 
 
 def _selected(values: Any, mask: Any, name: str) -> Any:
