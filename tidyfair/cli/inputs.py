@@ -14,7 +14,7 @@ from tidyfair.cli.flags import COLUMNS
 from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.metric_sets import KINDS, PYTHON_ONLY
+from tidyfair.metric_sets import KINDS, PYTHON_ONLY, Metric
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.specs.columns import names_of, telling
 from tidyfair.specs.groups import Policy, Privileged
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.audits.usual_metrics import Feature, Predictions
-    from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
+    from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric
 
 _EXAMPLE: dict[str, Any] = {
     "truth": "repaid",
@@ -232,13 +232,10 @@ def added_metrics(options: Namespace, inputs: Inputs) -> list[Metric | Groupwise
     more: list[Metric | GroupwiseFactory] = []
     for name in options.metric or ():
         metric = metric_named(name)
-        if metric is not None and not metric.definition.compares:
-            check_kind("metric", [metric], inputs.kind)
-            more.append(metric)
-            continue
-        factory = comparison_of(name, "metric", has_sides=has_sides)
-        check_kind("metric", [factory.typical], inputs.kind)
-        more.append(factory)
+        if metric is None or metric.definition.compares:
+            metric = comparison_of(name, "metric", has_sides=has_sides)
+        check_kind("metric", [metric if isinstance(metric, Metric) else metric.typical], inputs.kind)
+        more.append(metric)
     return more
 
 

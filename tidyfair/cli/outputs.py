@@ -70,11 +70,6 @@ class Outputs:
     def __bool__(self) -> bool:
         return bool(self.files)
 
-    @property
-    def takes_stdout(self) -> bool:
-        """True if a document goes to the standard output, which then holds nothing else."""
-        return _STDOUT in self.files.values()
-
     def write(self, contents: Mapping[str, Callable[[], Content]]) -> None:
         """Write the files that are asked for, in this order; each content is made by its function."""
         for flag, content_of in contents.items():
@@ -92,7 +87,8 @@ class Outputs:
         """Print a document, or its brief form where files have the rest, and notes beside it."""
         if not self:
             document().print()
-        elif brief is not None and not self.takes_stdout:
+        elif brief is not None and _STDOUT not in self.files.values():
+            # a document on the standard output has it for itself
             brief().print()
         for text in notes:
             tell(f"note: {text}")
