@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
@@ -109,6 +110,25 @@ def differs_in_case(name: object, known: Iterable[object]) -> bool:
     if not isinstance(name, str):
         return False
     return name.strip().casefold() in {value.strip().casefold() for value in known if isinstance(value, str)}
+
+
+_OF_FILES: ContextVar[bool] = ContextVar("of_files", default=False)
+"""Whether messages are read by who gives files to the command line."""
+
+
+@contextmanager
+def advice_on_files() -> Generator[None, None, None]:
+    """Let messages give the advice that holds for files, in place of Python code."""
+    token = _OF_FILES.set(True)
+    try:
+        yield
+    finally:
+        _OF_FILES.reset(token)
+
+
+def advice(in_python: str, on_files: str) -> str:
+    """What to write instead: in Python, or in files that the command line reads."""
+    return on_files if _OF_FILES.get() else in_python
 
 
 class Status(StrEnum):

@@ -11,7 +11,7 @@ import pytest
 from command_line import ARGUMENTS, called, written
 
 import tidyfair as tf
-from tidyfair.cli.folds import pooled
+from tidyfair.cli.audit import pooled
 from tidyfair.datasets import lending
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from tidyfair.cli.text_tables import lines_of
+from tidyfair.cli.terminal import lines_of
 
 
 def _cells_of(lines: list[str]) -> str:

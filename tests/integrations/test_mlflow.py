@@ -18,8 +18,14 @@ from sklearn.linear_model import LogisticRegression
 import tidyfair as tf
 from tidyfair.datasets import lending
 from tidyfair.integrations.mlflow import TidyfairEvaluator
-from tidyfair.integrations.mlflow_evaluation import Configuration, evaluation_of, legal, named_values
-from tidyfair.integrations.mlflow_store import as_plain, predicted
+from tidyfair.integrations.mlflow_evaluation import (
+    Configuration,
+    as_plain,
+    evaluation_of,
+    legal,
+    named_values,
+    predicted,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

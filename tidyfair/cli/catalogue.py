@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.cli.fail_if import SIDES
-from tidyfair.cli.outputs import Outputs, as_json, plain_rows
+from tidyfair.cli.fail_if import EXAMPLE_LIMITS, SIDES, known_names
+from tidyfair.cli.outputs import Outputs, plain_rows
 from tidyfair.cli.terminal import show
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
@@ -26,8 +27,7 @@ from tidyfair.metrics.catalog import (
     names_of_metrics,
     source_of,
 )
-from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
-from tidyfair.tallies.files import write
+from tidyfair.metrics.other_names import expression_for
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _INDENT = 14
 """The column at which facts begin, after their names."""
-_READS = {"truth": "--truth", "estimate": "--estimate", "probs": "--probs"}
 _DIRECTIONS = {
     "maximize": "larger is better",
     "minimize": "smaller is better",
@@ -56,8 +55,6 @@ _STATISTICS = {
     "instances": "rows",
 }
 """The counts of formulas, in words."""
-_LIMITS = {"<": 0.8, ">": 0.1}
-"""Limits of examples."""
 _NAMES = r"(?:van )?[A-Z][\w-]+(?: (?:et al\.|&|and|[A-Z][\w-]+))*"
 _CITATION = re.compile(rf"(?:(?<=\. )|^){_NAMES} \(\d{{4}}\)(?:, \(\d{{4}}\))?[^;]*?\.(?= [A-Z]|$)")
 """A sentence that is a paper, such as Hardt et al. (2016), Equality of opportunity in supervised learning."""
@@ -76,10 +73,7 @@ def metrics(options: Namespace) -> int:
         print("\n\n".join(shown))
         return 0
     every = catalogue()
-    if "output" in outputs:
-        write(every, outputs.files["output"])
-    if "json" in outputs:
-        outputs.write_text("json", as_json({"metrics": plain_rows(every)}))
+    outputs.write({"output": lambda: every, "json": lambda: {"metrics": plain_rows(every)}})
     if outputs:
         return 0
     for kind in every["kind"].unique(maintain_order=True):
@@ -106,9 +100,7 @@ def explanation_of(name: str) -> str:
     if expression is not None:
         ours = expression.partition("(")[0].replace(".", "_")
         return f"{visible(name)} is {expression} here.\n\n{explanation_of(ours)}"
-    comparisons = [f"{metric}_{way}" for metric in metrics for way in COMPARISONS]
-    known = [*metrics, *fairness.__all__, *comparisons, *OTHER_NAMES]
-    msg = f"There is no metric {name!r}.{nearest(name, known)} `tidyfair metrics` lists all."
+    msg = f"There is no metric {name!r}.{nearest(name, known_names())} `tidyfair metrics` lists all."
     raise ArgumentError(msg)
 
 
@@ -120,12 +112,12 @@ def _explained_metric(metric: Metric) -> str:
         "formula": formula_of(metric) or "several lines, see below",
         "where": _statistics(metric),
         "range": f"{low:g} to {high:g}; {_DIRECTIONS[metric.better]}",
-        "reads": ", ".join(flag for role, flag in _READS.items() if role in metric.definition.reads),
+        "reads": ", ".join(f"--{role}" for role in ("truth", "estimate", "probs") if role in metric.definition.reads),
         "options": ", ".join(f"{name}={value!r}" for name, value in metric.options.items()),
         "source": source,
         **_other_names(metric.name if metric.base is None else metric.base.name, metric.name),
         "disparities": _disparities(metric),
-        "gate": f"--fail-if '{metric.name} {SIDES[metric.direction]} {_LIMITS[SIDES[metric.direction]]}'",
+        "gate": f"--fail-if '{metric.name} {SIDES[metric.direction]} {EXAMPLE_LIMITS[SIDES[metric.direction]]}'",
     }
     if metric.kind in PYTHON_ONLY:
         facts["reads"] = f"{KINDS[metric.kind]}, which only a call in Python can name"
@@ -194,7 +186,7 @@ def _explained_comparison(factory: GroupwiseFactory) -> str:
         "options": ", ".join(f"{name}={value!r}" for name, value in factory.options.items()),
         "source": factory.source or "",
         **_other_names(factory.name, factory.name),
-        "gate": f"--fail-if '{factory.name}({feature}) {side} {_LIMITS[side]}'",
+        "gate": f"--fail-if '{factory.name}({feature}) {side} {EXAMPLE_LIMITS[side]}'",
     }
     if factory.metrics[0].kind in PYTHON_ONLY:
         del facts["gate"]
@@ -205,19 +197,12 @@ def _explained_comparison(factory: GroupwiseFactory) -> str:
 
 def _written(name: str, meaning: str, facts: dict[str, str], code: list[str]) -> str:
     """An explanation as text: the meaning, the facts that there are, and the formula as it is executed."""
-    paragraphs = f"{name}: {meaning}".split("\n")
-    lines = [fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs]
-    lines.append("")
+    fitted = partial(fill, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = [*map(fitted, f"{name}: {meaning}".split("\n")), ""]
     for fact, text in facts.items():
         if text:
             start = f"  {fact}".ljust(_INDENT + 2)
-            indent = " " * len(start)
-            lines.append(
-                fill(
-                    text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_long_words=False,
-                    break_on_hyphens=False,
-                )
-            )  # fmt: skip
+            lines.append(fitted(text, initial_indent=start, subsequent_indent=" " * len(start)))
     return "\n\n".join(["\n".join(lines), "As it is computed:", *code])
 
 
@@ -235,8 +220,7 @@ def datasets(options: Namespace) -> int:
         kind = "data set"
         raise ArgumentError.unknown(kind, options.name, ["lending"])
     data = lending(options.rows)
-    if outputs:
-        write(data, outputs.files["output"])
-    else:
+    outputs.write({"output": lambda: data})
+    if not outputs:
         show(f"lending({options.rows})", data.head(10))
     return 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidyfair.inference.verdicts import Outside, Side
-    from tidyfair.metric_sets import GroupwiseFactory, MetricSet
+    from tidyfair.metric_sets import GroupwiseFactory
 
 Key: TypeAlias = "tuple[str, str | None]"
 """The name of a metric, and the feature whose groups it compares."""
@@ -28,7 +28,7 @@ _CONDITION = re.compile(
 )
 SIDES = {"minimize": ">", "zero": ">", "maximize": "<", "one": "<"}
 """The bad side of a limit, by the direction of the metric."""
-_LIMITS = {">": 0.1, "<": 0.8}
+EXAMPLE_LIMITS = {">": 0.1, "<": 0.8}
 """Limits of examples."""
 _RULE = re.compile(r"\s*(?P<name>\w+)\s*\((?P<by>[^()]+)\)\s*")
 _RULES = {"four_fifths": ("demographic_parity_ratio", 0.8)}
@@ -71,25 +71,23 @@ def gate_of(
     policy: Policy | None = None,
     outside: Outside = "hold",
 ) -> Gate:
-    """The gate that fails where a condition holds.
+    """The gate that fails where a condition such as `accuracy < 0.7` holds; see `conditions_of`.
 
     Args:
-        conditions: Conditions such as `accuracy < 0.7` or `equalized_odds(race) > 0.1`.
+        conditions: The conditions.
         confidence: How sure a verdict must be.
         names: The columns of the data, with their dtypes if there is one.
         features: The features that are offered where a condition names none.
         policy: The groups that are compared.
         outside: The effect of groups outside the policy.
     """
-    metrics: list[MetricSet] = []
-    limits: list[tuple[Side, float]] = []
+    gates: list[Gate] = []
     for condition in conditions_of(conditions, names, features, policy):
         side, limit = condition.allowed
         allowed: dict[str, Any] = {side: limit}
-        gate = check(condition.metric, **allowed, confidence=confidence)
-        metrics.append(gate.metrics)
-        limits += gate.limits
-    return Gate(metric_set(*metrics), tuple(limits), confidence, outside=outside)
+        gates.append(check(condition.metric, **allowed, confidence=confidence))
+    limits = tuple(limit for gate in gates for limit in gate.limits)
+    return Gate(metric_set(*(gate.metrics for gate in gates)), limits, confidence, outside=outside)
 
 
 def conditions_of(
@@ -115,30 +113,26 @@ def conditions_of(
 def _check_limit(text: str, condition: Condition, *, of_changes: bool) -> None:
     """Refuse a limit on the good side, or outside the range of the metric."""
     metric, side, limit = condition.metric, condition.side, condition.limit
+    low, high = metric.range
+    problem = None
     if of_changes and metric.direction in {"zero", "one"}:
-        msg = f"`fail_if`: {metric.name} is best at {0 if metric.direction == 'zero' else 1}, so that no change of it "
-        msg += "is bad whatever its value: compare metrics that should be large, or small."
-        raise ArgumentError(msg)
-    if side != SIDES[metric.direction]:
+        best = 0 if metric.direction == "zero" else 1
+        problem = (
+            f"{metric.name} is best at {best}, so that no change of it is bad whatever its value: compare metrics that "
+            "should be large, or small."
+        )
+    elif side != SIDES[metric.direction]:
         wanted = "large" if side == ">" else "small"
-        msg = f"`fail_if`: {metric.name} should be {wanted}: write {SIDES[metric.direction]} in {text!r}."
-        raise ArgumentError(msg)
-    if of_changes:
-        low, high = metric.range
-        if abs(limit) >= high - low:
-            msg = f"`fail_if`: {text!r}: {metric.name} changes by less than {high - low:g}."
-            raise ArgumentError(msg)
-        return
-
-    if limit < 0:
-        msg = f"`fail_if`: {text!r}: limits of {metric.name} are 0 or more."
-        raise ArgumentError(msg)
-
-    def corrected(meant: float) -> str:
-        return repr(f"{condition.shown} {side} {meant:g}")
-
-    if problem := out_of_range(metric, limit, corrected):
-        msg = f"`fail_if`: {text!r}: {problem}"
+        problem = f"{metric.name} should be {wanted}: write {SIDES[metric.direction]} in {text!r}."
+    elif of_changes and abs(limit) >= high - low:
+        problem = f"{text!r}: {metric.name} changes by less than {high - low:g}."
+    elif not of_changes and limit < 0:
+        problem = f"{text!r}: limits of {metric.name} are 0 or more."
+    elif not of_changes:
+        outside = out_of_range(metric, limit, lambda meant: repr(f"{condition.shown} {side} {meant:g}"))
+        problem = outside and f"{text!r}: {outside}"
+    if problem:
+        msg = f"`fail_if`: {problem}"
         raise ArgumentError(msg)
 
 
@@ -159,26 +153,11 @@ def comparison_of(
     return factory
 
 
-def _way_out(name: str) -> str:
-    """The sentence on the name to write instead of an unknown one, which may be that of another library."""
-    ours = own_name(name)
-    if ours is not None:
-        return f" Here it is {ours!r}."
+def known_names() -> list[str]:
+    """The names of metrics and comparisons, here and in other libraries."""
     metrics = names_of_metrics()
     comparisons = [f"{metric}_{way}" for metric in metrics for way in COMPARISONS]
-    known = [*metrics, *(factory.name for factory in factories()), *comparisons, *OTHER_NAMES]
-    close = nearest(name, known)
-    return close or " `tidyfair metrics` lists what there is."
-
-
-def own_name(name: str) -> str | None:
-    """The metric or disparity here that another library calls so, as conditions write it."""
-    expression = expression_for(name, names_of_metrics(), [factory.name for factory in factories()])
-    if expression is None or expression == name:
-        return None
-    ours = expression.partition("(")[0].replace(".", "_")
-    is_known = metric_named(ours) is not None or comparison_named(ours) is not None
-    return ours if is_known and "aggregate=" not in expression else None
+    return [*metrics, *(factory.name for factory in factories()), *comparisons, *OTHER_NAMES]
 
 
 def _read(text: str, names: Iterable[str], features: Sequence[str], policy: Policy, *, of_changes: bool) -> Condition:
@@ -193,7 +172,13 @@ def _read(text: str, names: Iterable[str], features: Sequence[str], policy: Poli
         msg = f"`fail_if`: {text!r} is not a condition; write one such as {example}."
         raise ArgumentError(msg)
     name, by, side, limit = match.group("name", "by", "side", "limit")
-    _check_is_of_changes(text, is_change=match["change"] is not None, of_changes=of_changes)
+    if of_changes and not match["change"]:
+        msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {CHANGE + text.strip()!r}, "
+        msg += "and mean the other model less the first one."
+        raise ArgumentError(msg)
+    if match["change"] and not of_changes:
+        msg = f"`fail_if`: {text!r} is about the change from one model to another, as `tidyfair compare` shows it."
+        raise ArgumentError(msg)
     if by is None and (metric := metric_named(name)) is not None and not metric.definition.compares:
         return Condition(metric, side, float(limit))
     written = f"({by or (features[0] if features else 'column')})"
@@ -211,17 +196,6 @@ def _read(text: str, names: Iterable[str], features: Sequence[str], policy: Poli
     return Condition(factory(*compared, **options).with_policy(policy), side, float(limit))
 
 
-def _check_is_of_changes(text: str, *, is_change: bool, of_changes: bool) -> None:
-    """Refuse conditions on values where models are compared, and on changes where there is one model."""
-    if of_changes and not is_change:
-        msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {CHANGE + text.strip()!r}, "
-        msg += "and mean the other model less the first one."
-        raise ArgumentError(msg)
-    if is_change and not of_changes:
-        msg = f"`fail_if`: {text!r} is about the change from one model to another, as `tidyfair compare` shows it."
-        raise ArgumentError(msg)
-
-
 def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
     """Raise the error for a name that is no comparison, with the comparisons of that metric."""
 
@@ -235,9 +209,14 @@ def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
         raise ArgumentError(msg)
     metric = metric_named(name)
     if metric is None:
-        msg = f"`{flag}`: there is no metric or disparity {name!r}.{_way_out(name)}"
+        way_out = nearest(name, known_names()) or " `tidyfair metrics` lists what there is."
+        expression = expression_for(name, names_of_metrics(), [factory.name for factory in factories()]) or name
+        ours = expression.partition("(")[0].replace(".", "_")
+        if expression != name and "aggregate=" not in expression and (metric_named(ours) or comparison_named(ours)):
+            way_out = f" Here it is {ours!r}."
+        msg = f"`{flag}`: there is no metric or disparity {name!r}.{way_out}"
         raise ArgumentError(msg)
-    offers = [written(f"{name}_difference", ">", _LIMITS[">"])]
+    offers = [written(f"{name}_difference", ">", EXAMPLE_LIMITS[">"])]
     if metric.direction in {"maximize", "minimize"}:
         # the worst value of a group is a value of the metric, as the limit is
         worst = "group_minimum" if metric.direction == "maximize" else "group_maximum"

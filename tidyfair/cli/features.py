@@ -35,42 +35,34 @@ def feature_of(text: str, names: Iterable[str], role: str) -> tuple[str, ...] | 
         if not all(is_value):
             msg = f"`{role}`: {text!r} mixes columns and values: write columns, 'sex:race', or values, 'race=White'."
             raise ArgumentError(msg)
-        return privileged(dict(_value_of(part, names) for part in parts))
+        values: dict[str, object] = {}
+        for part in parts:
+            # a value is read as its column is
+            column, _, value = part.partition("=")
+            values[column] = as_value(value, names[column] if isinstance(names, pl.Schema) else pl.String())
+        return privileged(values)
     for column in parts:
         if column not in present:
             raise ColumnError.missing(column, role, present)
     return tuple(parts)
 
 
-def _value_of(part: str, names: Iterable[str]) -> tuple[str, object]:
-    """A column and its value, read as the column is."""
-    column, _, value = part.partition("=")
-    dtype = names[column] if isinstance(names, pl.Schema) else pl.String()
-    return column, as_value(value, dtype)
-
-
 def as_value(text: str, dtype: pl.DataType) -> object:
     """The value that a text stands for in a column of this dtype; the text itself if it stands for none."""
-    read = _reader_of(dtype)
+    readers: dict[type[pl.DataType], Callable[[str], object]] = {
+        pl.Boolean: _truth_value,
+        pl.Date: date.fromisoformat,
+        pl.Time: time.fromisoformat,
+        pl.Datetime: partial(_moment, zone=getattr(dtype, "time_zone", None)),
+        pl.Decimal: Decimal,
+    }
+    read = readers.get(type(dtype), _number if dtype.is_numeric() else None)
     if read is None:
         return text
     try:
         return read(text.strip())
     except (ValueError, ArithmeticError):
         return text
-
-
-def _reader_of(dtype: pl.DataType) -> Callable[[str], object] | None:
-    """The function that reads values of a dtype; None for texts."""
-    if isinstance(dtype, pl.Datetime):
-        return partial(_moment, zone=dtype.time_zone)
-    readers: dict[type[pl.DataType], Callable[[str], object]] = {
-        pl.Boolean: _truth_value,
-        pl.Date: date.fromisoformat,
-        pl.Time: time.fromisoformat,
-        pl.Decimal: Decimal,
-    }
-    return readers.get(type(dtype), _number if dtype.is_numeric() else None)
 
 
 def _truth_value(text: str) -> object:

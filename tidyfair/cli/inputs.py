@@ -1,20 +1,24 @@
-"""What a command reads: the rows of a file, and the options by which they are counted and read, checked."""
+"""What a command reads: the rows of a file, the options by which they are counted and read, and metrics, checked."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS, kind_of
+from tidyfair.cli.fail_if import comparison_of
 from tidyfair.cli.features import as_value, feature_of
+from tidyfair.cli.flags import COLUMNS
 from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.metric_sets import KINDS, PYTHON_ONLY, Metric
+from tidyfair.metrics.catalog import metric_named
 from tidyfair.specs.columns import names_of, telling
 from tidyfair.specs.groups import Policy, Privileged
-from tidyfair.specs.options import Options
+from tidyfair.specs.options import DEFAULTS, Options, ReadOptions
 from tidyfair.tallies.files import scan
 from tidyfair.tallies.source import open_frame
 
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.audits.usual_metrics import Feature, Predictions
+    from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric
 
 _EXAMPLE: dict[str, Any] = {
     "truth": "repaid",
@@ -30,22 +35,16 @@ _EXAMPLE: dict[str, Any] = {
     "pos_label": "yes",
     "by": ["sex", "race"],
 }
-_COLUMNS = (
-    "truth", "estimate", "one", "other", "probs", "case_weights", "frequency_weights", "cluster", "group_by",
-    "within",
-)  # fmt: skip
-"""The options that name columns."""
 COUNTING = (
     "group_by", "probs", "threshold", "top_k", "top_fraction", "score_bins", "case_weights", "frequency_weights",
     "cluster",
 )  # fmt: skip
-"""The options of counting rows."""
-READING = ("pos_label", "labels", "estimator", "na_rm", "interval", "conf_level", "times", "seed")
-"""The options of reading what was counted."""
+"""The options of counting rows, in the order in which documents have them."""
 CUTS = ("threshold", "top_k", "top_fraction")
 """The options that make decisions of scores."""
 GROUPS = tuple(option.name for option in fields(Policy))
-"""The options that say which groups are compared; a named audit has its own defaults."""
+"""The options that say which groups are compared."""
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -58,83 +57,62 @@ class Inputs:
     estimate: str | None
     features: list[Feature]
     kind: Predictions
+    policy: Policy
+    """The groups that are compared."""
     counting: dict[str, Any]
     reading: dict[str, Any]
     name: str
     """The name of the data, for titles."""
 
     @property
-    def judged_by(self) -> dict[str, Any]:
-        """The options of reading that gates accept, whose intervals are their own."""
-        return {name: value for name, value in self.reading.items() if name not in {"interval", "conf_level"}}
+    def level(self) -> float:
+        """The confidence level of intervals."""
+        return self.reading.get("conf_level", DEFAULTS["conf_level"])
 
 
-def set_defaults(options: Namespace) -> None:
-    """Set the options on groups that are left out, and write the one that Python has otherwise into the line."""
-    defaults = asdict(Policy(min_n=LEAST_ROWS))
-    if options.min_n is None:
+def read_inputs(options: Namespace) -> Inputs:
+    """The file, or the example if there is none, with its columns and options checked.
+
+    The minimum of rows, which Python has otherwise, is written into the command line; a named audit has its own.
+    """
+    given: dict[str, Any] = {name: value for name, value in vars(options).items() if value is not None}
+    is_named = "as" in given
+    if "min_n" not in given and not is_named:
         options.line += f" --min-n {LEAST_ROWS}"
-    for name in GROUPS:
-        if getattr(options, name) is None:
-            setattr(options, name, defaults[name])
-
-
-def policy_of(options: Namespace) -> Policy:
-    """The groups that are compared."""
-    return Policy.of("audit", **{name: getattr(options, name) for name in GROUPS})
-
-
-def read_inputs(options: Namespace, *, scores_alone: bool = False) -> Inputs:
-    """The file, or the example if there is none, with its columns and options checked."""
-    policy_of(options)
-    given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
+    groups: dict[str, Any] = {"min_n": LEAST_ROWS, **{name: given[name] for name in GROUPS if name in given}}
+    Policy.of("audit", **groups)
     for cut in CUTS:
         # several numbers have results of their own
         if isinstance(given.get(cut), list) and len(given[cut]) == 1:
             given[cut] = given[cut][0]
     if options.file is None:
-        given = _example_for(given) | given
+        # decisions that are made of scores take the place of those of the example
+        example = {name: value for name, value in _EXAMPLE.items() if name != "estimate" or not given.keys() & CUTS}
+        given = example | given
         data, name = lending().lazy(), "the example data (simulated decisions on loans)"
     else:
-        rows, name = scan(options.file, options.separator), str(options.file)
-        _check_rows(rows, name)
-        data = watched(rows)
-    schema = _schema(data)
+        data, name = scan(options.file, options.separator), str(options.file)
+    with telling("opened the file"):
+        if data.head(1).select(pl.nth(0)).collect().is_empty():
+            msg = f"{name!r} has columns and no rows."
+            raise ArgumentError(msg)
+        schema = data.collect_schema()
+    if options.file is not None:
+        data = watched(data)
     if "probs" in given:
         given["probs"] = _scores_of(given["probs"], given, schema)
     _check_columns(given, schema)
-    _check_scores(given, scores_alone=scores_alone)
+    _check_scores(given, scores_alone=is_named)
     kind = _kind(data, given)
-    features: list[Feature] = []
-    for text in dict.fromkeys(given.get("by", [])):
-        features.append(feature_of(text, schema, "by"))
-    if options.unknown_values:
-        options.unknown_values = _unknown_values(options.unknown_values, features, schema)
-    counting = {flag: given[flag] for flag in COUNTING if flag in given}
+    features: list[Feature] = [feature_of(text, schema, "by") for text in dict.fromkeys(given.get("by", []))]
+    if "unknown_values" in groups:
+        groups["unknown_values"] = _unknown_values(groups["unknown_values"], features, schema)
+    counting = {name: given[name] for name in COUNTING if name in given}
     reading = _reading(given, kind, schema)
     # values are checked before rows are read
-    Options(**{flag: value for flag, value in reading.items() if flag != "estimator"})
-    return Inputs(data, schema, given.get("truth"), given.get("estimate"), features, kind, counting, reading, name)
-
-
-def _unknown_values(texts: Sequence[str], features: Sequence[Feature], schema: pl.Schema) -> list[object]:
-    """The values that mean unknown, read as the columns of features are, which may be of several types."""
-    dtypes: list[pl.DataType] = []
-    for feature in features:
-        names = names_of(feature.columns) if isinstance(feature, Privileged) else cast("tuple[str, ...]", feature)
-        dtypes += [schema[name] for name in names]
-    values: dict[object, None] = {}
-    for text in texts:
-        values |= dict.fromkeys(as_value(text, dtype) for dtype in dtypes or [pl.String()])
-    return list(values)
-
-
-def _example_for(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of the example, without its decisions where others are made of scores."""
-    example = dict(_EXAMPLE)
-    if not given.keys().isdisjoint(CUTS):
-        del example["estimate"]
-    return example
+    Options(**{name: value for name, value in reading.items() if name != "estimator"})
+    policy, truth, estimate = Policy.of("audit", **groups), given.get("truth"), given.get("estimate")
+    return Inputs(data, schema, truth, estimate, features, kind, policy, counting, reading, name)
 
 
 def _scores_of(texts: list[str], given: Mapping[str, Any], schema: pl.Schema) -> str | list[str] | dict[object, str]:
@@ -151,34 +129,44 @@ def _scores_of(texts: list[str], given: Mapping[str, Any], schema: pl.Schema) ->
 
 def _check_columns(given: Mapping[str, Any], schema: pl.Schema) -> None:
     """Refuse columns that the file does not have."""
-    for flag in _COLUMNS:
-        value: Any = given.get(flag, ())
+    for name in COLUMNS:
+        value: Any = given.get(name, ())
         if isinstance(value, dict):
-            value = list(cast("dict[object, str]", value).values())
-        columns: list[str] = [value] if isinstance(value, str) else value
-        for column in columns:
+            value = cast("dict[object, str]", value).values()
+        for column in [value] if isinstance(value, str) else value:
             if column not in schema:
-                raise ColumnError.missing(column, flag, schema)
+                raise ColumnError.missing(column, name, schema)
 
 
 def _check_scores(given: Mapping[str, Any], *, scores_alone: bool) -> None:
     """Refuse scores without decisions, which some named audits can do without, and several rules for decisions."""
-    cuts = [f"`{flag}`" for flag in CUTS if flag in given]
+    cuts = [f"`{cut}`" for cut in CUTS if cut in given]
     if len(cuts) > 1:
         msg = f"{' and '.join(cuts)} each make decisions of scores: give one of them."
         raise ArgumentError(msg)
-    if "one" in given or scores_alone or "probs" not in given or cuts or "estimate" in given:
-        return
-    msg = (
-        "`probs` needs decisions: add `threshold` (scores at or above it select the event), `top_k` or "
-        "`top_fraction`, or name the column of decisions as `estimate`."
-    )
-    raise ArgumentError(msg)
+    if "probs" in given and not scores_alone and not cuts and "estimate" not in given:
+        msg = (
+            "`probs` needs decisions: add `threshold` (scores at or above it select the event), `top_k` or "
+            "`top_fraction`, or name the column of decisions as `estimate`."
+        )
+        raise ArgumentError(msg)
+
+
+def _unknown_values(texts: Sequence[str], features: Sequence[Feature], schema: pl.Schema) -> list[object]:
+    """The values that mean unknown, read as the columns of features are, which may be of several types."""
+    dtypes: list[pl.DataType] = []
+    for feature in features:
+        names = names_of(feature.columns) if isinstance(feature, Privileged) else cast("tuple[str, ...]", feature)
+        dtypes += [schema[name] for name in names]
+    values: dict[object, None] = {}
+    for text in texts:
+        values |= dict.fromkeys(as_value(text, dtype) for dtype in dtypes or [pl.String()])
+    return list(values)
 
 
 def _reading(given: Mapping[str, Any], kind: Predictions, schema: pl.Schema) -> dict[str, Any]:
     """The options by which labels are read, and those of intervals."""
-    reading = {flag: given[flag] for flag in READING if flag in given}
+    reading = {name: given[name] for name in ReadOptions.__annotations__ if name in given}
     column = given.get("truth") or given.get("estimate")
     dtype = schema[column] if column else pl.Boolean()
     if "pos_label" in reading:
@@ -194,25 +182,11 @@ def _reading(given: Mapping[str, Any], kind: Predictions, schema: pl.Schema) -> 
     return reading
 
 
-@telling("opened the file")
-def _check_rows(rows: pl.LazyFrame, name: str) -> None:
-    """Refuse a file without rows."""
-    if rows.head(1).select(pl.nth(0)).collect().is_empty():
-        msg = f"{name!r} has columns and no rows."
-        raise ArgumentError(msg)
-
-
-@telling("opened the file")
-def _schema(data: pl.LazyFrame) -> pl.Schema:
-    """The columns of a file."""
-    return data.collect_schema()
-
-
 def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
     """The kind of predictions; whole numbers may be labels or a measurement, and `read_as` says which."""
     read_as = given.get("read_as")
     if read_as == "numbers":
-        of_labels = [f"`{flag}`" for flag in ("probs", *CUTS, "pos_label", "labels") if flag in given]
+        of_labels = [f"`{name}`" for name in ("probs", *CUTS, "pos_label", "labels") if name in given]
         if of_labels:
             msg = f"`read_as=numbers` does not go with {' and '.join(of_labels)}: numbers have no labels."
             raise ArgumentError(msg)
@@ -236,6 +210,47 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
         raise ColumnError(msg) from error
 
 
+def confidence_of(options: Namespace) -> float | None:
+    """How sure verdicts must be; None where none are asked for."""
+    if options.fail_if:
+        return _CONFIDENCE if options.confidence is None else options.confidence
+    if options.outside is not None:
+        msg = "`outside` is about the verdicts of `fail_if`, and there are none without it."
+        raise ArgumentError(msg)
+    if options.confidence is not None:
+        msg = (
+            "`confidence` is the confidence level of the verdicts of `fail_if`, and there are none without it; that of "
+            "intervals is `conf_level`."
+        )
+        raise ArgumentError(msg)
+    return None
+
+
+def added_metrics(options: Namespace, inputs: Inputs) -> list[Metric | GroupwiseFactory]:
+    """The metrics and disparities that `metric` adds to the usual ones."""
+    has_sides = bool(inputs.features) and all(isinstance(feature, Privileged) for feature in inputs.features)
+    more: list[Metric | GroupwiseFactory] = []
+    for name in options.metric or ():
+        metric = metric_named(name)
+        if metric is None or metric.definition.compares:
+            metric = comparison_of(name, "metric", has_sides=has_sides)
+        check_kind("metric", [metric if isinstance(metric, Metric) else metric.typical], inputs.kind)
+        more.append(metric)
+    return more
+
+
+def check_kind(flag: str, metrics: Iterable[Metric | GroupwiseMetric], kind: Predictions) -> None:
+    """Refuse metrics of numbers for labels, and the reverse."""
+    for metric in metrics:
+        if metric.kind in PYTHON_ONLY:
+            msg = f"`{flag}`: {metric.name} reads {KINDS[metric.kind]}, which only a call in Python can name."
+            raise ArgumentError(msg)
+        if (metric.kind == "numeric") != (kind == "numbers"):
+            content = "labels" if kind == "numbers" else "numbers"
+            msg = f"`{flag}`: {metric.name} is about {content}, which these predictions are not."
+            raise ArgumentError(msg)
+
+
 def range_of(data: pl.LazyFrame, column: str) -> tuple[Any, Any]:
     """The smallest and the largest value of a column."""
     value = pl.col(column)
@@ -249,10 +264,10 @@ def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[float], col
         lowest, highest = range_of(data, column)
         if lowest is None:
             continue
-        ends = f"{lowest:.3g} to {highest:.3g}"
         for cut in threshold if isinstance(threshold, list) else [threshold]:
             if highest < cut or lowest >= cut:
                 who = "nobody" if highest < cut else "everybody"
+                ends = f"{lowest:.3g} to {highest:.3g}"
                 remarks.append(f"{who} is selected at --threshold {cut:g}: the scores {column!r} range from {ends}.")
     return remarks
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.cli.flags import as_flags
+from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.parser import parser
 from tidyfair.cli.terminal import complain, unwatch
-from tidyfair.errors import TidyfairError
+from tidyfair.errors import TidyfairError, advice_on_files
 from tidyfair.tallies.files import find_fault
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     options.line = shlex.join(["tidyfair", *given])
     try:
-        return options.run(options)
+        with advice_on_files():
+            return options.run(options)
     except BrokenPipeError:
         # the reader of the output has gone, which is no error; neither is the flush of Python at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -55,14 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _in_words(error: Exception, options: Namespace) -> str:
     """The message of an error in the words of the command line; of a csv file, with the line that cannot be read."""
-    file = getattr(options, "file", None)
     is_reading = not any("wrote" in note for note in getattr(error, "__notes__", ()))
-    if file is not None and is_reading and not isinstance(error, TidyfairError):
+    if options.file is not None and is_reading and not isinstance(error, TidyfairError):
         try:
-            find_fault(file, options.separator, error)
+            find_fault(options.file, options.separator, error)
         except (TidyfairError, OSError) as fault:
             error = fault
-    message = as_flags(str(error), vars(options))
-    for note in getattr(error, "__notes__", ()):
-        message += f" ({note})"
-    return message
+    notes = [f" ({note})" for note in getattr(error, "__notes__", ())]
+    return as_flags(str(error), names_of(options.command)) + "".join(notes)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
+import unicodedata
+from functools import partial
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.cli.text_tables import lines_of
 from tidyfair.escapes import renamed, visible, visible_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _MOST_ROWS = 200
 _LEAST_WIDTH = 80
@@ -26,6 +28,17 @@ _PATIENCE = 1.0
 _ERASED = "\x1b[2K"
 _COLOURS = {"pass": 32, "fail": 31, "not enough evidence": 33}
 """Green, red and yellow, of verdicts, which are words all the same."""
+_BORDERS = 3
+"""Characters of a column beside its texts."""
+_NARROWEST = 12
+"""Columns of names are not made narrower than this to fit a line."""
+_VALUE = re.compile(r"(?:-|(?:< )?-?(?:[\d.,]+|inf)(?: \(.*\))?)(?: \[\d+\])*|")
+"""Numbers with their interval, or none, and the marks of notes; they stay on one line."""
+_BREAKS = re.compile(r"(?<=[\s:;,_/|\-])(?=\S)")
+"""Where names may continue on the next line."""
+_UNICODE = ("┌─┬┐", "╞═╪╡", "└─┴┘"), "│┆│"
+_ASCII = ("+-++", "+=++", "+-++"), "|||"
+"""The lines of a table, above its head, below it and at the end, each left to right; and the borders of its rows."""
 
 
 def watched(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -50,14 +63,8 @@ def unwatch() -> None:
         print(_ERASED, end="", file=sys.stderr, flush=True)
 
 
-def note(text: str) -> None:
-    """Print a note beside the results, to stderr."""
-    unwatch()
-    print(f"note: {visible(text)}", file=sys.stderr)
-
-
 def tell(text: str) -> None:
-    """Print what was done, to stderr."""
+    """Print what was done, or a note beside the results, to stderr."""
     unwatch()
     print(visible(text), file=sys.stderr)
 
@@ -68,23 +75,12 @@ def complain(text: str) -> None:
     print(f"tidyfair: {visible(text, lines=True)}".replace("\n", "\n  "), file=sys.stderr)
 
 
-def say(text: str) -> None:
-    """Print a paragraph of prose, in lines that fit the terminal."""
+def say(text: str, *, bold: bool = False) -> None:
+    """Print a paragraph of prose, in lines that fit the terminal; without a text, an empty line."""
     unwatch()
-    for line in _in_lines(text):
-        print(line)
-
-
-def blank_line() -> None:
-    """Print an empty line."""
-    print()
-
-
-def heading(text: str) -> None:
-    """Print a heading."""
-    unwatch()
-    for line in _in_lines(text):
-        print(_coloured(line, 1))
+    width = min(_width(), _MOST_OF_TEXT)
+    for line in wrap(visible(text), width, break_long_words=False, break_on_hyphens=False) or [""]:
+        print(_coloured(line, 1) if bold else line)
 
 
 def show(
@@ -106,7 +102,7 @@ def show(
         remarks: Sentences below the table.
     """
     if title:
-        heading(title)
+        say(title, bold=True)
     if table.is_empty():
         print("(no rows)\n")
         return
@@ -131,25 +127,15 @@ def with_notes(
     texts: list[pl.Series] = []
     for column in visible_texts(table):
         # texts in lists and structs are made visible here
-        cells = [nothing if value is None else visible(_as_text(value)) for value in column]
-        texts.append(pl.Series(names[column.name], cells, dtype=pl.String))
+        cells = [f"{value:.3f}" if isinstance(value, float) else value for value in column]
+        shown = [nothing if cell is None else visible(str(cell)) for cell in cells]
+        texts.append(pl.Series(names[column.name], shown, dtype=pl.String))
     marked = pl.DataFrame(texts)
     numbers: dict[str, int] = {}
     for column, row, text in notes:
         number = numbers.setdefault(visible(text), len(numbers) + 1)
         marked[row, names[column]] += f" [{number}]"
     return marked, [f"[{number}] {text}" for text, number in numbers.items()]
-
-
-def _as_text(value: object) -> str:
-    """A value of a table as text."""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _in_lines(text: str) -> list[str]:
-    """A text in lines that fit the terminal, broken between words."""
-    width = min(_width(), _MOST_OF_TEXT)
-    return wrap(visible(text), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _width() -> int:
@@ -166,3 +152,123 @@ def _coloured(text: str, code: int) -> str:
 def _verdict_coloured(column: str, text: str) -> str:
     """A verdict in its colour; other texts as they are."""
     return _coloured(text, _COLOURS[text]) if column == "verdict" and text in _COLOURS else text
+
+
+# Tables of texts, as wide as the terminal, with nothing cut off
+
+
+def lines_of(
+    table: pl.DataFrame,
+    *,
+    width: int,
+    repeated: int = 0,
+    unicode: bool = True,
+    colour: Callable[[str, str], str] = lambda _, text: text,
+) -> list[str]:
+    """The lines of a table of texts that is no wider than `width`.
+
+    Args:
+        table: Columns of texts, none of them missing.
+        width: The width of the terminal.
+        repeated: The number of first columns that are repeated where a table is so wide that it is shown in parts.
+        unicode: Whether lines are drawn, or made of letters that every terminal has.
+        colour: A function of the name of a column and one of its texts, which gives the text in its colour.
+    """
+    drawn, sides = _UNICODE if unicode else _ASCII
+    lines: list[str] = []
+    for part in _parts(table, width, repeated):
+        widths = _widths(part, width)
+        above, below_head, end = (
+            left + between.join(line * (width + 2) for width in widths) + right for left, line, between, right in drawn
+        )
+        lines += [above, *_row(part.columns, widths, sides), below_head]
+        for row in part.rows():
+            lines += _row(row, widths, sides, [partial(colour, name) for name in part.columns])
+        lines.append(end)
+    return lines
+
+
+def _row(
+    texts: Sequence[str], widths: Sequence[int], sides: str, colours: Sequence[Callable[[str], str]] = ()
+) -> list[str]:
+    """The lines of a row, whose texts may take several."""
+    left, between, right = sides
+    cells = [_wrapped(text, width) for text, width in zip(texts, widths, strict=True)]
+    lines: list[str] = []
+    for number in range(max(map(len, cells))):
+        shown: list[str] = []
+        for cell, width, colour in zip(cells, widths, colours or [str] * len(cells), strict=True):
+            text = cell[number] if number < len(cell) else ""
+            padding = " " * (width - _width_of(text))
+            shown.append(f" {colour(text)}{padding} ")
+        lines.append(left + between.join(shown) + right)
+    return lines
+
+
+def _width_of(text: str) -> int:
+    """The width of a text in a terminal, where some characters are two columns wide and some none."""
+    width = 0
+    for character in text:
+        if not unicodedata.combining(character):
+            width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return width
+
+
+def _natural(column: pl.Series) -> int:
+    """The width of a column whose texts are on one line."""
+    return max(map(_width_of, [column.name, *column]))
+
+
+def _narrowest(column: pl.Series) -> int:
+    """The least width of a column: that of its longest number, or that of a name that is wrapped."""
+    holds_values = all(map(_VALUE.fullmatch, column))
+    return _natural(column) if holds_values else min(_natural(column), _NARROWEST)
+
+
+def _parts(table: pl.DataFrame, width: int, repeated: int) -> list[pl.DataFrame]:
+    """The table, or parts of it that fit the width, each of which begins with the first columns."""
+    narrowest = sum(map(_narrowest, table)) + _BORDERS * table.width + 1
+    if narrowest <= width or not repeated or repeated >= table.width:
+        return [table]
+    first, rest = table.columns[:repeated], table.columns[repeated:]
+    parts: list[list[str]] = []
+    used = width
+    for name in rest:
+        needed = _natural(table[name]) + _BORDERS
+        if used + needed > width:
+            parts.append([])
+            used = sum(_natural(table[name]) + _BORDERS for name in first) + 1
+        parts[-1].append(name)
+        used += needed
+    return [table.select(*first, *part) for part in parts]
+
+
+def _widths(table: pl.DataFrame, width: int) -> list[int]:
+    """The widths of columns, of which the widest names are wrapped until all fit."""
+    widths = [_natural(column) for column in table]
+    least = [_narrowest(column) for column in table]
+    excess = sum(widths) + _BORDERS * len(widths) + 1 - width
+    while excess > 0:
+        wide = [index for index in range(len(widths)) if widths[index] > least[index]]
+        if not wide:
+            break
+        widths[max(wide, key=widths.__getitem__)] -= 1
+        excess -= 1
+    return widths
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """A text in lines of a width, broken between words or, where a word is too long, in it."""
+    if _width_of(text) <= width:
+        return [text]
+    lines = [""]
+    for word in _BREAKS.split(text):
+        if lines[-1] and _width_of(lines[-1] + word.rstrip()) > width:
+            lines.append("")
+        for character in word:
+            if _width_of(lines[-1] + character) > width:
+                if character.isspace():
+                    continue
+                lines.append("")
+            lines[-1] += character
+    return [line.rstrip() for line in lines]

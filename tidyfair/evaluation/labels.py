@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, differs_in_case, in_short, listed, nearest, with_article
+from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
 from tidyfair.specs.arguments import is_list, is_value, one_of
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
@@ -285,13 +285,14 @@ def _way_to_one_kind(columns: Mapping[str, str], seen: Mapping[str, Sequence[obj
         texts = [value for value in seen[name] if isinstance(value, str)]
         words = [text for text in texts if not _is_number(text)]
         if len(words) == 1 < len(texts):
-            return (
-                f"{column!r} is text because of {words[0]!r}. If that means missing, read it as null: "
-                f"`pl.col({column!r}).replace({words[0]!r}, None).cast(pl.Int64)`."
-            )
+            null = f"read it as null: `pl.col({column!r}).replace({words[0]!r}, None).cast(pl.Int64)`"
+            way_out = advice(null, "leave it empty")
+            return f"{column!r} is text because of {words[0]!r}. If that means missing, {way_out}."
         if texts and not column.startswith(ARRAY):
             label = f"{column} is {texts[-1]}"
-            return f"Convert one of them, for example with `(pl.col({column!r}) == {texts[-1]!r}).alias({label!r})`."
+            code = f"`(pl.col({column!r}) == {texts[-1]!r}).alias({label!r})`"
+            on_files = "Write the labels of both in the same way."
+            return advice(f"Convert one of them, for example with {code}.", on_files)
     return "Cast one of them."
 
 
@@ -352,7 +353,8 @@ def _cleaning(tally: Tally, strays: Sequence[Sequence[str]]) -> str:
         steps += ".str.to_lowercase()"
     if any(tally.kinds[name] != pl.String for name in columns):
         steps = f".cast(pl.String){steps}"
-    return f"make it one: `data.with_columns(pl.col({listed(columns.values())}){steps})`"
+    code = f"`data.with_columns(pl.col({listed(columns.values())}){steps})`"
+    return advice(f"make it one: {code}", "write it in one way in the file")
 
 
 def _refuse_measurement(columns: dict[str, str], seen: dict[str, list[Any]], values: list[Any]) -> None:

@@ -13,7 +13,7 @@ class TidyfairEvaluator:
     @classmethod
     def can_evaluate(cls, *, model_type: str | None, evaluator_config: dict[str, Any] | None, **_: Any) -> bool:  # noqa: ARG003 - MLflow's
         """Take part where the configuration is meant for it, and not in every evaluation by all evaluators."""
-        return is_for_tidyfair(evaluator_config or {})
+        return not _OWN.isdisjoint(evaluator_config or {})
 
     def evaluate(
         self,
@@ -27,18 +27,17 @@ class TidyfairEvaluator:
         **_: Any,
     ) -> Any:
         """Log metrics, tables and the report to the run; returns MLflow's `EvaluationResult`."""
-        from tidyfair.integrations.mlflow_evaluation import Configuration, evaluation_of  # noqa: PLC0415 - reads polars
-        from tidyfair.integrations.mlflow_store import log, predicted  # noqa: PLC0415 - reads MLflow
+        from tidyfair.integrations.mlflow_evaluation import (  # noqa: PLC0415 - reads polars and MLflow
+            Configuration,
+            evaluation_of,
+            log,
+            predicted,
+        )
 
         configuration = Configuration.of(evaluator_config or {})
         data = predicted(dataset, model, predictions, configuration)
         evaluation = evaluation_of(data, configuration, numeric=model_type == "regressor")
         return log(evaluation, run_id, configuration)
-
-
-def is_for_tidyfair(configuration: dict[str, Any]) -> bool:
-    """Check whether a configuration has a setting that only this evaluator has."""
-    return not _OWN.isdisjoint(configuration)
 
 
 _OWN = frozenset({"by", "gate", "sensitive_features", "raise_on_fail"})

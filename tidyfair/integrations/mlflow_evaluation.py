@@ -1,26 +1,34 @@
-"""The results of an MLflow evaluation: settings and predictions come in; named numbers, tables and a report go out."""
+"""An evaluation of MLflow: its settings and predictions come in; named numbers, tables and a report are logged."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
+import time
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Predictions, UsualMetrics, kind_of
-from tidyfair.errors import ArgumentError, in_short, listed
-from tidyfair.inference.gates import Gate
+from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
+from tidyfair.inference.gates import Gate, UnfairError
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import metric_set
 from tidyfair.reports.page import Report, need_packages, report
-from tidyfair.specs.arguments import flag, string
+from tidyfair.specs.arguments import flag, is_list, string
 from tidyfair.specs.groups import Policy
-from tidyfair.specs.options import CallOptions
+from tidyfair.specs.options import CallOptions, ReadOptions
 from tidyfair.specs.result_columns import cut_as_settings
+from tidyfair.tallies.files import write
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import polars as pl
 
@@ -34,6 +42,10 @@ _ILLEGAL = re.compile(r"[^\w\-. ]")
 _LONGEST = 60
 """The length of a part of a name, of which there are at most four, and 250 characters altogether."""
 _SECTIONS = {".estimate": "disparities", ".lower": "disparities lower", ".upper": "disparities upper"}
+_BATCH = 1000
+"""The most metrics that a request of MLflow takes."""
+_VERDICT = "tidyfair.verdict"
+"""The tag of a run with the worst verdict of its gate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +78,8 @@ class Configuration:
         known = [*own, *of_groups, *accepted]
         for name in given:
             if name not in known:
-                raise ArgumentError.unknown_keyword(_SETTING, name, known)
+                kind = "setting of evaluator_config"
+                raise ArgumentError.unknown_keyword(kind, name, known)
         settings = _checked({name: given[name] for name in own if name in given})
         # the minimum of a report
         stated = {"min_n": LEAST_ROWS} | {name: given[name] for name in of_groups if name in given}
@@ -75,9 +88,6 @@ class Configuration:
         if settings.get("report", True):
             need_packages()
         return cls(**settings, policy=policy, options=options)
-
-
-_SETTING = "setting of evaluator_config"
 
 
 def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,14 +106,14 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
         several = cast("list[Any]", metrics) if isinstance(metrics, list | tuple) else [metrics]
         settings["metrics"] = metric_set(*several)
     if given.get("gate") is not None:
-        settings["gate"] = joined(given["gate"])
+        settings["gate"] = _joined(given["gate"])
     elif given.get("raise_on_fail"):
         msg = "evaluator_config: `raise_on_fail` needs a `gate`, as `tidyfair.check(…, below=0.1)`."
         raise ArgumentError(msg)
     return settings
 
 
-def joined(given: object) -> Gate:
+def _joined(given: object) -> Gate:
     """One gate of several, which judges all of their metrics."""
     several = isinstance(given, list | tuple)
     gates: list[Gate] = []
@@ -125,6 +135,9 @@ def joined(given: object) -> Gate:
     return replace(gates[0], metrics=metric_set(*(gate.metrics for gate in gates)), limits=tuple(limits))
 
 
+# Predictions
+
+
 @dataclass(frozen=True)
 class Predicted:
     """Rows with their predictions, and the arguments of a metric that name the columns."""
@@ -132,6 +145,159 @@ class Predicted:
     frame: Any
     arguments: dict[str, Any]
     """`truth`, `estimate` and `probs`."""
+
+
+@dataclass
+class _Columns:
+    """Columns of truth and predictions beside the features, and the arguments of a metric that name them."""
+
+    features: Any
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def add(self, name: str, values: Any) -> str:
+        """Add a column, and return its name, which no other column has."""
+        taken = {*map(str, self.features.columns), *self.values}
+        while name in taken:
+            name += "_"
+        self.values[name] = values
+        return name
+
+    @property
+    def frame(self) -> Any:
+        """The features and the columns as one frame."""
+        frame: Any = self.features.reset_index(drop=True)
+        for name, values in self.values.items():
+            if not is_list(values) or isinstance(values, Mapping):
+                given = in_short(cast("object", values))
+                msg = f"{name!r} is {given}; truth and predictions are an array or a pandas frame."
+                raise ColumnError(msg)
+            column = list(values)
+            if len(column) != len(frame):
+                msg = f"{name!r} has {len(column)} values, and the data have {len(frame)} rows."
+                raise ColumnError(msg)
+            frame[name] = column
+        return frame
+
+
+def predicted(dataset: Any, model: Any, prediction: str | None, configuration: Configuration) -> Predicted:
+    """The rows of an evaluation dataset with truth and predictions, which are those of the model if there is one."""
+    pd: Any = import_module("pandas")
+
+    features: Any = dataset.features_data
+    if not isinstance(features, pd.DataFrame):
+        features = pd.DataFrame(features, columns=list(dataset.feature_names))
+    columns = _Columns(features)
+    options = configuration.options
+    if dataset.has_targets:
+        columns.arguments["truth"] = columns.add(dataset.targets_name or "target", dataset.labels_data)
+    if model is not None:
+        _add_predictions(columns, model, prediction, options)
+    elif dataset.has_predictions:
+        _add_prediction(columns, dataset.predictions_name or "prediction", dataset.predictions_data, options)
+    if model is None and options.get("probs") is True:
+        msg = (
+            'evaluator_config: {"probs": True} reads `predict_proba` of a model, and there is none; name the column of '
+            'scores, as {"probs": "score"}.'
+        )
+        raise ArgumentError(msg)
+    if not {"estimate", "probs"} & columns.arguments.keys() and options.get("probs") is None:
+        msg = (
+            "The tidyfair evaluator has no predictions: pass `predictions=` with the column of a static dataset, a "
+            'model, or {"probs": "column"} in evaluator_config.'
+        )
+        raise ArgumentError(msg)
+    if options.get("threshold") is not None:
+        # labels are those of the threshold
+        columns.arguments.pop("estimate", None)
+    return Predicted(_with_features(columns.frame, configuration.sensitive_features), columns.arguments)
+
+
+def _add_prediction(columns: _Columns, name: str, values: Any, options: Mapping[str, Any]) -> None:
+    """Add a column of predicted labels or numbers, or of the scores that `probs` names."""
+    added = columns.add(name, values)
+    # a column of scores is no column of labels
+    if options.get("probs") != added:
+        columns.arguments["estimate"] = added
+
+
+def _add_predictions(columns: _Columns, model: Any, prediction: str | None, options: Mapping[str, Any]) -> None:
+    """Add the predictions of a model: one column, or those of a frame, and its probabilities."""
+    pd: Any = import_module("pandas")
+
+    output = model.predict(columns.features)
+    if is_frame(output) and not isinstance(output, pd.DataFrame):
+        output = output.to_pandas()
+    if isinstance(output, pd.DataFrame) and (prediction is not None or len(output.columns) > 1):
+        _add_frame(columns, output, prediction, options)
+        return
+    values = output.iloc[:, 0] if isinstance(output, pd.DataFrame) else output
+    _add_prediction(columns, prediction or "prediction", values, options)
+    if options.get("probs") is True:
+        _add_probabilities(columns, model, options)
+
+
+def _add_frame(columns: _Columns, output: Any, prediction: str | None, options: Mapping[str, Any]) -> None:
+    """Add the columns that a model returns, one of which may be that of the labels."""
+    names: dict[Any, str] = {name: columns.add(str(name), output[name]) for name in output.columns}
+    if prediction is not None:
+        if prediction not in names:
+            raise ColumnError.missing(prediction, "predictions", names)
+        columns.arguments["estimate"] = names[prediction]
+    elif options.get("probs") is None:
+        msg = f"The model returns the columns {listed(names)}; name the one with the labels as `predictions=`."
+        raise ArgumentError(msg)
+
+
+def _add_probabilities(columns: _Columns, model: Any, options: Mapping[str, Any]) -> None:
+    """Add the probabilities of a model of scikit-learn or with its methods: of the event, or of every class."""
+    own: Any = model.get_raw_model() if hasattr(model, "get_raw_model") else None
+    if not hasattr(own, "predict_proba"):
+        msg = (
+            'evaluator_config: {"probs": True} reads `predict_proba`, which this model has not; let the model return a '
+            'frame with a column of scores, and name that, as {"probs": "score"}.'
+        )
+        raise ArgumentError(msg)
+    read: Any = getattr(own, "feature_names_in_", None)
+    scores = own.predict_proba(columns.features if read is None else columns.features[list(read)])
+    classes = own.classes_.tolist()
+    event = options.get("pos_label", classes[-1] if len(classes) == 2 else None)
+    if event is not None and event not in classes:
+        msg = f"`pos_label`: {event!r} is not among the classes of the model, {listed(classes)}."
+        raise ArgumentError(msg)
+    if event is not None:
+        columns.arguments["probs"] = columns.add(f"probability {event}", scores[:, classes.index(event)])
+        return
+    columns.arguments["probs"] = {
+        label: columns.add(f"probability {label}", scores[:, index]) for index, label in enumerate(classes)
+    }
+
+
+def _with_features(frame: Any, more: Any) -> Any:
+    """The rows with sensitive features that the model does not get."""
+    if more is None:
+        return frame
+    pd: Any = import_module("pandas")
+
+    if hasattr(more, "to_pandas"):
+        more = more.to_pandas()
+    if not isinstance(more, pd.DataFrame):
+        try:
+            more = pd.DataFrame(more)
+        except (TypeError, ValueError) as error:
+            msg = f"evaluator_config: `sensitive_features` is a frame, or a mapping from names to columns: {error}."
+            raise ArgumentError(msg) from error
+    if len(more) != len(frame):
+        msg = f"evaluator_config: `sensitive_features` has {len(more)} rows, and the data have {len(frame)}."
+        raise ColumnError(msg)
+    twice = [str(name) for name in more.columns if str(name) in map(str, frame.columns)]
+    if twice:
+        msg = f"evaluator_config: `sensitive_features` has the columns {listed(twice)}, which the data have too."
+        raise ArgumentError(msg)
+    return pd.concat([frame, more.reset_index(drop=True)], axis="columns")
+
+
+# Values, tables and a page
 
 
 @dataclass(frozen=True)
@@ -155,16 +321,16 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
     if settings.metrics is None and not numeric:
         kind = kind_of(open_frame(data.frame), call["truth"], call["estimate"], options)
     audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, policy=settings.policy)
-    given = {name: value for name, value in options.items() if name in _READING}
-    counting = {name: value for name, value in options.items() if name not in _READING}
+    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
+    counting: dict[str, Any] = {}
+    for name, value in options.items():
+        (reading if name in ReadOptions.__annotations__ else counting)[name] = value
     if "cluster" not in counting:
-        counting["parts"] = given.get("seed", 0)
-    judged = gate.metrics if gate else ()
-    tally = audit.everything(*judged).tally(data.frame, **call, **counting)
+        counting["parts"] = reading.get("seed", 0)
+    tally = audit.everything(*(gate.metrics if gate else ())).tally(data.frame, **call, **counting)
     if tally.cut is not None and tally.cut.several:
         msg = f"evaluator_config: a run has one set of decisions; give one `{tally.cut.option}`, not a list."
         raise ArgumentError(msg)
-    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore", **given}
     results = audit.results.compute(tally, explain=True, **reading)
     groups = audit.groups.compute_by_group(tally, **reading)
     tables = {"results": results, "groups": groups}
@@ -184,12 +350,6 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
         )  # fmt: skip
     values = {settings.metric_prefix + name: value for name, value in named_values(results, groups).items()}
     return Evaluation(values, tables, page, verdict)
-
-
-_READING = frozenset(
-    {"pos_label", "labels", "estimator", "na_rm", "on_undefined", "interval", "conf_level", "times", "seed"}
-)
-"""The options by which a tally is read; the others say how rows are counted."""
 
 
 def named_values(results: pl.DataFrame, groups: pl.DataFrame) -> dict[str, float]:
@@ -244,9 +404,68 @@ def legal(text: str) -> str:
     return f"{_ILLEGAL.sub('_', dotted)[:_LONGEST]} {code:08x}".lstrip(". ")
 
 
-def check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse columns that the data have already."""
-    twice = [name for name in names if name in columns]
-    if twice:
-        msg = f"evaluator_config: `sensitive_features` has the columns {listed(twice)}, which the data have too."
-        raise ArgumentError(msg)
+def log(evaluation: Evaluation, run_id: str, configuration: Configuration) -> Any:
+    """Log an evaluation to a run.
+
+    Returns:
+        MLflow's `EvaluationResult`.
+
+    Raises:
+        UnfairError: If the gate fails and the configuration asks for that; after everything is logged.
+    """
+    mlflow: Any = import_module("mlflow")
+    entities: Any = import_module("mlflow.entities")
+    artifact: Any = import_module("mlflow.models.evaluation.artifacts")
+    client: Any = mlflow.MlflowClient()
+    now = int(time.time() * 1000)
+    logged: list[Any] = [entities.Metric(name, value, now, 0) for name, value in evaluation.metrics.items()]
+    for start in range(0, len(logged), _BATCH):
+        client.log_batch(run_id, metrics=logged[start : start + _BATCH])
+    if evaluation.verdict is not None:
+        client.set_tag(run_id, _VERDICT, evaluation.verdict)
+    artifacts: dict[str, Any] = {}
+    root: str = client.get_run(run_id).info.artifact_uri
+    with TemporaryDirectory() as folder:
+        for name, table in evaluation.tables.items():
+            file = Path(folder) / f"tidyfair_{name}.csv"
+            write(table, file)
+            client.log_artifact(run_id, str(file))
+            plain = as_plain(table)
+            client.log_table(run_id, plain, f"tidyfair_{name}.json")
+            content = json.loads(plain.to_json(orient="split"))
+            artifacts[file.stem] = artifact.JsonEvaluationArtifact(f"{root}/{file.stem}.json", content)
+        if evaluation.report is not None:
+            file = evaluation.report.save(Path(folder) / "tidyfair_report.html")
+            client.log_artifact(run_id, str(file))
+            artifacts[file.stem] = artifact.TextEvaluationArtifact(f"{root}/{file.name}", file.read_text("utf-8"))
+    if configuration.raise_on_fail and evaluation.verdict == FAIL:
+        verdicts = evaluation.tables["verdicts"]
+        failed = verdicts.filter(verdicts[".verdict"] == FAIL)
+        names: list[str] = []
+        for row in failed.iter_rows(named=True):
+            name = row[".metric"] if row[".by"] is None else f"{row['.metric']}({row['.by']})"
+            names.append(" ".join([name, *cut_as_settings(row)]))
+        msg = (
+            f"The gate of the run {run_id} fails: {', '.join(names)}. Its table is the artifact tidyfair_verdicts.csv."
+        )
+        raise UnfairError(msg)
+    return mlflow.models.EvaluationResult(evaluation.metrics, artifacts, run_id)
+
+
+def as_plain(table: pl.DataFrame) -> Any:
+    """A pandas frame of texts and finite numbers, which JSON can hold; lists of names are joined by semicolons."""
+    pd: Any = import_module("pandas")
+
+    columns: dict[str, list[Any]] = {}
+    for column in table:
+        columns[column.name] = [_plain(value) for value in column.to_list()]
+    return pd.DataFrame(columns, dtype=object)
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON."""
+    if isinstance(value, list):
+        return ";".join(map(str, cast("list[object]", value)))
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -153,7 +153,10 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add verdicts to the report of a test, which also travels from the workers of pytest-xdist."""
-    if call.excinfo and _is_of_tidyfair(call.excinfo.value) and not item.config.option.fulltrace:
+    errors = sys.modules.get("tidyfair.errors")
+    is_ours = call.excinfo and errors and isinstance(call.excinfo.value, errors.TidyfairError)
+    if call.excinfo and is_ours and not item.config.option.fulltrace:
+        # its message says what is wrong with the call
         _end_at_call(call.excinfo.tb)
     report = yield
     if call.when == "teardown":
@@ -167,12 +170,6 @@ def pytest_runtest_makereport(
         else:
             report.sections.append(("fairness", text))
     return report
-
-
-def _is_of_tidyfair(error: BaseException) -> bool:
-    """Check whether an error is one of this library, whose message says what is wrong with the call."""
-    errors = sys.modules.get("tidyfair.errors")
-    return errors is not None and isinstance(error, errors.TidyfairError)
 
 
 def _end_at_call(traceback: TracebackType | None) -> None:

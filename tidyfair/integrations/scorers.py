@@ -46,6 +46,8 @@ __all__ = [
 
 Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
 """Columns of X, by their names or by numbers."""
+Response: TypeAlias = "dict[Literal['estimate', 'probs'], Any]"
+"""Predictions of an estimator: labels, scores of the event, or a mapping from classes to their scores."""
 
 _TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
 _MOST_CODES = 10
@@ -55,50 +57,9 @@ _REFUSED = ("probs", "group_by", "case_weights", "frequency_weights", "cluster",
 _ONLY_IN_ARRAYS = " A number is a position only in an array; in a frame it is a label."
 
 
-def _goodness(value: float | None, direction: str) -> float:
-    """A value converted so that greater is better, by the direction of its metric."""
-    if value is None:
-        return math.nan
-    if direction == "one":
-        return min(value, 1 / value) if value > 0 else 0.0
-    if direction == "zero":
-        return 0.0 - abs(value)
-    if direction == "minimize":
-        return 0.0 - value
-    return value
-
-
 def _warn_of_nan(why: str) -> None:
     """Warn that a score is NaN, with the reason."""
     warn(f"{why}, so the score is NaN.", UndefinedWarning)
-
-
-@dataclass(frozen=True)
-class Response:
-    """Predictions of an estimator: columns, and the arguments of a metric that name them."""
-
-    columns: dict[str, Any]
-    arguments: dict[str, Any]
-
-    @classmethod
-    def of_labels(cls, labels: Any) -> Response:
-        """Predicted labels, or numbers."""
-        return cls({_PREDICTED: labels}, {"estimate": _PREDICTED})
-
-    @classmethod
-    def of_event(cls, scores: Any) -> Response:
-        """Scores of the event."""
-        return cls({_PREDICTED: scores}, {"probs": _PREDICTED})
-
-    @classmethod
-    def of_classes(cls, scores: Any, classes: Sequence[object]) -> Response:
-        """Scores of all classes, one column a class."""
-        names: dict[object, str] = {}
-        columns: dict[str, Any] = {}
-        for index, label in enumerate(classes):
-            names[label] = f"{_PREDICTED} {index}"
-            columns[names[label]] = scores[:, index]
-        return cls(columns, {"probs": names})
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,16 +177,17 @@ class FairnessScorer(Scorer):
             sample_weight: Case weights.
             sensitive_features: The columns of the groups, if these are not in X.
         """
-        source = X if sensitive_features is None else sensitive_features
-        features = self.features(source)
-        return self._score(features, y_true, self.predicted(estimator, X), sample_weight)
+        features = self.features(X if sensitive_features is None else sensitive_features)
+        response = self.predicted(estimator, X)
+        return self.score(features, y_true, response, sample_weight)
 
     def routed(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:
         """Score given predictions: a metric function for scikit-learn's `make_scorer`."""
         if sensitive_features is None and self._source_columns:
             msg = f"{self.metric.name} compares groups; give their columns as `sensitive_features=`."
             raise ArgumentError(msg)
-        return self._score(self.features(sensitive_features), y_true, self._response_of(y_true, y_pred), sample_weight)
+        response = self._response_of(y_true, y_pred)
+        return self.score(self.features(sensitive_features), y_true, response, sample_weight)
 
     # A scorer that tries thresholds is made by scikit-learn from the parts of another one: its function of truth and
     # prediction, its sign and the arguments of the function.
@@ -266,10 +228,10 @@ class FairnessScorer(Scorer):
     def _response_of(self, y_true: Any, y_pred: Any) -> Response:
         """Given predictions: labels, scores of the event, or scores of all classes in sorted order."""
         if self.response == "labels":
-            return Response.of_labels(y_pred)
+            return {"estimate": y_pred}
         scores = np.asarray(y_pred)
         if scores.ndim == 1:
-            return Response.of_event(y_pred)
+            return {"probs": y_pred}
         classes = np.unique(dict(self.options).get("labels", y_true)).tolist()
         if len(classes) != scores.shape[1]:
             msg = (
@@ -277,47 +239,52 @@ class FairnessScorer(Scorer):
                 "list all classes with `make_scorer(…, labels=[…])`."
             )
             raise ArgumentError(msg)
-        return Response.of_classes(scores, classes)
+        return {"probs": dict(zip(classes, scores.T, strict=True))}
 
-    def _score(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> float:
-        return self.score(self.rows(features, y_true, response, weight), response.arguments)
-
-    def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
-        """Score a frame of `rows`; `predicted` are the arguments that name its predictions."""
-        options: dict[str, Any] = {**dict(self.options), **predicted, **self._roles(frame)}
-        value: float | None = self.metric(frame, **options)[".estimate"].item()
-        if value is None and options.get("on_undefined") != "ignore":
-            _warn_of_nan(f"{self.metric.name} has no value for these rows")
-        return _goodness(value, self.metric.direction)
-
-    def rows(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> pl.DataFrame:
-        """Features, truth, predictions and weights as one frame."""
+    def score(
+        self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any, subset: Any = None
+    ) -> float:
+        """Score predictions beside features, truth and weights, of all rows or those that a mask selects."""
+        ((role, predicted),) = response.items()
+        arguments: dict[str, Any] = {role: _PREDICTED}
+        predictions: dict[str, Any] = {_PREDICTED: predicted}
+        if isinstance(predicted, dict):
+            scores = cast("dict[object, Any]", predicted)
+            arguments[role] = {label: f"{_PREDICTED} {index}" for index, label in enumerate(scores)}
+            predictions = dict(zip(arguments[role].values(), scores.values(), strict=True))
         columns = dict(features)
-        for name, values in {_TRUTH: y_true, **response.columns, _WEIGHT: weight}.items():
-            if values is None:
-                continue
-            if name in features:
+        for name, values in {_TRUTH: y_true, **predictions, _WEIGHT: weight}.items():
+            if values is not None and name in features:
                 msg = f"A scorer adds a column {name!r}, which X already has; rename the column of X."
                 raise ColumnError(msg)
-            columns[name] = values
-        return from_arrays(dict(zip(columns, map(_text_from_pandas, columns.values()), strict=True)))
+            if values is not None:
+                columns[name] = values
+        for role, name in (("truth", _TRUTH), ("case_weights", _WEIGHT)):
+            arguments[role] = name if name in columns else None
+        frame = from_arrays({name: _text_from_pandas(values) for name, values in columns.items()})
+        if subset is not None:
+            frame = frame.filter(pl.Series(subset))
+        value, direction = self._value(frame, arguments), self.metric.direction
+        if value is None:
+            return math.nan
+        if direction == "one":
+            return min(value, 1 / value) if value > 0 else 0.0
+        if direction == "zero":
+            return 0.0 - abs(value)
+        return 0.0 - value if direction == "minimize" else value
+
+    def _value(self, frame: pl.DataFrame, arguments: dict[str, Any]) -> float | None:
+        """The value of the metric, with a warning if there is none."""
+        options = dict(self.options)
+        value: float | None = self.metric(frame, **options, **arguments)[".estimate"].item()
+        if value is None and options.get("on_undefined") != "ignore":
+            _warn_of_nan(f"{self.metric.name} has no value for these rows")
+        return value
 
     def predicted(self, estimator: Any, X: Any) -> Response:  # noqa: N803 - scikit-learn's
         """Predictions of an estimator: labels, scores of the event, or scores of all classes."""
         if self.response == "labels":
-            return Response.of_labels(estimator.predict(X))
-        scores, classes = self._scores_of_classes(estimator, X)
-        usual_event = classes[-1] if len(classes) == 2 else None
-        event = dict(self.options).get("pos_label", usual_event)
-        if event is None:
-            return Response.of_classes(scores, classes)
-        if event not in classes:
-            msg = f"`pos_label`: {event!r} is not among the classes of the estimator, {listed(classes)}."
-            raise ArgumentError(msg)
-        return Response.of_event(scores[:, classes.index(event)])
-
-    def _scores_of_classes(self, estimator: Any, X: Any) -> tuple[Any, list[Any]]:  # noqa: N803 - scikit-learn's
-        """The scores of an estimator, a column for each class, and the classes."""
+            return {"estimate": estimator.predict(X)}
         kind = type(estimator).__name__
         for name in ("predict_proba", "classes_"):
             if not hasattr(estimator, name):
@@ -330,34 +297,26 @@ class FairnessScorer(Scorer):
                 f"column for each of its classes, {listed(classes)}."
             )
             raise ColumnError(msg)
-        return scores, classes
-
-    def _roles(self, frame: pl.DataFrame) -> dict[str, str | None]:
-        """The columns of truth and weights, None where the frame has none."""
-        return {
-            "truth": _TRUTH if _TRUTH in frame.columns else None,
-            "case_weights": _WEIGHT if _WEIGHT in frame.columns else None,
-        }
-
-    @property
-    def _by(self) -> tuple[Column, ...]:
-        """The columns whose groups are compared."""
-        return self.metric.by.columns if isinstance(self.metric, GroupwiseMetric) else ()
+        usual_event = classes[-1] if len(classes) == 2 else None
+        event = dict(self.options).get("pos_label", usual_event)
+        if event is None:
+            return {"probs": dict(zip(classes, scores.T, strict=True))}
+        if event not in classes:
+            msg = f"`pos_label`: {event!r} is not among the classes of the estimator, {listed(classes)}."
+            raise ArgumentError(msg)
+        return {"probs": scores[:, classes.index(event)]}
 
     @property
     def _source_columns(self) -> list[str]:
         """The columns of the data that are read in addition to truth and predictions."""
-        columns = list(self._by)
+        columns = list(self.metric.by.columns) if self.metric.by else []
         cut = Cut.of(dict(self.options), {"probs"})
         if cut is not None:
             columns += cut.by
         for formula in formulas_of(self.metric):
             for term in formula.all_terms:
                 columns += term.compared_by
-        roots: dict[str, None] = {}
-        for column in columns:
-            roots |= dict.fromkeys(column.roots)
-        return list(roots)
+        return list(dict.fromkeys(root for column in columns for root in column.roots))
 
     def features(self, data: Any) -> dict[str, Any]:
         """The columns of the groups: from a frame by their names, from an array by their positions."""
@@ -367,26 +326,28 @@ class FairnessScorer(Scorer):
         if hasattr(data, "toarray"):
             msg = "X is sparse, but a scorer reads groups from a frame or a dense array; convert it with `X.toarray()`."
             raise ColumnError(msg)
-        if isinstance(data, Mapping):
-            for name in names:
-                _check_label(name, list(cast("Mapping[Any, Any]", data)))
-            return {name: data[name] for name in names}
-        return self._of_frame(data, names) if hasattr(data, "columns") else self._of_array(data, names)
+        if isinstance(data, Mapping) or hasattr(data, "columns"):
+            return self._of_frame(data, names)
+        return self._of_array(data, names)
 
     def _of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
-        """The columns of a frame by their names."""
-        is_pandas = type(data).__module__.partition(".")[0] == "pandas"
-        source = data if is_pandas else open_frame(data)
-        # labels of pandas can be numbers
-        numbers = dict(self.numbers)
-        label_of_name: dict[str, str | int] = {}
-        for name in names:
-            label_of_name[name] = numbers.get(name, name)
-            _check_label(label_of_name[name], list(source.columns))
-        if is_pandas:
-            return {name: data[label] for name, label in label_of_name.items()}
-        columns = source.read({name: ("by", Column(name)) for name in names})
-        return {column.name: column for column in columns}
+        """The columns of a frame or a mapping by their labels, which can be numbers."""
+        is_mapping = not hasattr(data, "columns")
+        has_labels = is_mapping or type(data).__module__.partition(".")[0] == "pandas"
+        source: Any = data if has_labels else open_frame(data)
+        present: list[Any] = list(data if is_mapping else source.columns)
+        labels = {name: dict(self.numbers).get(name, name) for name in names}
+        for label in labels.values():
+            if label not in present:
+                error = ColumnError.missing(label, "by", present)
+                raise ColumnError(f"{error}{_ONLY_IN_ARRAYS}") if isinstance(label, int) else error
+            if present.count(label) > 1:
+                msg = f"X has several columns {label!r}; give them distinct names."
+                raise ColumnError(msg)
+        if has_labels:
+            return {name: data[label] for name, label in labels.items()}
+        read: list[pl.Series] = source.read({name: ("by", Column(name)) for name in names})
+        return {column.name: column for column in read}
 
     def _of_array(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of an array by their numbers."""
@@ -416,18 +377,6 @@ def _text_from_pandas(values: Any) -> Any:
         return values
     # narwhals would take ten times as long
     return pl.Series(array.__arrow_array__())
-
-
-def _check_label(label: str | int, names: list[Any]) -> None:
-    """Refuse a label that matches no column of a frame, or several."""
-    if label not in names:
-        error = ColumnError.missing(label, "by", names)
-        if isinstance(label, int):
-            error = ColumnError(f"{error}{_ONLY_IN_ARRAYS}")
-        raise error
-    if names.count(label) > 1:
-        msg = f"X has several columns {label!r}; give them distinct names."
-        raise ColumnError(msg)
 
 
 @refuse_unknown_settings
@@ -469,26 +418,7 @@ def make_scorer(
     """
     if response is not None:
         one_of("response", response, ["labels", "scores"])
-    bound: object = metric
-    numbers: tuple[tuple[str, int], ...] = ()
-    if isinstance(metric, GroupwiseFactory):
-        bound, numbers = _with_features(metric, by)
-    elif by is not None:
-        msg = (
-            "make_scorer(): `by` can only be given with a factory, such as demographic_parity_ratio; leave it out "
-            "for other metrics."
-        )
-        raise ArgumentError(msg)
-    if not isinstance(bound, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"make_scorer() takes a metric, or a factory and `by=`, not {in_short(metric)}."
-        raise ArgumentError(msg)
-    if bound.kind in SEVERAL_COLUMNS:
-        msg = (
-            f"make_scorer(): {bound.name} reads {CONTENT[bound.kind]}, which scorers do not have; call it with the "
-            "columns of a frame."
-        )
-        raise ArgumentError(msg)
-    _check_direction(bound)
+    bound, numbers = _bound(metric, by)
     for name in options:
         if name in _REFUSED:
             msg = (
@@ -504,39 +434,46 @@ def make_scorer(
     return FairnessScorer(bound, numbers, tuple(options.items()), _response(bound, response, cut=cut is not None))
 
 
-def _with_features(
-    factory: GroupwiseFactory, by: Features | Privileged | None
-) -> tuple[GroupwiseMetric, tuple[tuple[str, int], ...]]:
-    """The metric of a factory for some features, and its columns that were given by number."""
-    if by is None:
-        msg = f'make_scorer(): {factory.name} compares groups; give the sensitive feature as `by="column"`.'
-        raise ArgumentError(msg)
-    features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
-    columns: list[Any] = []
+def _bound(
+    metric: object, by: Features | Privileged | None
+) -> tuple[Metric | GroupwiseMetric, tuple[tuple[str, int], ...]]:
+    """The metric of a scorer, with the features of a factory, and its columns that were given by number."""
     numbers: list[tuple[str, int]] = []
-    for feature in features:
-        if _is_number(feature):
-            name = f"column {feature}"
-            columns.append(name)
-            numbers.append((name, int(feature)))
-        else:
-            columns.append(feature)
-    return factory(*columns), tuple(numbers)
-
-
-def _check_direction(metric: Metric | GroupwiseMetric) -> None:
-    """Refuse a user's aggregate whose direction is unknown."""
+    if isinstance(metric, GroupwiseFactory):
+        if by is None:
+            msg = f'make_scorer(): {metric.name} compares groups; give the sensitive feature as `by="column"`.'
+            raise ArgumentError(msg)
+        columns: list[Any] = []
+        features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
+        for feature in features:
+            if not isinstance(feature, bool) and isinstance(feature, Integral):
+                numbers.append((f"column {feature}", int(feature)))
+                columns.append(f"column {feature}")
+            else:
+                columns.append(feature)
+        metric = metric(*columns)
+    elif by is not None:
+        msg = (
+            "make_scorer(): `by` can only be given with a factory, such as demographic_parity_ratio; leave it out "
+            "for other metrics."
+        )
+        raise ArgumentError(msg)
+    if not isinstance(metric, Metric | GroupwiseMetric):
+        msg = f"make_scorer() takes a metric, or a factory and `by=`, not {in_short(metric)}."
+        raise ArgumentError(msg)
+    if metric.kind in SEVERAL_COLUMNS:
+        msg = (
+            f"make_scorer(): {metric.name} reads {CONTENT[metric.kind]}, which scorers do not have; call it with the "
+            "columns of a frame."
+        )
+        raise ArgumentError(msg)
     if isinstance(metric, GroupwiseMetric) and metric.aggregate.direction_is_unknown:
         msg = (
             f"make_scorer(): the direction of {metric.name} is unknown; create the metric with "
             "`new_groupwise_metric(…, direction=…)`, or its aggregate with `new_aggregate(…, equal=…)`."
         )
         raise ArgumentError(msg)
-
-
-def _is_number(feature: object) -> bool:
-    """Check whether a feature is the number of a column."""
-    return not isinstance(feature, bool) and isinstance(feature, Integral)
+    return metric, tuple(numbers)
 
 
 def _response(
@@ -586,20 +523,19 @@ class CorrelationScorer(FairnessScorer):
     as_numbers: bool | None = None
     """True for a measurement; by default True for floats, and False for a few distinct whole numbers."""
 
-    def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
-        """Minus the correlation of predictions and the feature; the truth does not matter."""
-        (feature,) = self._by
-        metric, truth = self.metric, None
+    def _value(self, frame: pl.DataFrame, arguments: dict[str, Any]) -> float | None:
+        """The correlation of predictions and the feature; the truth does not matter."""
+        (feature,) = cast("GroupwiseMetric", self.metric).by.columns
+        metric, arguments["truth"] = self.metric, None
         if self._is_measured(frame.select(feature.expr).to_series()):
             # r squared of the predictions, with the feature in the role of the truth
-            metric, truth = rsq, feature.source
-        weights = self._roles(frame)["case_weights"]
-        value = metric(frame, truth, case_weights=weights, **predicted)[".estimate"].item()
+            metric, arguments["truth"] = rsq, feature.source
+        value: float | None = metric(frame, **arguments)[".estimate"].item()
         if value is None:
             _warn_of_nan("The correlation is undefined for these rows")
-            return math.nan
+            return None
         # rounded sums may be above 1
-        return -min(math.sqrt(value), 1.0)
+        return min(math.sqrt(value), 1.0)
 
     def _is_measured(self, feature: pl.Series) -> bool:
         """True for numbers to correlate with, False for codes of groups."""
@@ -664,34 +600,30 @@ class SubsetScorer(Scorer):
     def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """The metric on the selected rows of X; NaN if there are none."""
         measure = self.measure
+        response: Response = {}
         if isinstance(measure, FairnessScorer):
             response = measure.predicted(estimator, X)
         else:
-            response = Response.of_labels(estimator.predict(X))
-        mask = self._mask(X, len(next(iter(response.columns.values()))))
+            response["estimate"] = estimator.predict(X)
+        (predicted,) = response.values()
+        each = cast("dict[object, Any]", predicted).values() if isinstance(predicted, dict) else [predicted]
+        count, mask = len(next(iter(each))), np.asarray(self.subset(X))
+        if mask.shape != (count,) or mask.dtype != bool:
+            shape = f"{mask.dtype} of shape {mask.shape}"
+            msg = f"subset_score(): the subset must be one Boolean for each of {count} rows, not {shape}."
+            raise ArgumentError(msg)
         if not mask.any():
             _warn_of_nan(f"The subset selects none of {len(mask)} rows")
             return math.nan
         if isinstance(measure, FairnessScorer):
-            rows = measure.rows(measure.features(X), y_true, response, sample_weight)
-            return measure.score(rows.filter(pl.Series(mask)), response.arguments)
+            return measure.score(measure.features(X), y_true, response, sample_weight, mask)
         if y_true is None:
             msg = "subset_score(): a function of truth and prediction needs y; pass it to the scorer."
             raise ArgumentError(msg)
         options = dict(self.options)
         if sample_weight is not None:
             options["sample_weight"] = _selected(sample_weight, mask, "sample_weight")
-        predicted = np.asarray(response.columns[_PREDICTED])[mask]
-        return float(measure(_selected(y_true, mask, _TRUTH), predicted, **options))
-
-    def _mask(self, X: Any, count: int) -> Any:  # noqa: N803 - scikit-learn's
-        """The checked mask of the subset for `count` rows."""
-        mask = np.asarray(self.subset(X))
-        if mask.shape != (count,) or mask.dtype != bool:
-            shape = f"{mask.dtype} of shape {mask.shape}"
-            msg = f"subset_score(): the subset must be one Boolean for each of {count} rows, not {shape}."
-            raise ArgumentError(msg)
-        return mask
+        return float(measure(_selected(y_true, mask, _TRUTH), np.asarray(predicted)[mask], **options))
 
 
 def _selected(values: Any, mask: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, differs_in_case, in_short, listed, nearest
+from tidyfair.errors import ArgumentError, ColumnError, advice, differs_in_case, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode, is_value, number, whole
 from tidyfair.specs.columns import Column, kind_of, levels_of
@@ -79,6 +79,7 @@ class Privileged:
         keys = self._named(keys)
         way_out = " If the value is correct, make the column an Enum of all its values"
         way_out += "." if self.unprivileged else ", or specify the other side with `unprivileged=`."
+        way_out = advice(way_out, "")
         messages: list[str] = []
         for name, value in self._unseen((*self.conditions, *self.unprivileged), keys):
             present = keys[name].unique().drop_nulls().to_list()

@@ -1,0 +1,142 @@
+"""The verdicts on conditions: a sentence on all of them, their table with what it leaves out, and the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.cli.fail_if import SIDES
+from tidyfair.cli.outputs import Part, in_words, records, with_cuts_in_words
+from tidyfair.evaluation.group_cells import texts_of
+from tidyfair.inference.gate_texts import outside_of, share_in_words
+from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
+from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
+from tidyfair.reports.findings import percent
+from tidyfair.reports.tables import left_out_in_words, one_below_the_other
+from tidyfair.reports.verdicts import headline, value_and_limit
+from tidyfair.specs.result_columns import SELECTIONS, key_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from tidyfair.cli.fail_if import Key
+    from tidyfair.inference.verdicts import Outside
+    from tidyfair.metric_sets import GroupwiseMetric, Metric
+
+_NAME = "\0name"
+_EXIT_CODES = {PASS: 0, FAIL: 3, UNSURE: 4}
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Values or changes with their limits and verdicts."""
+
+    frame: pl.DataFrame
+    directions: Mapping[Key, str]
+    """The direction of each metric."""
+    confidence: float
+    """How sure verdicts are."""
+    outside: Outside
+    """The effect of groups outside the policy."""
+    change: str = ""
+    """The words before the name of a metric whose change is judged."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the worst verdict: 3 where one fails, 4 where there is not enough evidence for another."""
+        outcomes = set(self.frame[".verdict"])
+        if FAIL in outcomes:
+            return _EXIT_CODES[FAIL]
+        # where nothing is judged nothing has passed
+        return _EXIT_CODES[PASS if outcomes == {PASS} else UNSURE]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The verdicts in JSON documents."""
+        return {"confidence": self.confidence, "verdicts": records(self.frame)}
+
+    def _named_rows(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """The name of each metric with its feature, the bad side of its limit, and its row."""
+        for row in self.frame.iter_rows(named=True):
+            name, by = row[".metric"], row[".by"]
+            yield name if by is None else f"{name}({by})", SIDES[self.directions[name, by]], row
+
+    def sentence(self) -> str:
+        """The sentence on all verdicts, as a page shows it."""
+        if self.frame.is_empty():
+            return f"{UNSURE.upper()}: there is nothing to judge."
+        outer = key_columns(self.frame)
+        clauses: list[str] = []
+        for name, side, row in self._named_rows():
+            where = f" ({', '.join(f'{key} {row[key]}' for key in outer)})" if outer else ""
+            clauses.append(value_and_limit(f"{self.change}{name}{where}", row, "above" if side == "<" else "below"))
+        sentence = headline(self.frame[".verdict"].to_list(), clauses)
+        (verdict,) = (outcome for outcome in _EXIT_CODES if sentence.lower().startswith(outcome))
+        return verdict.upper() + sentence[len(verdict) :]
+
+    def part(self, *, is_full: bool = True) -> Part:
+        """The table of verdicts with the bounds that decide them; counts in outer groups unless `is_full`."""
+        conditions: list[str] = []
+        left_out: dict[tuple[str, str], list[Any]] = {}
+        for name, side, row in self._named_rows():
+            conditions.append(f"{self.change}{name} {side} {row['.limit']:g}")
+            holds, groups = "is not about", outside_of(row)
+            if row[".verdict"] != PASS:
+                left: list[str] = row[".groups_left_out"] or []
+                stated: list[str] = row[".groups_outside"] if self.outside == "state" else []
+                holds, groups = "cannot pass without", [group for group in left if group not in stated]
+            if groups:
+                entries = [entry for entry in row[".left_out"] if entry["group"] in groups]
+                left_out.setdefault((name, holds), []).extend(entries)
+        remarks = [f"{name} {holds} {left_out_in_words(entries, str)}." for (name, holds), entries in left_out.items()]
+        remarks += _remarks_on_unknown(self.frame)
+        named = with_cuts_in_words(self.frame.with_columns(pl.Series(".condition", conditions, dtype=pl.String)))
+        outer = key_columns(self.frame)
+        cuts = [name for name in SELECTIONS if name in named.columns]
+        if outer and not is_full:
+            names = texts_of(named.select(outer), ", ").alias(_NAME)
+            failing = pl.col(_NAME).filter(pl.col(".verdict") == FAIL).str.join(", ")
+            numbers = [(pl.col(".verdict") == one).sum().cast(pl.Int64).alias(one) for one in (FAIL, UNSURE, PASS)]
+            counts = named.with_columns(names).group_by(".condition", *cuts, maintain_order=True)
+            counts = counts.agg(*numbers, failing.alias(f"failing {', '.join(outer)}"))
+            return Part("Verdicts", in_words(counts), (), "fails if", tuple(remarks))
+        value = ".change" if ".change" in named.columns else ".estimate"
+        shown = one_below_the_other(named.select(*outer, *cuts, ".condition", value, ".lower", ".upper", ".verdict"))
+        remarks.append(f"Each end of an interval is a one-sided {percent(self.confidence)} confidence bound.")
+        if len(self.frame) > 1:
+            remarks.append(
+                "Failures are adjusted for the number of conditions (Holm), so that a value beyond its limit may not "
+                "fail."
+            )
+        return Part("Verdicts", in_words(shown), (), "fails if", tuple(remarks))
+
+
+def directions_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[Key, str]:
+    """The direction of each metric, by its name and feature."""
+    return {(metric.name, metric.by.text if metric.by else None): metric.direction for metric in metrics}
+
+
+def _remarks_on_unknown(verdicts: pl.DataFrame) -> list[str]:
+    """Sentences on the rows of unknown groups, which are not compared, and on verdicts that they turn."""
+    if UNKNOWN_ROWS not in verdicts.columns:
+        return []
+    remarks: list[str] = []
+    for (by,), judged in verdicts.filter(pl.col(UNKNOWN_ROWS) > 0).group_by(".by", maintain_order=True):
+        # each metric of a feature has the same rows, in each outer group
+        one = judged.filter(pl.col(".metric") == judged[".metric"][0])
+        one = one.unique(key_columns(one)) if key_columns(one) else one[:1]
+        rows, share = int(one[UNKNOWN_ROWS].sum()), float(one[UNKNOWN_SHARE].max())  # pyright: ignore[reportArgumentType] - numbers
+        of_all = f"{'up to ' if len(one) > 1 else ''}{share_in_words(share)} of all"
+        verb = "row is" if rows == 1 else "rows are"
+        remark = f"{by}: {rows:,} {verb} of unknown groups ({of_all}) and not compared."
+        turned = judged.filter(pl.col(WITH_UNKNOWN) != PASS)[".metric"].unique(maintain_order=True)
+        if len(turned):
+            remark += (
+                f" Compared as groups of their own they keep {', '.join(turned)} from passing: `--unknown group` shows "
+                "that comparison, and `--unknown drop` states that they are meant to be left out."
+            )
+        remarks.append(remark)
+    return remarks
