@@ -1,4 +1,4 @@
-"""Tests for 2 x 2 tables: exact tests with mid-p-values, and a test of equal odds ratios."""
+"""Tests of 2 x 2 tables, alone and in strata: exact tests with mid-p-values, and Mantel and Haenszel's estimates."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidyfair.intervals.proportions import correction, root, shares_apart, squared
 from tidyfair.progress import in_progress
 
 if TYPE_CHECKING:
@@ -310,3 +311,100 @@ def _one_degree(statistic: Array) -> Array:
     from scipy.special import erfc
 
     return erfc(np.sqrt(np.maximum(statistic, 0) / 2))
+
+
+def mantel_haenszel(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> tuple[float, float]:
+    """The difference of two shares within strata, weighted by their precision, and its standard error.
+
+    Mantel and Haenszel (1959); Greenland and Robins (1985); the error is Sato's (1989), for few large strata and for
+    many small ones.
+    """
+    total = rows + other_rows
+    weight = rows * other_rows / total
+    difference = float(((hits * other_rows - other_hits * rows) / total).sum() / weight.sum())
+    tilted = rows**2 * other_hits - other_rows**2 * hits + rows * other_rows * (other_rows - rows) / 2
+    mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
+    variance = (difference * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
+    return difference, float(np.sqrt(max(variance, 0.0)))
+
+
+def mantel_haenszel_limits(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
+) -> tuple[Array, Array]:
+    """The differences within strata that a score test of `mantel_haenszel` does not reject, as arrays of one number.
+
+    Miettinen and Nurminen (1985), with Mantel and Haenszel's weights: 0 is outside where Cochran, Mantel and Haenszel's
+    test rejects it, and where all shares are 0 or 1 they are as wide as so few rows leave them.
+    """
+    one, other, total = hits / rows, other_hits / other_rows, rows + other_rows
+    weight = rows * other_rows / total
+    weight = weight / weight.sum()
+
+    def statistic(difference: Array) -> Array:
+        first, second = shares_apart(one, rows, other, other_rows, difference)
+        variance = first * (1 - first) / rows + second * (1 - second) / other_rows
+        distance = (weight * (one - other - difference)).sum(keepdims=True)
+        return squared(distance, (weight**2 * variance * correction(total)).sum(keepdims=True))
+
+    observed = (weight * (one - other)).sum(keepdims=True)
+    return root(statistic, observed, np.array([-1.0]), z), root(statistic, observed, np.array([1.0]), z)
+
+
+def mantel_haenszel_ratio(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
+) -> tuple[float, float, float]:
+    """The ratio of two shares within strata, and its limits; nan where one side has no hits.
+
+    Mantel and Haenszel's, with the error of its logarithm by Greenland and Robins (1985).
+    """
+    total = rows + other_rows
+    above, below = (hits * other_rows / total).sum(), (other_hits * rows / total).sum()
+    if not above or not below:
+        return math.nan, math.nan, math.nan
+    variance = ((hits + other_hits) * rows * other_rows / total**2 - hits * other_hits / total).sum() / (above * below)
+    return _about(above / below, z * math.sqrt(variance))
+
+
+def mantel_haenszel_odds_ratio(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
+) -> tuple[float, float, float]:
+    """The common odds ratio of strata, and its limits; nan where it is 0 or infinite.
+
+    Mantel and Haenszel's (1959), with the error of its logarithm by Robins, Breslow and Greenland (1986).
+    """
+    total, misses, other_misses = rows + other_rows, rows - hits, other_rows - other_hits
+    agree, differ = (hits + other_misses) / total, (misses + other_hits) / total
+    along, across = hits * other_misses / total, misses * other_hits / total
+    above, below = along.sum(), across.sum()
+    if not above or not below:
+        return math.nan, math.nan, math.nan
+    mixed = (agree * across + differ * along).sum() / (2 * above * below)
+    variance = (agree * along).sum() / (2 * above**2) + mixed + (differ * across).sum() / (2 * below**2)
+    return _about(above / below, z * math.sqrt(variance))
+
+
+def _about(value: float, half: float) -> tuple[float, float, float]:
+    """A ratio, with limits that are so far from it on the logarithmic scale."""
+    return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
+
+
+def cochran_mantel_haenszel(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
+    """The probability of such differences within strata if there are none (Cochran; Mantel and Haenszel, 1959)."""
+    total, all_hits = rows + other_rows, hits + other_hits
+    counted = total > 1
+    excess = (hits - rows * all_hits / total)[counted].sum()
+    variance = (rows * other_rows * all_hits * (total - all_hits) / (total**2 * (total - 1).clip(1)))[counted].sum()
+    return 1.0 if variance <= 0 else math.erfc(math.sqrt(excess**2 / variance / 2))
+
+
+def homogeneity(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
+    """The probability that differences within strata vary so much by chance (Cochran's Q, 1954)."""
+    from scipy.special import chdtrc
+
+    # a continuity correction of half a row, so that no stratum has a variance of zero
+    shares = [(count + 0.5) / (size + 1) for count, size in ((hits, rows), (other_hits, other_rows))]
+    variance = shares[0] * (1 - shares[0]) / rows + shares[1] * (1 - shares[1]) / other_rows
+    distance = hits / rows - other_hits / other_rows
+    middle = (distance / variance).sum() / (1 / variance).sum()
+    spread = float(((distance - middle) ** 2 / variance).sum())
+    return float(chdtrc(len(rows) - 1, spread)) if len(rows) > 1 else 1.0

@@ -14,7 +14,18 @@ from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.all_pairs import Distances, groups_of, harmonic, most_equal
 from tidyfair.inference.comparison_gates import GroupsCompared
-from tidyfair.inference.contingency import chi_squared, equal_odds, fisher, likelihood_ratio
+from tidyfair.inference.contingency import (
+    chi_squared,
+    cochran_mantel_haenszel,
+    equal_odds,
+    fisher,
+    homogeneity,
+    likelihood_ratio,
+    mantel_haenszel,
+    mantel_haenszel_limits,
+    mantel_haenszel_odds_ratio,
+    mantel_haenszel_ratio,
+)
 from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -43,15 +54,7 @@ from tidyfair.intervals.pairs import (
     pair_limits,
     scale_of,
 )
-from tidyfair.intervals.proportions import (
-    cochran_mantel_haenszel,
-    homogeneity,
-    mantel_haenszel,
-    mantel_haenszel_limits,
-    mantel_haenszel_odds_ratio,
-    mantel_haenszel_ratio,
-    z_value,
-)
+from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import metric_set
