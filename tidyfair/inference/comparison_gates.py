@@ -18,7 +18,7 @@ from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
     UNKNOWN_SHARE,
     WITH_UNKNOWN,
-    may_join,
+    pass_in_each_group,
     with_unknown_in_each_group,
 )
 from tidyfair.inference.verdicts import (
@@ -26,18 +26,19 @@ from tidyfair.inference.verdicts import (
     LOW,
     PASS,
     UNSURE,
+    compares_all,
     failed_after_holm,
     fails,
     passes,
     verdict,
-    with_ends,
+    with_limits,
 )
 from tidyfair.metric_sets import metric_set
 from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
 from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self, Unpack
 
     from tidyfair.inference.model_comparison import PairedModels
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.runner import Run
     from tidyfair.specs.forecasts import Prediction, TruthLike
+    from tidyfair.specs.groups import By
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
@@ -74,7 +76,7 @@ def judged_table(
             "verdicts about the groups in the result alone."
         )
         raise ArgumentError(msg)
-    table = with_ends(table.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), pl.lit(not at_limit))
+    table = with_limits(table, [(side, limit)] * len(table), pl.lit(not at_limit))
     table = table.with_columns(verdict(fails(), passes(at_limit=at_limit)))
     return _without_references(table, outside).drop(LOW, HIGH)
 
@@ -87,12 +89,12 @@ def _without_references(table: pl.DataFrame, outside: Outside) -> pl.DataFrame:
     return table.with_columns(pl.when(is_judged).then(".verdict").alias(".verdict"))
 
 
-def _is_reference(table: pl.DataFrame) -> pl.Series:
-    """A mask of the groups that others are compared with, which have no comparison of their own."""
+def _is_reference(table: pl.DataFrame) -> pl.Expr:
+    """Mask of the groups that others are compared with, which have no comparison of their own."""
     if ".reference" not in table.columns:
-        return pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(table))
+        return pl.lit(value=False)
     is_itself = (pl.col(".group") == pl.col(".reference")) & pl.col(".lower").is_null()
-    return table.select(is_itself.fill_null(value=False)).to_series()
+    return is_itself.fill_null(value=False)
 
 
 # Changes from one model to another
@@ -164,11 +166,8 @@ def judged_changes(
 
     A change at its limit is within it.
     """
-    results = _changes_at(1 - confidence, compared, limits)
-    left_out = _with_limits(pl.concat([part.left_out() for part in compared]), limits)
-    passed = results.select(passes(at_limit=True)).to_series() & _compares_all(left_out, outside)
+    results, left_out, passed = _changes_that_pass(compared, limits, confidence, outside)
     results = results.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
-    passed = passed.fill_null(value=False)
     if any(part.has_unknown() for part in compared):
         unknown = _with_limits(pl.concat([part.unknown() for part in compared]), limits)
         results = results.with_columns(unknown.select(UNKNOWN_ROWS, UNKNOWN_SHARE))
@@ -196,18 +195,20 @@ def _with_limits(
     """The changes that have a limit, and the ends of what is acceptable."""
     keys = changes.select(".metric", ".by").rows()
     judged = changes.filter(pl.Series([key in limits for key in keys], dtype=pl.Boolean))
-    pairs = [limits[key] for key in judged.select(".metric", ".by").rows()]
-    judged = judged.with_columns(pl.Series(".limit", [limit for _, limit in pairs], dtype=pl.Float64))
-    below = pl.Series([side == "below" for side, _ in pairs], dtype=pl.Boolean)
-    return with_ends(judged, below, pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(judged)))
+    return with_limits(judged, [limits[key] for key in keys if key in limits], pl.lit(value=False))
 
 
-def _compares_all(left_out: pl.DataFrame, outside: Outside) -> pl.Series:
-    """A mask of the changes that are about all groups, or about all within the policy."""
-    missing = pl.col(".groups_left_out")
-    if outside == "state":
-        missing = missing.list.set_difference(".groups_outside")
-    return left_out.select(missing.list.len() == 0).to_series()
+def _changes_that_pass(
+    compared: Sequence[PairedModels],
+    limits: Mapping[tuple[str, str | None], tuple[Side, float]],
+    confidence: float,
+    outside: Outside = "hold",
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.Series]:
+    """The changes with a limit, the groups that are left out of each, and a mask of those that pass."""
+    changes = _changes_at(1 - confidence, compared, limits)
+    left_out = _with_limits(pl.concat([part.left_out() for part in compared]), limits)
+    is_pass = changes.select(passes(at_limit=True)).to_series().fill_null(value=False)
+    return changes, left_out, is_pass & left_out.select(compares_all(outside)).to_series()
 
 
 def _passes_with_unknown(
@@ -218,27 +219,16 @@ def _passes_with_unknown(
 ) -> pl.Series:
     """A mask of the changes that also pass with unknown groups, or with their few rows in any known group."""
 
-    def passes_of(parts: Sequence[PairedModels]) -> tuple[pl.DataFrame, pl.Series]:
-        changes = _changes_at(1 - confidence, parts, limits)
-        left_out = _with_limits(pl.concat([part.left_out() for part in parts]), limits)
-        is_pass = changes.select(passes(at_limit=True)).to_series().fill_null(value=False)
-        return changes, passed & is_pass & _compares_all(left_out, "hold")
+    def passes_of(number: int, by: By) -> Iterator[pl.Series]:
+        for joined in compared[number].with_unknown_in_each_group(by):
+            yield _changes_that_pass([*compared[:number], joined, *compared[number + 1 :]], limits, confidence)[2]
 
-    changes, result = passes_of([part.with_unknown_groups() for part in compared])
+    with_unknown = [part.with_unknown_groups() for part in compared]
+    changes, _, result = _changes_that_pass(with_unknown, limits, confidence)
     undecided = passed & ~result & ~changes.select(fails()).to_series().fill_null(value=False)
+    result &= passed
     for number, part in enumerate(compared):
-        for by in dict.fromkeys(metric.by for metric in part.comparison.metrics if metric.by):
-            is_of_feature = changes[".by"] == by.text
-            if by.policy.unknown != "apart" or not (undecided & is_of_feature).any():
-                continue
-            joined = [
-                passes_of([*compared[:number], paired, *compared[number + 1 :]])[1]
-                for paired in part.with_unknown_in_each_group(by)
-            ]
-            for one in joined:
-                undecided &= one | ~is_of_feature
-            if joined:
-                result |= undecided & is_of_feature
+        result |= pass_in_each_group(part.comparison.metrics, changes, undecided, partial(passes_of, number))
     return result
 
 
@@ -336,17 +326,19 @@ class ComparisonGate(CalledOnData):
         holding = _not_passing(compared._verdicts(tally, options))  # noqa: SLF001 - of the same class
         for by in dict.fromkeys(metric.by for metric in self.comparison.metrics):
             of_feature = {key for key in holding if key[-1] == by.text}
-            if by.policy.unknown != "apart" or not of_feature or not may_join(tally, by):
+            if by.policy.unknown != "apart" or not of_feature:
                 continue
             joined = [_not_passing(self._verdicts(moved, options)) for moved in with_unknown_in_each_group(tally, by)]
-            holding -= of_feature - set[tuple[Any, ...]]().union(*joined)
+            if joined:
+                holding -= of_feature.difference(set().union(*joined))
         return holding
 
     def _verdicts(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each comparison of known groups: passes one by one, failures after Holm."""
-        results = self._compared(tally, options, 1 - self.confidence).with_columns(pl.lit(self.limit).alias(".limit"))
-        results = with_ends(results, pl.lit(self.side == "below"), pl.lit(value=True))
-        judged = results[".disparity"].is_not_null() & ~results[".status"].is_in(OUTSIDE) & ~_is_reference(results)
+        results = self._compared(tally, options, 1 - self.confidence)
+        results = with_limits(results, [(self.side, self.limit)] * len(results), pl.lit(value=True))
+        is_judged = pl.col(".disparity").is_not_null() & ~pl.col(".status").is_in(OUTSIDE) & ~_is_reference(results)
+        judged = results.select(is_judged).to_series()
         # any of the groups may have been the best, so that failures are adjusted for all pairs
         pairs = max(1.0, results[".group"].n_unique() / 2) if self.comparison.is_chosen_by_value else 1.0
         failed = failed_after_holm(

@@ -30,7 +30,7 @@ from tidyfair.inference.unknown_groups import (
     WITH_UNKNOWN,
     counted_unknown,
     has_unknown,
-    may_join,
+    pass_in_each_group,
     with_unknown,
     with_unknown_in_each_group,
 )
@@ -40,11 +40,12 @@ from tidyfair.inference.verdicts import (
     LOW,
     PASS,
     UNSURE,
+    compares_all,
     failed_after_holm,
     fails,
     passes,
     verdict,
-    with_ends,
+    with_limits,
 )
 from tidyfair.metric_sets import CALL, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
@@ -53,14 +54,14 @@ from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keyw
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Unpack
 
     from tidyfair.inference.verdicts import Outside, Side
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.groups import Privileged, Treatment
+    from tidyfair.specs.groups import By, Privileged, Treatment
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
 
@@ -161,24 +162,36 @@ class Gate(MetricSetOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
         self.metrics.run.check_occurs(tally, options)
-        results, judged = self._with_limits(tally, options)
-        failed = self._failed(tally, results, judged, options)
-        verdicts = results.with_columns(verdict(pl.lit(failed), passes() & _is_complete(judged, self.outside))).drop(
-            LOW, HIGH
-        )
-        return self._with_unknown_groups(tally, options, verdicts)
+        return self._with_unknown_groups(tally, options, self._verdicts(tally, options, after_holm=True))
 
     def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
-        return self._with_unknown_groups(tally, options, self._one_by_one(tally, options))
+        return self._with_unknown_groups(tally, options, self._verdicts(tally, options))
 
-    def _one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
-        """The same for the known groups alone."""
-        results, judged = self._with_limits(tally, options)
-        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
-        return results.with_columns(verdict(fails() & may_fail, passes() & _is_complete(judged, self.outside))).drop(
-            LOW, HIGH
-        )
+    def _verdicts(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
+        """The results of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
+        results, numbers = self._at(tally, 1 - self.confidence, options)
+        metrics = [self.metrics.metrics[number] for number in numbers]
+        signed = pl.Series([metric.direction in {"zero", "one"} for metric in metrics], dtype=pl.Boolean)
+        results = with_limits(results, [self.limits[number] for number in numbers], signed)
+        # replicates of what may be a distance lie beyond equality even where groups are equal
+        may_be_distance = [metric.aggregate is not None and metric.aggregate.equality_is_unknown for metric in metrics]
+        may_fail = ~pl.Series(may_be_distance, dtype=pl.Boolean)
+        failed = fails() & may_fail
+        if after_holm:
+            silent = _silent(options)
+            may_fail &= results[".estimate"].is_not_null()
+            failed = pl.lit(
+                failed_after_holm(
+                    results, may_fail, lambda error: self._at(tally, error, silent)[0], 1 - self.confidence
+                )
+            )
+        # rows on neither side are not compared
+        two_sided = pl.Series([_is_two_sided(metric) for metric in metrics], dtype=pl.Boolean)
+        neither = pl.concat_list(pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String)))
+        left_out = pl.col(".groups_left_out").list.set_difference(neither)
+        is_complete = compares_all(self.outside, left_out) & (pl.col(".metrics_left_out").list.len() == 0)
+        return results.with_columns(verdict(failed, passes() & is_complete)).drop(LOW, HIGH)
 
     def _with_unknown_groups(self, tally: Tally, options: Options, verdicts: pl.DataFrame) -> pl.DataFrame:
         """The verdicts with the rows of unknown groups; a pass needs one with these rows, too."""
@@ -186,113 +199,67 @@ class Gate(MetricSetOnData):
             return verdicts
         counted = counted_unknown(tally, self.metrics, verdicts)
         holds_back = (counted[UNKNOWN_ROWS] > 0).fill_null(value=False) & (self.outside == "hold")
-        passes = (verdicts[".verdict"] == PASS) & holds_back
-        others = pl.Series([None], dtype=pl.String).new_from_index(0, len(verdicts))
-        if passes.any():
-            on_undefined = "null" if options.on_undefined == "null" else "ignore"
-            others = self._verdicts_with_unknown(tally, replace(options, on_undefined=on_undefined), verdicts, passes)
-        verdicts = verdicts.with_columns(*counted, pl.when(passes).then(others).alias(WITH_UNKNOWN))
-        is_turned = passes & (others != PASS)
+        passed = (verdicts[".verdict"] == PASS) & holds_back
+        others = verdicts[".verdict"]
+        if passed.any():
+            others = self._verdicts_with_unknown(tally, _silent(options), verdicts, passed)
+        verdicts = verdicts.with_columns(*counted, pl.when(passed).then(others).alias(WITH_UNKNOWN))
+        is_turned = passed & (others != PASS)
         return verdicts.with_columns(pl.when(is_turned).then(pl.lit(UNSURE)).otherwise(".verdict").alias(".verdict"))
 
     def _verdicts_with_unknown(
-        self, tally: Tally, options: Options, verdicts: pl.DataFrame, passes: pl.Series
+        self, tally: Tally, options: Options, verdicts: pl.DataFrame, passed: pl.Series
     ) -> pl.Series:
         """The verdicts with unknown groups compared; if they are too few to tell, with their rows in any known group.
 
         Rows that keep no gate from passing, whichever known group they belong to, are too few to matter.
         """
+
+        def passes_of(by: By) -> Iterator[pl.Series]:
+            for joined in with_unknown_in_each_group(tally, by):
+                yield self._verdicts(joined, options)[".verdict"] == PASS
+
         compared = replace(self, metrics=metric_set(*map(with_unknown, self.metrics)))
-        others = compared._one_by_one(tally, options)[".verdict"]  # noqa: SLF001 - of the same class
+        others = compared._verdicts(tally, options)[".verdict"]  # noqa: SLF001 - of the same class
         # people of unknown groups are on one of two sides, and no side of their own
-        two_sided = [metric.by.text for metric in self.metrics if _two_sided(metric) and metric.by]
-        others = others.set(passes & verdicts[".by"].is_in(two_sided), UNSURE)
-        for metric in self.metrics:
-            if not isinstance(metric, GroupwiseMetric) or not has_unknown(metric):
-                continue
-            is_of_metric = (verdicts[".metric"] == metric.name) & (verdicts[".by"] == metric.by.text)
-            undecided = passes & is_of_metric & (others == UNSURE)
-            if not undecided.any() or not may_join(tally, metric.by):
-                continue
-            for joined in with_unknown_in_each_group(tally, metric.by):
-                undecided &= self._one_by_one(joined, options)[".verdict"] == PASS
-            others = others.set(undecided, PASS)
-        return others
-
-    def _with_limits(self, tally: Tally, options: Options) -> tuple[pl.DataFrame, list[Metric | GroupwiseMetric]]:
-        """The results with their limits and the ends of what is acceptable, and the metric of each."""
-        results, index = self._at(tally, 1 - self.confidence, options)
-        judged = [self.metrics.metrics[metric] for metric in index]
-        limits = [self.limits[metric] for metric in index]
-        results = results.with_columns(pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64))
-        below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
-        signed = pl.Series([metric.direction in {"zero", "one"} for metric in judged], dtype=pl.Boolean)
-        return with_ends(results, below, signed), judged
-
-    def _failed(
-        self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
-    ) -> pl.Series:
-        """A mask of the results that fail, after Holm."""
-        # replicates of what may be a distance lie beyond equality even where groups are equal
-        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
-        on_undefined = "null" if options.on_undefined == "null" else "ignore"
-        silent = replace(options, on_undefined=on_undefined)
-        return failed_after_holm(
-            results,
-            results[".estimate"].is_not_null() & may_fail,
-            lambda error: self._at(tally, error, silent)[0],
-            1 - self.confidence,
-        )
+        two_sided = [metric.by.text for metric in self.metrics if metric.by and _is_two_sided(metric)]
+        others = others.set(passed & verdicts[".by"].is_in(two_sided), UNSURE)
+        return others.set(pass_in_each_group(self.metrics, verdicts, passed & (others == UNSURE), passes_of), PASS)
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
-        """Results with one-sided limits at that error rate, and the index of the metric of each row.
+        """Results with one-sided limits at that error rate, and the number of the metric of each row.
 
         If the limit is equality itself, groups may differ to either side of it, and limits are two-sided.
         """
         results = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
-        names = [(metric.name, _by_text(metric)) for metric in self.metrics]
-        index = [names.index(pair) for pair in results.select(".metric", ".by").rows()]
-        at_equality = [_is_at_equality(self.metrics.metrics[metric], *self.limits[metric]) for metric in index]
+        names = [(metric.name, metric.by.text if metric.by else None) for metric in self.metrics]
+        numbers = [names.index(pair) for pair in results.select(".metric", ".by").rows()]
+        at_equality = [_is_at_equality(self.metrics.metrics[number], *self.limits[number]) for number in numbers]
         if any(at_equality):
-            silent = replace(options, on_undefined="null" if options.on_undefined == "null" else "ignore")
-            wider = self.metrics.run.results_of(tally, replace(silent, conf_level=1 - error))
+            wider = self.metrics.run.results_of(tally, replace(_silent(options), conf_level=1 - error))
             two_sided = pl.Series(at_equality, dtype=pl.Boolean)
             results = results.with_columns(
                 pl.when(two_sided).then(wider[end]).otherwise(end).alias(end) for end in (".lower", ".upper")
             )
-        return results, index
+        return results, numbers
+
+
+def _silent(options: Options) -> Options:
+    """The options without warnings of undefined values."""
+    return options if options.on_undefined == "null" else replace(options, on_undefined="ignore")
 
 
 def _is_at_equality(metric: Metric | GroupwiseMetric, side: Side, limit: float) -> bool:
     """Check whether a limit equals the value of a distance for equal groups."""
-    if not isinstance(metric, GroupwiseMetric) or not metric.aggregate.is_distance:
+    if metric.aggregate is None or not metric.aggregate.is_distance:
         return False
     least, most = _bounds(metric)
     return limit == (least if side == "below" else most)
 
 
-def _by_text(metric: Metric | GroupwiseMetric) -> str | None:
-    return metric.by.text if isinstance(metric, GroupwiseMetric) else None
-
-
-def _is_complete(judged: Sequence[Metric | GroupwiseMetric], outside: Outside) -> pl.Expr:
-    """Mask of the results without left-out groups or metrics."""
-    two_sided = pl.Series([_two_sided(metric) for metric in judged], dtype=pl.Boolean)
-    # rows on neither side are not compared
-    expected = pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
-    missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(expected))
-    if outside == "state":
-        missing = missing.list.set_difference(".groups_outside")
-    return (missing.list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-
-
-def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
-    return isinstance(metric, GroupwiseMetric) and metric.by.sides is not None
-
-
-def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
-    """Check whether the value of a user's aggregate for equal groups is unknown."""
-    return isinstance(metric, GroupwiseMetric) and metric.aggregate.equality_is_unknown
+def _is_two_sided(metric: Metric | GroupwiseMetric) -> bool:
+    """Check whether a metric compares two sides, privileged and unprivileged."""
+    return metric.by is not None and metric.by.sides is not None
 
 
 @refuse_unknown_keywords
@@ -458,16 +425,15 @@ def _judged(result: Any, below: float | None, above: float | None, outside: Outs
     """A result with verdicts by the intervals that it has."""
     source = open_frame(result)
     frame = source.to_polars()
+    is_change = ".change" in frame.columns
     # changes of what should be large have a negative limit
-    side, limit = limited("check", below, above, least=-math.inf if ".change" in frame.columns else 0)
+    side, limit = limited("check", below, above, least=-math.inf if is_change else 0)
     if ".metric" not in frame.columns:
         call = '`check(demographic_parity("column"), below=0.1)(data, …)`'
         msg = f"check(): the frame is not a result of metrics. Give metrics first and then data, as in {call}."
         raise ColumnError(msg)
-    if ".change" in frame.columns:
-        return source.restore(judged_table(frame, limit, side, outside, at_limit=True))
-    if ".disparity" in frame.columns:
-        return source.restore(judged_table(frame, limit, side, outside))
+    if is_change or ".disparity" in frame.columns:
+        return source.restore(judged_table(frame, limit, side, outside, at_limit=is_change))
     needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out", ".groups_outside")
     if missing := [name for name in needed if name not in frame.columns]:
         msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
@@ -484,11 +450,8 @@ def _judged(result: Any, below: float | None, above: float | None, outside: Outs
         signed = pl.col(".lower").is_not_null()
     else:
         signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
-    frame = with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
-    missing = pl.col(".groups_left_out")
-    if outside == "state":
-        missing = missing.list.set_difference(".groups_outside")
-    is_complete = (missing.list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
+    frame = with_limits(frame, [(side, limit)] * len(frame), signed)
+    is_complete = compares_all(outside) & (pl.col(".metrics_left_out").list.len() == 0)
     frame = frame.with_columns(verdict(fails(), passes() & is_complete))
     return source.restore(frame.drop(LOW, HIGH))
 
@@ -559,7 +522,9 @@ def assert_fair(
         predictions = {"estimate": estimate, "one": one, "other": other}
         given_ones = {name: column for name, column in predictions.items() if column is not None}
         verdicts = open_frame(gate(data, truth, **given_ones, **options)).to_polars()
-    side = _side_of(gate, below)
+    side: Side = "above" if below is None else "below"
+    if gate is not None:
+        side = gate.limits[0][0] if isinstance(gate, Gate) else gate.side
     # references, and groups that are stated to be outside, have no verdict
     judged = verdicts.drop_nulls(".verdict")
     notify(judged, side)
@@ -572,10 +537,13 @@ def assert_fair(
             msg += f"\n{way_out(failed.filter(pl.col('.verdict') == UNSURE))}"
         paragraphs = [msg]
         if isinstance(gate, Gate):
+            if any(metric.aggregate is not None and metric.aggregate.is_extreme for metric in gate.metrics.specs):
+                # each group is judged by its own bounds
+                options = {**options, "interval": "auto", "conf_level": 2 * gate.confidence - 1}
             with warnings.catch_warnings():
                 # rows are counted again for the failure alone; the gate has given the warnings
                 warnings.simplefilter("ignore")
-                groups = _groups_with_bounds(gate, data, truth, estimate, options)
+                groups = open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
             paragraphs += groups_behind(gate.metrics, failed, groups, side)
         raise UnfairError("\n\n".join(paragraphs))
     unsure = judged.filter(pl.col(".verdict") == UNSURE)
@@ -586,15 +554,6 @@ def assert_fair(
             "`strict=True` makes this a failure.",
             EvidenceWarning,
         )
-
-
-def _groups_with_bounds(
-    gate: Gate, data: object, truth: TruthLike | None, estimate: Prediction | None, options: Mapping[str, Any]
-) -> pl.DataFrame:
-    """The values of the groups of a gate, with their own bounds if some are judged by these."""
-    if any(metric.aggregate is not None and metric.aggregate.is_extreme for metric in gate.metrics.specs):
-        options = {**options, "interval": "auto", "conf_level": 2 * gate.confidence - 1}
-    return open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
 
 
 def _verdicts_of(
@@ -621,12 +580,3 @@ def _verdicts_of(
         msg = "assert_fair() takes the data in the same call: `assert_fair(metrics, data, …, below=0.1)`."
         raise ArgumentError(msg)
     return gate, pl.DataFrame()
-
-
-def _side_of(gate: Gate | ComparisonGate | ChangeGate | None, below: float | None) -> Side:
-    """The good side of the limit."""
-    if isinstance(gate, Gate):
-        return gate.limits[0][0]
-    if gate is not None:
-        return gate.side
-    return "above" if below is None else "below"

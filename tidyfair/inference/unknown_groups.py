@@ -5,6 +5,8 @@ They may be a group of their own. If they are too few to tell, they may belong t
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +17,7 @@ from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.tally import key_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
@@ -43,6 +45,27 @@ def with_unknown(metric: AnyMetric) -> AnyMetric:
     return metric
 
 
+def pass_in_each_group(
+    metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame, undecided: pl.Series,
+    passes_of: Callable[[By], Iterable[pl.Series]],
+) -> pl.Series:  # fmt: skip
+    """A mask of the undecided results that pass whichever known group the rows of unknown groups belong to.
+
+    `passes_of` gives the results that pass with these rows in each of the known groups of a feature; nothing if these
+    are many.
+    """
+    features: dict[By, list[str]] = {}
+    for metric in metrics:
+        if metric.by and has_unknown(metric):
+            features.setdefault(metric.by, []).append(metric.name)
+    passed = undecided & False
+    for by, names in features.items():
+        of_feature = undecided & (results[".by"] == by.text) & results[".metric"].is_in(names)
+        if of_feature.any() and (joined := list(passes_of(by))):
+            passed |= functools.reduce(operator.and_, joined, of_feature)
+    return passed
+
+
 def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame) -> pl.DataFrame:
     """The rows of unknown groups of each result and their share; null where a metric compares all of its groups."""
     outer = key_columns(results)
@@ -60,22 +83,15 @@ def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], r
 
 
 def with_unknown_in_each_group(tally: Tally, by: By) -> Iterator[Tally]:
-    """The tally with the rows of unknown groups in each of the known groups in turn."""
+    """The tally with the rows of unknown groups in each of the known groups in turn; nothing if these are many."""
     names = tally.names(by.columns)
-    for group in _known(tally, by).iter_rows(named=True):
+    keys = tally.cells.select(names)
+    known = keys.filter(~by.policy.is_unknown(keys)).unique().sort(names)
+    if len(known) > _MOST_GROUPS:
+        return
+    for group in known.iter_rows(named=True):
         rows = None if tally.rows is None else _moved(tally.rows, by, names, group)
         yield replace(tally, cells=_moved(tally.cells, by, names, group), rows=rows)
-
-
-def may_join(tally: Tally, by: By) -> bool:
-    """Check whether the known groups are few enough to try the unknown rows in each of them."""
-    return 0 < len(_known(tally, by)) <= _MOST_GROUPS
-
-
-def _known(tally: Tally, by: By) -> pl.DataFrame:
-    """The keys of the known groups of a feature."""
-    keys = tally.cells.select(tally.names(by.columns))
-    return keys.filter(~by.policy.is_unknown(keys)).unique().sort(keys.columns)
 
 
 def _moved(frame: pl.DataFrame, by: By, names: list[str], group: Mapping[str, Any]) -> pl.DataFrame:
