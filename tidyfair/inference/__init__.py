@@ -35,13 +35,13 @@ _NAMES = {
     "matched_pairs": "paired_groups PairedGroups",
     "model_comparison": "compare_models ModelComparison",
     "monitoring": "monitor Monitor",
-    "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
+    "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest",
     "partial_identification": "probabilistic_groups ProbabilisticGroups",
     "permutation_test": "disparity_test DisparityTest",
     "posterior": "probability ProbabilityOf",
     "sample_size": "rows_needed smallest_difference",
     "sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
-    "small_groups": "lump_rare missing_truth shrunken_rates",
+    "small_groups": "lump_rare missing_truth shrunken_rates worst_groups WorstGroups",
     "subgroups": "linear_subgroup LinearSubgroup subgroup_search SubgroupSearch",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}

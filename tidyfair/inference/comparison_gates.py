@@ -330,7 +330,7 @@ class ComparisonGate(CalledOnData):
                 continue
             joined = [_not_passing(self._verdicts(moved, options)) for moved in with_unknown_in_each_group(tally, by)]
             if joined:
-                holding -= of_feature.difference(set().union(*joined))
+                holding -= of_feature - set[tuple[Any, ...]]().union(*joined)
         return holding
 
     def _verdicts(self, tally: Tally, options: Options) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from tidyfair.inference.rate_tests import (
     FAMILIES,
     REFUSED,
     SAME,
+    AdjustedTest,
     CountedRate,
     Family,
     OuterGroup,
@@ -36,18 +37,17 @@ from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias, Unpack
+    from typing import TypeAlias
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.rate_tests import Case
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import By
     from tidyfair.specs.options import Options
 
@@ -87,13 +87,7 @@ class DisparityTest(OuterGroupTest):
     studentized: bool = True
     """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
 
-    @show_keywords(CallOptions, without=REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
-        return self._on_data(data, truth, estimate, options)
+    __call__ = AdjustedTest.__call__
 
     def _counting_options(self, options: Options) -> Options:
         weighted = options.case_weights is not None or options.cluster is not None
@@ -439,10 +433,8 @@ def disparity_test(
                 "`new_aggregate(…, equal=…)`."
             )
             raise ArgumentError(msg)
-    shuffles = _MANY if times is None else times
     return DisparityTest(
-        members, columns_of(within), how_often(shuffles),
-        whole("seed", seed, 0), one_of("adjust", adjust, ADJUSTMENTS),
-        cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
-        studentized=flag("studentized", studentized),
+        members, columns_of(within), how_often(_MANY if times is None else times), whole("seed", seed, 0),
+        one_of("adjust", adjust, ADJUSTMENTS), one_of("family", family, FAMILIES), flag("mid_p", mid_p),
+        draws=times, studentized=flag("studentized", studentized),
     )  # fmt: skip

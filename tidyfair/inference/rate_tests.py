@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.options import Options, OptionsOf
@@ -134,15 +133,29 @@ def rates_generator(seed: int) -> np.random.Generator:
 class AdjustedTest(CalledOnData):
     """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
 
+    refused: ClassVar[Mapping[str, str]] = REFUSED
     metrics: tuple[GroupwiseMetric, ...]
-    within: tuple[Column, ...]
+    within: tuple[Column, ...] = ()
     """The strata; none of most tests."""
-    times: int
-    seed: int
-    adjust: str
-    family: Family
+    times: int = 1
+    seed: int = 0
+    adjust: str = "none"
+    family: str = "all"
     mid_p: bool = False
     conf_level: float = 0.95
+
+    @show_keywords(CallOptions, without=REFUSED)
+    def __call__(
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
+        return self._on_data(data, truth, estimate, options)
+
+    @show_keywords(ReadOptions, without=REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Test on a tally of the metrics and the strata; equals a call on the data."""
+        return self._on_tally(tally, options)
 
     def _on_data(
         self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
@@ -163,9 +176,11 @@ class AdjustedTest(CalledOnData):
         return replace(options, on_undefined="ignore")
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all tests of a family."""
+        """The table with p-values, if it has any, adjusted for all tests of a family."""
+        if ".p_value" not in table.columns:
+            return table
         p_values = table[".p_value"].cast(pl.Float64)
-        families = self._families(table)
+        families = pl.repeat(0, len(table), eager=True) if self.family == "all" else table[f".{self.family}"]
         adjusted_values = p_values.alias(".p_adjusted")
         for family in families.unique():
             indices = ((families == family) & p_values.is_not_null()).arg_true()
@@ -174,12 +189,6 @@ class AdjustedTest(CalledOnData):
         after = table.columns.index(".p_value") + 1
         table = table.clone().insert_column(after, adjusted_values)
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
-
-    def _families(self, table: pl.DataFrame) -> pl.Series:
-        """The number of the family of tests that each row is adjusted with."""
-        if self.family == "all" or table.is_empty():
-            return pl.Series([0]).new_from_index(0, len(table))
-        return table.select(pl.col(f".{self.family}").rank("dense")).to_series()
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,16 +199,11 @@ class RateTest(AdjustedTest):
 
     @show_keywords(CallOptions, without=REFUSED_OF_RATES)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
         return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=REFUSED_OF_RATES)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Test on a tally of the metrics and the strata; equals a call on the data."""
-        return self._on_tally(tally, options)
 
     @property
     def _run(self) -> Run:

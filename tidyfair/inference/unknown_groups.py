@@ -5,8 +5,6 @@ They may be a group of their own. If they are too few to tell, they may belong t
 
 from __future__ import annotations
 
-import functools
-import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,8 +59,11 @@ def pass_in_each_group(
     passed = undecided & False
     for by, names in features.items():
         of_feature = undecided & (results[".by"] == by.text) & results[".metric"].is_in(names)
-        if of_feature.any() and (joined := list(passes_of(by))):
-            passed |= functools.reduce(operator.and_, joined, of_feature)
+        in_each_group = list(passes_of(by)) if of_feature.any() else []
+        for passes in in_each_group:
+            of_feature &= passes
+        if in_each_group:
+            passed |= of_feature
     return passed
 
 

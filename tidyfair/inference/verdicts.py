@@ -20,7 +20,7 @@ LOW, HIGH = "\0low", "\0high"
 
 
 def with_limits(
-    results: pl.DataFrame, limits: Sequence[tuple[Side, float]], signed: pl.Expr | pl.Series
+    results: pl.DataFrame, limits: Sequence[tuple[str, float]], signed: pl.Expr | pl.Series
 ) -> pl.DataFrame:  # fmt: skip
     """Results with the limit of each, and the ends of what is acceptable: two where a value may have either sign."""
     limit = pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64)
