@@ -48,8 +48,6 @@ Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES = ("metric", "by", "all")
 _OUTER = "\0outer"
-SAME = 1e-9
-"""Statistics that differ by less are ties: the same counts, computed in another order."""
 REFUSED = {
     **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to the test itself"),
@@ -355,7 +353,7 @@ class OuterGroupTest(RateTest):
         for outer, of_outer in enumerate(counts):
             rows = evaluated.rows.filter(pl.col("outer") == outer)
             table = self._tested(OuterGroup(metric, rows, evaluated, of_outer, rates_generator(self.seed)))
-            yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
+            yield with_outer_key(keys, outer, table)
         if not counts:
             # the columns of a result follow from the call, not from the data
             empty = OuterGroup(metric, evaluated.rows, evaluated, [], rates_generator(self.seed))
@@ -364,6 +362,11 @@ class OuterGroupTest(RateTest):
     @abstractmethod
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         """The tests of an outer group."""
+
+
+def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:
+    """The table of an outer group with its key, if the data are grouped."""
+    return keys[outer : outer + 1].join(table, how="cross") if keys.width else table
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:

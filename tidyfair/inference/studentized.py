@@ -11,7 +11,6 @@ import polars as pl
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.permutation import VARIANT
-from tidyfair.inference.rate_tests import SAME
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
 from tidyfair.specs.metric_specs import formulas_of
@@ -41,6 +40,8 @@ _NO_VARIANCE = 1e-300
 """The least variance where no group has one: the weights that are its inverses can still be summed."""
 _ROUNDED = 1e-12
 """Distances from a mean that are smaller, relative to the mean, are rounding errors."""
+_SAME = 1e-9
+"""Statistics that differ by less are ties: the same counts, computed in another order."""
 _OUTER = "\0outer"
 """The number of an outer group, the draw being part of its key."""
 
@@ -64,7 +65,7 @@ class Families:
     def of(cls, case: Case) -> Families:
         """The families of the observed data."""
         evaluated, by = case.evaluated, case.metric.by
-        groups = _renamed(evaluated.group_cells.keys[by]).unique(maintain_order=True)
+        groups = _with_numbers(evaluated.group_cells.keys[by]).unique(maintain_order=True)
         (spec,) = evaluated.specs
         families = cls(spec, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
         rows = families.numbered(evaluated).filter(pl.col("estimate").is_not_null())
@@ -94,7 +95,7 @@ class Families:
         """The values with the number of their group."""
         # draws compare all groups that the observed data compare, whatever their policy says of sizes
         by = next(by for by in evaluated.group_cells.keys if by.columns == self.by.columns)
-        first, keys = evaluated.group_cells.spans[by][0], _renamed(evaluated.group_cells.keys[by])
+        first, keys = evaluated.group_cells.spans[by][0], _with_numbers(evaluated.group_cells.keys[by])
         groups = self.groups.with_row_index("group")
         joined = keys.join(groups, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
         numbers = joined["group"].cast(pl.Int64)
@@ -109,7 +110,13 @@ class Families:
         drawn_keys = evaluated.group_cells.outer_keys
         draw, variant = drawn_keys[DRAW].to_numpy(), drawn_keys[VARIANT].to_numpy()
         draw = draw - draw.min()
-        observed_outer = self._observed_outer(drawn_keys)
+        names, observed_outer = self.outer_keys.columns, np.zeros(len(drawn_keys), dtype=np.int64)
+        if names:
+            numbers = self.outer_keys.with_row_index(_OUTER)
+            joined = drawn_keys.select(names).join(
+                numbers, on=names, how="left", nulls_equal=True, maintain_order="left"
+            )  # fmt: skip
+            observed_outer = joined[_OUTER].cast(pl.Int64).to_numpy()
         rows = self.numbered(evaluated).drop("is_reference").rename({"outer": _OUTER})
         drawn_outer = rows[_OUTER].to_numpy()
         rows = rows.with_columns(
@@ -122,30 +129,18 @@ class Families:
         as_drawn = rows.filter(pl.col(VARIANT) == 0).drop("outer", DRAW, VARIANT).rename({_OUTER: "outer"})
         disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
         shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
-        outers = len(self.outer_keys) if self.outer_keys.width else 1
+        aggregate = self.spec.aggregate
         values: list[Array] = []
         severities: list[Array] = []
-        for outer in range(outers):
-            value = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
-            values.append(value.to_numpy().astype(float))
-            severities.append(self._severity(value, rows.filter(outer=outer), shape))
+        for outer in range(len(self.outer_keys) if names else 1):
+            of_outer = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
+            value = of_outer.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            values.append(value)
+            if self.is_exact and aggregate is not None:
+                severities.append(aggregate.severity(value))
+            else:
+                severities.append(self._distances(rows.filter(outer=outer), shape))
         return values, severities
-
-    def _severity(self, disparities: pl.Series, rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
-        """The severity of each draw of an outer group: of its disparity, or the distances of its groups."""
-        aggregate = self.spec.aggregate
-        if self.is_exact and aggregate is not None:
-            return aggregate.severity(disparities.cast(pl.Float64).fill_null(np.nan).to_numpy())
-        return self._distances(rows, shape)
-
-    def _observed_outer(self, drawn_outer: pl.DataFrame) -> Array:
-        """The number of the observed outer group that each outer group of a draw comes from."""
-        names = self.outer_keys.columns
-        if not names:
-            return np.zeros(len(drawn_outer), dtype=np.int64)
-        numbers = self.outer_keys.with_row_index(_OUTER)
-        joined = drawn_outer.select(names).join(numbers, on=names, how="left", nulls_equal=True, maintain_order="left")
-        return joined[_OUTER].cast(pl.Int64).to_numpy()
 
     @staticmethod
     def _distances(rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
@@ -183,7 +178,7 @@ def _odds_among(case: Case) -> pl.DataFrame | None:
     return tally.cells.filter(pl.Series(is_among, dtype=pl.Boolean)).select(LABELS).unique()
 
 
-def _renamed(keys: pl.DataFrame) -> pl.DataFrame:
+def _with_numbers(keys: pl.DataFrame) -> pl.DataFrame:
     """Keys of groups under numbered names, which tallies of other keys have too."""
     return keys.rename({name: f"g{index}" for index, name in enumerate(keys.columns)})
 
@@ -242,12 +237,16 @@ def joint_ranks(tested: Array, by_chance: Array) -> Array:
     as unlikely.
     """
     ranks: list[Array] = []
-    for column in (0, 1):
-        size = np.abs(np.where(np.isfinite(tested[:, column]), tested[:, column], 0))
-        slack = SAME * np.maximum(min(1, size.max(initial=0)), size)
-        rising = np.sort(by_chance[:, column])
-        ranks.append(len(rising) - np.searchsorted(rising, tested[:, column] - slack))
+    for distance, drawn in zip(tested.T, by_chance.T, strict=True):
+        rising = np.sort(drawn)
+        ranks.append(len(rising) - np.searchsorted(rising, distance - slack(distance)))
     return np.minimum(ranks[0], _RARER * ranks[1])
+
+
+def slack(values: Array) -> Array:
+    """The distance up to which other values are ties: differences of small numbers are small, too."""
+    size = np.abs(np.where(np.isfinite(values), values, 0))
+    return _SAME * np.maximum(min(1, size.max(initial=0)), size)
 
 
 def joint_distances(drawn: Array) -> Array:
