@@ -446,7 +446,7 @@ class StratifiedTest(OuterGroupTest):
     findings: ClassVar[tuple[str, ...]] = (".adjusted", ".lower", ".upper", ".p_adjusted")
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        check_single(self.subject, part.metric)
+        check_single(self.subject, part.case.metric)
         schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
         rows: list[dict[str, Any]] = []
         for count in part.counts:
@@ -464,7 +464,7 @@ class StratifiedTest(OuterGroupTest):
         is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
         strata = RateCounts(count.numerator[is_common].astype(float), count.denominator[is_common].astype(float))
         row = {
-            ".metric": count.name, ".by": part.metric.by.text, ".group": part.texts[int(count.group_cells[group])],
+            ".metric": count.name, ".by": part.case.metric.by.text, ".group": part.texts[int(count.group_cells[group])],
             ".other": part.texts[int(count.group_cells[reference])], ".strata": int(is_common.sum()), ".crude": crude,
             ".n": int(denominator[group]), ".n_other": int(denominator[reference]),
         }  # fmt: skip
@@ -478,7 +478,7 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
-    metric, aggregate = part.metric, part.metric.aggregate
+    metric, aggregate = part.case.metric, part.case.metric.aggregate
     if references:
         stated = metric.policy.stated
         given = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)

@@ -104,7 +104,7 @@ class DisparityTest(OuterGroupTest):
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        metric, rows, counts = part.metric, part.rows, part.counts
+        metric, rows, counts = part.case.metric, part.rows, part.counts
         if not len(counts) or rows.is_empty():
             return self._row(metric)
         times = self._draws_of(metric)
@@ -115,7 +115,7 @@ class DisparityTest(OuterGroupTest):
         for first in in_progress(range(0, times, step), "shuffling"):
             draws = min(step, times - first)
             drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, part.random))
-            compared = compared_draws(part.evaluated, rows, counts, drawn)
+            compared = compared_draws(part.case.evaluated, rows, counts, drawn)
             severity = _distances(rows, counts, drawn) if self.studentized else compared["severity"].to_numpy()
             # the observed values come last in every block, and are kept once
             last = first + draws == times

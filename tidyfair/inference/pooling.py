@@ -365,12 +365,12 @@ def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMet
 
 def pooled(part: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
     """A rate of the groups of an outer group under a model."""
-    counts, by = count.of_groups, part.metric.by
+    counts, by = count.of_groups, part.case.metric.by
     hits, rows = counts.numerator.astype(float), counts.denominator.astype(float)
     if pooling == "beta_binomial":
         return BetaBinomial(hits, rows)
-    first, _ = part.evaluated.group_cells.spans[by]
-    keys = part.evaluated.group_cells.keys[by][count.group_cells - first]
+    first, _ = part.case.evaluated.group_cells.spans[by]
+    keys = part.case.evaluated.group_cells.keys[by][count.group_cells - first]
     # a missing value is a level too
     levels = [keys.select(pl.struct(name).rank("dense")).to_series().to_numpy() for name in keys.columns]
     return Additive(hits, rows, levels)

@@ -15,7 +15,7 @@ from tidyfair.inference.gates import judged_metrics, limited
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import check_pooling, pooled
-from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts, rates_generator
+from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
 from tidyfair.specs.arguments import how_often, whole
@@ -97,7 +97,7 @@ class ProbabilityOf(MetricSetOnData):
         tables: list[pl.DataFrame] = []
         if self.pooling:
             for metric in groupwise((self.metrics,), "probability"):
-                case = Case(metric, tally, options, None)
+                case = Case(metric, tally, options)
                 outers = range(len(case.evaluated.group_cells.outer_keys))
                 shares = [self._share_of_pooled(case, outer, self.pooling) for outer in outers]
                 tables.append(self._table(case.evaluated, pl.Series(shares, dtype=pl.Float64)))
@@ -119,17 +119,15 @@ class ProbabilityOf(MetricSetOnData):
 
     def _share_of_pooled(self, case: Case, outer: int, pooling: Pooling) -> float | None:
         """The share of draws of the pooled rates of an outer group on the good side of the limit."""
-        evaluated, random = case.evaluated, rates_generator(self.seed)
-        counts = rate_counts(case, outer)
-        rows = evaluated.rows.filter(pl.col("outer") == outer)
-        part = OuterGroup(case.metric, rows, evaluated, counts, random)
-        if not all(len(count.group_cells) for count in counts):
+        part = OuterGroup(case, outer, self.seed)
+        if not all(len(count.group_cells) for count in part.counts):
             return None
 
         def draw(count: CountedRate) -> Array:
-            return pooled(part, count, pooling).draws(self.times, random) * count.of_groups.denominator
+            return pooled(part, count, pooling).draws(self.times, part.random) * count.of_groups.denominator
 
-        values = compared_draws(evaluated, rows, counts, drawn_together(counts, draw))["value"]
+        drawn_rates = drawn_together(part.counts, draw)
+        values = compared_draws(case.evaluated, part.rows, part.counts, drawn_rates)["value"]
         drawn = values[:-1].drop_nulls().to_numpy()
         return float(self._is_within(drawn).mean()) if len(drawn) else None
 

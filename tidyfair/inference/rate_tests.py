@@ -101,7 +101,7 @@ class Case:
     metric: GroupwiseMetric
     tally: Tally
     options: Options
-    by_strata: GroupwiseMetric | None
+    by_strata: GroupwiseMetric | None = None
     """The metric by groups and strata, where there are strata."""
 
     @cached_property
@@ -122,9 +122,34 @@ class Case:
         return self.evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
 
 
-def rates_generator(seed: int) -> np.random.Generator:
-    """The random numbers of an outer group: the same for all, so that they do not depend on names."""
-    return generator(seed, "rates")
+@dataclass(frozen=True, eq=False)
+class OuterGroup:
+    """An outer group: the values of its groups, and the counts of each rate."""
+
+    case: Case
+    outer: int
+    seed: int
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """The values of its groups."""
+        return self.case.evaluated.rows.filter(pl.col("outer") == self.outer)
+
+    @cached_property
+    def counts(self) -> list[CountedRate]:
+        """The counts of each rate; none if the data have no outer groups."""
+        has_rows = self.outer < len(self.case.evaluated.group_cells.outer_keys)
+        return rate_counts(self.case, self.outer) if has_rows else []
+
+    @cached_property
+    def random(self) -> np.random.Generator:
+        """The random numbers: the same for all outer groups, so that they do not depend on names."""
+        return generator(self.seed, "rates")
+
+    @property
+    def texts(self) -> pl.Series:
+        """The names of the groups of all group cells."""
+        return self.case.evaluated.group_cells.text
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,30 +254,24 @@ class RateTest(AdjustedTest):
 
     @cached_property
     def _strata(self) -> tuple[GroupwiseMetric, ...]:
-        """The metrics by groups and strata, where there are strata."""
-        if not self.within:
-            return ()
-        crossed = list(map(self._crossed, self.metrics))
+        """The metrics by groups and strata, from whose values the rows are counted; none without strata."""
+        crossed: list[GroupwiseMetric] = []
+        for metric in self.metrics if self.within else ():
+            if metric.by.sides:
+                msg = f"{metric.name}: `within` cannot be combined with privileged(…); compare the groups of columns."
+                raise ArgumentError(msg)
+            by = By((*metric.by.columns, *self.within), policy=ALL_GROUPS)
+            names = names_of(by.columns)
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                msg = (
+                    f"{metric.name}: {twice[0]!r} is given more than once; use it as a feature or in `within`, not "
+                    "both."
+                )
+                raise ArgumentError(msg)
+            metrics = (*metric.metrics, *metric.less)
+            crossed.append(replace(metric, by=by, aggregate=difference(), less=(), metrics=metrics))
         return numbered(crossed, "\0crossed ")
-
-    def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
-        """The metric by groups and strata, from whose values the rows are counted."""
-        if metric.by.sides:
-            msg = f"{metric.name}: `within` cannot be combined with privileged(…); compare the groups of columns."
-            raise ArgumentError(msg)
-        by = By((*metric.by.columns, *self.within), policy=ALL_GROUPS)
-        names = names_of(by.columns)
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            msg = f"{metric.name}: {twice[0]!r} is given more than once; use it as a feature or in `within`, not both."
-            raise ArgumentError(msg)
-        return replace(
-            metric,
-            by=by,
-            aggregate=difference(),
-            less=(),
-            metrics=(*metric.metrics, *metric.less),
-        )
 
     @abstractmethod
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
@@ -274,14 +293,46 @@ def check_tested(tally: Tally) -> None:
 
 
 def rate_counts(case: Case, outer: int) -> list[CountedRate]:
-    """The counts of the groups of an outer group, for each rate."""
+    """The counts of the groups of an outer group, for each rate, from its values by group, or group and stratum."""
     (spec,) = case.evaluated.specs
-    evaluated = case.crossed or case.evaluated
-    counted = pl.col("rate").is_not_null() & ~pl.col("excluded")
-    rows = evaluated.rows.filter((pl.col("outer") == outer) & counted)
+    is_counted = (pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("excluded")
+    rows_of_rates = (case.crossed or case.evaluated).rows.filter(is_counted)
     counts: list[CountedRate] = []
     for name, formula in spec.formulas:
-        counts.append(_counted_rate(case, name, formula, rows.filter(name=name)))
+        share, rows = share_of(formula), rows_of_rates.filter(name=name)
+        if share is None:
+            msg = (
+                f"{case.metric.name} does not compare rates, and {name} has no exact test. Use `disparity_test` to "
+                'test whether groups are equal, or `interval="auto"` for the size of the difference.'
+            )
+            raise ArgumentError(msg)
+        if not reads_one_label(formula, rows):
+            msg = (
+                f"{case.metric.name} uses several labels in {name}; select one with `pos_label=`, or use intervals, "
+                '`interval="auto"`.'
+            )
+            raise ArgumentError(msg)
+        denominators = rows["counted_rows"].to_numpy().astype(np.int64)
+        numerators = np.round(rows["rate"].to_numpy() * denominators).astype(np.int64)
+        if case.crossed is None:
+            row_cells, stratum = rows[GROUP_CELL].to_numpy(), np.zeros(len(rows), dtype=np.int64)
+        else:
+            row_cells, stratum = _cells_and_strata(case.metric, case.evaluated, case.crossed, rows)
+        # strata have no unknown groups of their own
+        known = ~case.evaluated.group_cells.excluded[row_cells]
+        row_cells, stratum, numerators, denominators = (
+            column[known] for column in (row_cells, stratum, numerators, denominators)
+        )
+        group_cells, group = np.unique(row_cells, return_inverse=True)
+        shape = (int(stratum.max(initial=-1)) + 1, len(group_cells))
+        numerator, denominator = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        np.add.at(numerator, (stratum, group), numerators)
+        np.add.at(denominator, (stratum, group), denominators)
+        compared = denominator.sum(axis=0) >= case.metric.least_rows(int(denominator.sum()))
+        counted = CountedRate(
+            numerator[:, compared], denominator[:, compared], name, share.among, share.holds, group_cells[compared]
+        )
+        counts.append(counted)
     return counts
 
 
@@ -290,74 +341,17 @@ def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[Gr
     return tuple(replace(metric, name=f"{prefix}{index}") for index, metric in enumerate(metrics))
 
 
-def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -> CountedRate:
-    """The counts of a rate, from its values by group, or by group and stratum."""
-    share = share_of(formula)
-    if share is None:
-        msg = (
-            f"{case.metric.name} does not compare rates, and {name} has no exact test. Use `disparity_test` to test "
-            'whether groups are equal, or `interval="auto"` for the size of the difference.'
-        )
-        raise ArgumentError(msg)
-    if not reads_one_label(formula, rows):
-        msg = (
-            f"{case.metric.name} uses several labels in {name}; select one with `pos_label=`, or use intervals, "
-            '`interval="auto"`.'
-        )
-        raise ArgumentError(msg)
-    denominators = rows["counted_rows"].to_numpy().astype(np.int64)
-    numerators = np.round(rows["rate"].to_numpy() * denominators).astype(np.int64)
-    if case.crossed is None:
-        row_cells, stratum = rows[GROUP_CELL].to_numpy(), np.zeros(len(rows), dtype=np.int64)
-    else:
-        row_cells, stratum = _cells_and_strata(case.metric, case.evaluated, case.crossed, rows)
-    # strata have no unknown groups of their own
-    known = ~case.evaluated.group_cells.excluded[row_cells]
-    row_cells, stratum, numerators, denominators = (
-        column[known] for column in (row_cells, stratum, numerators, denominators)
-    )
-    group_cells, group = np.unique(row_cells, return_inverse=True)
-    shape = (int(stratum.max(initial=-1)) + 1, len(group_cells))
-    numerator, denominator = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    np.add.at(numerator, (stratum, group), numerators)
-    np.add.at(denominator, (stratum, group), denominators)
-    compared = denominator.sum(axis=0) >= case.metric.least_rows(int(denominator.sum()))
-    return CountedRate(
-        numerator[:, compared], denominator[:, compared], name, share.among, share.holds, group_cells[compared]
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class OuterGroup:
-    """An outer group: the values of its groups, and the counts of each rate."""
-
-    metric: GroupwiseMetric
-    rows: pl.DataFrame
-    evaluated: Evaluated
-    counts: list[CountedRate]
-    random: np.random.Generator
-
-    @property
-    def texts(self) -> pl.Series:
-        """The names of the groups of all group cells."""
-        return self.evaluated.group_cells.text
-
-
 @dataclass(frozen=True, repr=False)
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        metric, evaluated, keys = case.metric, case.evaluated, case.outer_keys
-        counts = [rate_counts(case, outer) for outer in range(len(evaluated.group_cells.outer_keys))]
-        for outer, of_outer in enumerate(counts):
-            rows = evaluated.rows.filter(pl.col("outer") == outer)
-            table = self._tested(OuterGroup(metric, rows, evaluated, of_outer, rates_generator(self.seed)))
-            yield with_outer_key(keys, outer, table)
-        if not counts:
+        keys, outers = case.outer_keys, len(case.evaluated.group_cells.outer_keys)
+        for outer in range(outers):
+            yield with_outer_key(keys, outer, self._tested(OuterGroup(case, outer, self.seed)))
+        if not outers:
             # the columns of a result follow from the call, not from the data
-            empty = OuterGroup(metric, evaluated.rows, evaluated, [], rates_generator(self.seed))
-            yield keys.join(self._tested(empty), how="cross").clear()
+            yield keys.join(self._tested(OuterGroup(case, 0, self.seed)), how="cross").clear()
 
     @abstractmethod
     def _tested(self, part: OuterGroup) -> pl.DataFrame:

@@ -154,7 +154,7 @@ class _TableOfRates(OuterGroupTest):
         for count in part.counts:
             if len(count.group_cells):
                 columns = {
-                    ".metric": count.name, ".by": part.metric.by.text,
+                    ".metric": count.name, ".by": part.case.metric.by.text,
                     ".group": part.texts.gather(count.group_cells), **self._columns(part, count),
                 }  # fmt: skip
                 tables.append(pl.DataFrame(columns, schema=schema))
@@ -214,7 +214,7 @@ class WorstGroups(_TableOfRates):
             raw = Shares.of_counts(hits, rows)
             drawn, estimate = part.random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows))), raw.value
             lower, upper = raw.limits(z_value(self.conf_level ** (1 / len(rows))))
-        directions = {base.name: base.direction for base in (*part.metric.metrics, *part.metric.less)}
+        directions = {base.name: base.direction for base in (*part.case.metric.metrics, *part.case.metric.less)}
         is_lowest = directions[count.name] == "maximize"
         worst = drawn.argmin(axis=1) if is_lowest else drawn.argmax(axis=1)
         return {
