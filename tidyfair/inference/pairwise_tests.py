@@ -13,7 +13,6 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.comparison_gates import GroupsCompared
 from tidyfair.inference.contingency import (
     chi_squared,
     cochran_mantel_haenszel,
@@ -26,6 +25,7 @@ from tidyfair.inference.contingency import (
     mantel_haenszel_odds_ratio,
     mantel_haenszel_ratio,
 )
+from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
