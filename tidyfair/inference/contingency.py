@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,10 +11,13 @@ from tidyfair.intervals.proportions import correction, root, shares_apart, squar
 from tidyfair.progress import in_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeAlias
 
     Array: TypeAlias = np.ndarray[Any, Any]
     Counts: TypeAlias = Array | int
+    Factorials: TypeAlias = Callable[[Array], Array]
+    """Logarithms of factorials, without the largest part: n log n - n."""
 
 _ROUNDED = 1e-7
 """Probabilities with a smaller relative difference are the same."""
@@ -48,27 +50,17 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
     p_values: Array = np.zeros(len(columns[0]))
     largest = int((columns[1] + columns[3]).max(initial=0))
     # a few tables take fewer logarithms than a list of all has
-    listed = min(largest, _MOST_LISTED, _TAKEN * len(p_values))
-    factorials = _Factorials(_remainder(np.arange(listed + 1.0)))
+    listed = _remainder(np.arange(min(largest, _MOST_LISTED, _TAKEN * len(p_values)) + 1.0))
+
+    def factorials(counts: Array) -> Array:
+        return listed[counts] if counts.max(initial=0) < len(listed) else _remainder(counts.astype(float))
+
     for start in in_progress(range(0, len(p_values), _BLOCK), "testing"):
         block = slice(start, start + _BLOCK)
         hits, rows, other_hits, other_rows = (column[block] for column in columns)
         tables = _Tables(hits, other_rows - other_hits, other_hits, rows - hits)
         p_values[block] = tables.toward_equality().p_values(factorials, mid_p=mid_p)
     return p_values.reshape(shape)
-
-
-@dataclass(frozen=True, eq=False)
-class _Factorials:
-    """Logarithms of factorials, without the largest part: n log n - n."""
-
-    listed: Array
-
-    def of(self, counts: Array) -> Array:
-        """The logarithms of some counts."""
-        if counts.max(initial=0) < len(self.listed):
-            return self.listed[counts]
-        return _remainder(counts.astype(float))
 
 
 def _remainder(counts: Array) -> Array:
@@ -108,7 +100,7 @@ class _Tables(NamedTuple):
         """The tables so many steps away."""
         return _Tables(self.falling - steps, self.other_falling - steps, self.rising + steps, self.other_rising + steps)
 
-    def p_values(self, factorials: _Factorials, *, mid_p: bool) -> Array:
+    def p_values(self, factorials: Factorials, *, mid_p: bool) -> Array:
         """The p-values: what likelier tables leave of 1, or the sum of both tails where that is little."""
         logarithm, (away, variance) = self.log_probability(factorials), self.moments()
         probability, p_values = np.exp(logarithm), np.zeros(len(logarithm))
@@ -126,7 +118,7 @@ class _Tables(NamedTuple):
             p_values -= probability * (1 + equal) / 2
         return np.clip(p_values, 0, 1)
 
-    def tails(self, logarithm: Array, away: Array, factorials: _Factorials) -> tuple[Array, Array]:
+    def tails(self, logarithm: Array, away: Array, factorials: Factorials) -> tuple[Array, Array]:
         """The probability of tables no likelier, relative to that of each; and whether one is as likely."""
         # the farthest of likelier tables is about as far from equality on the other side
         most = np.minimum(self.falling, self.other_falling)
@@ -186,17 +178,17 @@ class _Tables(NamedTuple):
         margins = (one + last) * (one + two) * (other + two) / total * (other + last) / total
         return (one * other - two * last) / total, margins / np.maximum(total - 1, 1)
 
-    def log_probability(self, factorials: _Factorials) -> Array:
+    def log_probability(self, factorials: Factorials) -> Array:
         """The logarithms of the probabilities of tables, given their margins."""
         # rows are the first and the last cell, and the other two
         one, other, two, last = self
         rows, hits = (one + last, two + other), (one + two, last + other)
-        logarithm = sum(factorials.of(margin) for margin in (*rows, *hits)) - factorials.of(rows[0] + rows[1])
+        logarithm = sum(factorials(margin) for margin in (*rows, *hits)) - factorials(rows[0] + rows[1])
         total = np.maximum(rows[0] + rows[1], 1)
         away = (one.astype(float) * other - two.astype(float) * last) / total
         for cell, row, column, sign in ((one, 0, 0, 1), (other, 1, 1, 1), (two, 1, 0, -1), (last, 0, 1, -1)):
             expected = rows[row] * (hits[column] / total)
-            logarithm -= factorials.of(cell) + _deviance(cell, expected, sign * away)
+            logarithm -= factorials(cell) + _deviance(cell, expected, sign * away)
         return logarithm
 
 
@@ -212,20 +204,15 @@ def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
 
     As a mid-p-value (Fagerland et al., 2013), splits that are as uneven count half.
     """
+    from scipy.special import betainc
+
     total, more = one + other, max(one, other)
     if not total:
         return 1.0
-    p_value, less_likely = (min(1.0, 2 * _half_at_least(count, total)) for count in (more, more + 1))
+    # the probabilities that at least so many rows are hits, which have even odds
+    p_value = min(1.0, 2 * float(betainc(more, total - more + 1, 0.5)))
+    less_likely = 2 * float(betainc(more + 1, total - more, 0.5)) if more < total else 0.0
     return (p_value + less_likely) / 2 if mid_p else p_value
-
-
-def _half_at_least(count: int, total: int) -> float:
-    """The probability that at least so many of some rows are hits, which have even odds."""
-    from scipy.special import betainc
-
-    if count in {0, total + 1}:
-        return float(count == 0)
-    return float(betainc(count, total - count + 1, 0.5))
 
 
 def cochrans_q(hits: Array) -> tuple[float | None, float | None]:
@@ -265,7 +252,11 @@ def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -
     if not above or not below:
         return math.nan
     ratio = above / below
-    expected = _hits_at(ratio, rows, other_rows, total_hits)
+    # the hits expected at this odds ratio, given the margins: the possible root of a quadratic equation, written so
+    # that an odds ratio of 1 does not divide by zero
+    square, linear = 1 - ratio, other_rows - total_hits + ratio * (rows + total_hits)
+    constant = -ratio * rows * total_hits
+    expected = -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
     other_expected = total_hits - expected
     inverse = 1 / expected + 1 / (rows - expected) + 1 / other_expected + 1 / (other_rows - other_expected)
     variance = 1 / inverse
@@ -274,27 +265,22 @@ def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -
     return float(chdtrc(len(hits) - 1, max(0.0, statistic)))
 
 
-def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) -> Array:
-    """The hits among the rows of a table with an odds ratio, given its margins: a root of a quadratic equation."""
-    square = 1 - ratio
-    linear = other_rows - total_hits + ratio * (rows + total_hits)
-    constant = -ratio * rows * total_hits
-    # the root that is possible, written so that an odds ratio of 1 does not divide by zero
-    return -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
-
-
 def chi_squared(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
     """P-values of the chi-squared test of equal shares (Pearson, 1900), without continuity correction."""
+    from scipy.special import chdtrc
+
     observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
-    return _one_degree(((observed - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=0))
+    return chdtrc(1, ((observed - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=0))
 
 
 def likelihood_ratio(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
     """P-values of the likelihood ratio test of equal shares (Wilks, 1938), the G test."""
+    from scipy.special import chdtrc
+
     observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
     is_observed = observed > 0
     quotient = np.where(is_observed, observed, 1) / np.where(is_observed, expected, 1)
-    return _one_degree(2 * (observed * np.log(quotient)).sum(axis=0))
+    return chdtrc(1, np.maximum(2 * (observed * np.log(quotient)).sum(axis=0), 0))
 
 
 def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> tuple[Array, Array]:
@@ -304,13 +290,6 @@ def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other
     share = (hits + other_hits) / (rows + other_rows)
     observed = np.stack([hits, rows - hits, other_hits, other_rows - other_hits])
     return observed, np.stack([rows * share, rows * (1 - share), other_rows * share, other_rows * (1 - share)])
-
-
-def _one_degree(statistic: Array) -> Array:
-    """Upper tail probabilities of the chi-squared distribution with one degree of freedom."""
-    from scipy.special import erfc
-
-    return erfc(np.sqrt(np.maximum(statistic, 0) / 2))
 
 
 def mantel_haenszel(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> tuple[float, float]:

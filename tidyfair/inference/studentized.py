@@ -237,8 +237,8 @@ def joint_ranks(tested: Array, by_chance: Array) -> Array:
     as unlikely.
     """
     ranks: list[Array] = []
-    for distance, drawn in zip(tested.T, by_chance.T, strict=True):
-        rising = np.sort(drawn)
+    for column in (0, 1):
+        distance, rising = tested[:, column], np.sort(by_chance[:, column])
         ranks.append(len(rising) - np.searchsorted(rising, distance - slack(distance)))
     return np.minimum(ranks[0], _RARER * ranks[1])
 

@@ -450,8 +450,8 @@ class _Margin(NamedTuple):
 
     finer: tuple[str, ...]
     """The features of the finer table."""
-    index: Floats
-    """The index of the combination that a combination of the finer table is part of."""
+    number: Floats
+    """The number of the combination that a combination of the finer table is part of."""
     size: int
     """The number of combinations."""
 
@@ -495,8 +495,8 @@ class _Conjunctions:
         """Sums over the rows of each conjunction; `values` has a row for each draw."""
         draws = len(values)
         tables = {tuple(self.every.keys.columns): values}
-        for names, (finer, of_finer, size) in self.margins.items():
-            index = of_finer + size * np.arange(draws)[:, None]
+        for names, (finer, number, size) in self.margins.items():
+            index = number + size * np.arange(draws)[:, None]
             sums = np.bincount(index.ravel(), weights=tables[finer].ravel(), minlength=draws * size)
             tables[names] = sums.reshape(draws, size)
         return np.concatenate([tables[names] for names in self.subsets], axis=1)
