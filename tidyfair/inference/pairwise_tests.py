@@ -33,7 +33,6 @@ from tidyfair.inference.rate_tests import (
     CountedRate,
     OuterGroup,
     OuterGroupTest,
-    RateCounts,
     check_tested,
     columns_of,
     groupwise,
@@ -210,9 +209,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The pairs of all metrics, with p-values adjusted for their number and limits that agree with these."""
         check_tested(tally)
-        options = replace(
-            options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed
-        )  # fmt: skip
+        options = replace(options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed)
         evaluated = self._run.evaluate(tally, options)
         comparisons = self._comparisons(evaluated, options)
         found = [comparison.p_values(self.test, mid_p=self.mid_p) for comparison in comparisons]
@@ -240,7 +237,10 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             # metrics at several times are evaluated apart from the others
             of_specs = [numbers[spec.name] for spec in part.specs]
             for number in of_specs:
-                _check_reference(part, self.metrics[number])
+                metric = self.metrics[number]
+                if metric.aggregate.reference is not None:
+                    # each group is compared with all others, but a reference is still one of them
+                    part.group_cells.find(metric.by, metric.aggregate.reference, metric.name)
             for family in families(part, options):
                 number = of_specs[family.spec]
                 if len(family.rows) > 1:
@@ -418,13 +418,6 @@ def _numbers_of_equal_pairs(groups: int) -> int:
     return possible
 
 
-def _check_reference(evaluated: Evaluated, metric: GroupwiseMetric) -> None:
-    """Refuse a reference that is no group, though each group is compared with all others."""
-    reference = metric.aggregate.reference
-    if reference is not None:
-        evaluated.group_cells.find(metric.by, reference, metric.name)
-
-
 def check_single(function: str, metric: GroupwiseMetric) -> None:
     """Refuse metrics that compare several values, and those that compare groups already."""
     if len(metric.metrics) > 1 or metric.less:
@@ -458,17 +451,38 @@ class StratifiedTest(OuterGroupTest):
         return pl.DataFrame(rows, schema=schema)
 
     def _compared(self, part: OuterGroup, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
-        """The crude and the stratified difference of a group from the reference."""
+        """The crude difference of a group from the reference, and that within their common strata."""
         denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
         crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
         is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
-        strata = RateCounts(count.numerator[is_common].astype(float), count.denominator[is_common].astype(float))
-        row = {
+        row: dict[str, Any] = {
             ".metric": count.name, ".by": part.case.metric.by.text, ".group": part.texts[int(count.group_cells[group])],
             ".other": part.texts[int(count.group_cells[reference])], ".strata": int(is_common.sum()), ".crude": crude,
             ".n": int(denominator[group]), ".n_other": int(denominator[reference]),
         }  # fmt: skip
-        return row | _within_strata(crude, strata, group, reference, self.conf_level)
+        if not is_common.any():
+            return row | {".pattern": "no common stratum"}
+        hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
+        rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
+        tables, z = (hits, rows, other_hits, other_rows), z_value(self.conf_level)
+        adjusted_value, error = mantel_haenszel(*tables)
+        (lower,), (upper,) = mantel_haenszel_limits(*tables, z)
+        p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
+        differences = hits / rows - other_hits / other_rows
+        pattern = "alike"
+        if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
+            pattern = "simpson"
+        elif p_homogeneity < 1 - self.conf_level:
+            pattern = "heterogeneous"
+        row |= {
+            ".adjusted": adjusted_value, ".lower": lower, ".upper": upper, ".std_error": error or None,
+            ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
+            ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
+        }  # fmt: skip
+        for name, relative in ((".ratio", mantel_haenszel_ratio), (".odds_ratio", mantel_haenszel_odds_ratio)):
+            for column, end in zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True):
+                row[column] = None if math.isnan(end) else end
+        return row
 
 
 def _reference(part: OuterGroup, count: CountedRate) -> int:
@@ -494,36 +508,6 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
         )
         raise ArgumentError(msg)
     return int(count.of_groups.denominator.argmax())
-
-
-def _within_strata(crude: float, strata: RateCounts, group: int, reference: int, level: float) -> dict[str, Any]:
-    """The difference of a group from the reference within their common strata."""
-    if not len(strata.denominator):
-        return {".pattern": "no common stratum"}
-    hits, rows = strata.numerator[:, group], strata.denominator[:, group]
-    other_hits, other_rows = strata.numerator[:, reference], strata.denominator[:, reference]
-    tables = (hits, rows, other_hits, other_rows)
-    adjusted, error = mantel_haenszel(*tables)
-    (lower,), (upper,) = mantel_haenszel_limits(*tables, z_value(level))
-    p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
-    ratio, odds_ratio = (
-        [None if math.isnan(end) else end for end in relative(*tables, z_value(level))]
-        for relative in (mantel_haenszel_ratio, mantel_haenszel_odds_ratio)
-    )
-    differences = hits / rows - other_hits / other_rows
-    is_reversed = bool((differences > 0).all() and crude < 0) or bool((differences < 0).all() and crude > 0)
-    pattern = "alike"
-    if is_reversed:
-        pattern = "simpson"
-    elif p_homogeneity < 1 - level:
-        pattern = "heterogeneous"
-    return {
-        ".adjusted": adjusted, ".lower": lower, ".upper": upper, ".std_error": error or None,
-        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
-        ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
-        **dict(zip((".ratio", ".ratio_lower", ".ratio_upper"), ratio, strict=True)),
-        **dict(zip((".odds_ratio", ".odds_ratio_lower", ".odds_ratio_upper"), odds_ratio, strict=True)),
-    }  # fmt: skip
 
 
 @refuse_unknown_keywords

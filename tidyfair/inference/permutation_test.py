@@ -134,7 +134,7 @@ class DisparityTest(OuterGroupTest):
         metric, keys = case.metric, case.outer_keys
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
-        families = Families.of(case)
+        families = Families(case)
         parts = self._of_shuffles(case, families) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
         for outer in range(len(observed)):
@@ -153,7 +153,7 @@ class DisparityTest(OuterGroupTest):
         metric, tally, options = case.metric, case.tally.on_sides(), case.options
         of_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
         # formulas with a variance need no variants of the draws
-        varied = not (families.is_exact or families.has_variance(case.evaluated))
+        varied = not (families.is_exact or families.has_variance)
         if not varied:
             options = replace(options, interval="auto")
         times = self._draws_of(metric, of_rows=of_rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.rate_tests import Case
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.metric_specs import MetricSpec
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -46,52 +43,32 @@ _OUTER = "\0outer"
 """The number of an outer group, the draw being part of its key."""
 
 
-@dataclass(frozen=True, eq=False)
 class Families:
     """The families of values whose groups are compared, one for each metric, label and outer group."""
 
-    spec: MetricSpec
-    by: By
-    outer_keys: pl.DataFrame
-    clustered: bool
-    among: pl.DataFrame | None
-    """The labels, true and predicted, of the rows that are shuffled, if not of all."""
-    groups: pl.DataFrame
-    """The keys of the groups."""
-    observed: pl.DataFrame
-    """The groups that have a value: `outer`, `name`, `level` and `group`, and whether they are the reference."""
-
-    @classmethod
-    def of(cls, case: Case) -> Families:
-        """The families of the observed data."""
-        evaluated, by = case.evaluated, case.metric.by
-        groups = _with_numbers(evaluated.group_cells.keys[by]).unique(maintain_order=True)
-        (spec,) = evaluated.specs
-        families = cls(spec, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
-        rows = families.numbered(evaluated).filter(pl.col("estimate").is_not_null())
-        if spec.aggregate is not None and spec.aggregate.compares_with_majority:
+    def __init__(self, case: Case) -> None:
+        evaluated, formulas = case.evaluated, formulas_of(case.metric)
+        self.by, self.outer_keys, self.aggregate = case.metric.by, case.outer_keys, case.metric.aggregate
+        self.among = _odds_among(case)
+        """The labels, true and predicted, of the rows that are shuffled, if not of all."""
+        compares = any(formula.compares or formula.beyond for formula in formulas)
+        self.is_exact = compares or self.among is not None
+        """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
+        self.of_sums = all(formula.input == "sums" for formula in formulas)
+        """True where all formulas read sums only, so that parts of the rows are left out of these."""
+        are_independent = not case.tally.clusters and set(evaluated.rows["estimator"]) <= set(ONE_LABEL)
+        self.has_variance = are_independent and all(formula.spreads or share_of(formula) for formula in formulas)
+        """True where all formulas give the variance of their values."""
+        self.groups = _with_numbers(evaluated.group_cells.keys[self.by]).unique(maintain_order=True)
+        """The keys of the groups."""
+        rows = self._numbered(evaluated).filter(pl.col("estimate").is_not_null())
+        if self.aggregate.compares_with_majority:
             largest = pl.col("size") == pl.col("size").max().over("outer", "name", LEVEL)
             rows = rows.with_columns(is_reference=largest)
-        return replace(families, observed=rows.select("outer", "name", LEVEL, "group", "is_reference"))
+        self.observed = rows.select("outer", "name", LEVEL, "group", "is_reference")
+        """The groups that have a value, and whether they are the reference."""
 
-    @property
-    def is_exact(self) -> bool:
-        """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
-        compares = any(formula.compares or formula.beyond for formula in formulas_of(self.spec))
-        return compares or self.among is not None
-
-    @property
-    def of_sums(self) -> bool:
-        """True where all formulas read sums only, so that parts of the rows are left out of these."""
-        return all(formula.input == "sums" for formula in formulas_of(self.spec))
-
-    def has_variance(self, evaluated: Evaluated) -> bool:
-        """Check whether all formulas give the variance of their values, which needs independent rows."""
-        if self.clustered or not set(evaluated.rows["estimator"]) <= set(ONE_LABEL):
-            return False
-        return all(formula.spreads or share_of(formula) for formula in formulas_of(self.spec))
-
-    def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
+    def _numbered(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values with the number of their group."""
         # draws compare all groups that the observed data compare, whatever their policy says of sizes
         by = next(by for by in evaluated.group_cells.keys if by.columns == self.by.columns)
@@ -117,7 +94,7 @@ class Families:
                 numbers, on=names, how="left", nulls_equal=True, maintain_order="left"
             )  # fmt: skip
             observed_outer = joined[_OUTER].cast(pl.Int64).to_numpy()
-        rows = self.numbered(evaluated).drop("is_reference").rename({"outer": _OUTER})
+        rows = self._numbered(evaluated).drop("is_reference").rename({"outer": _OUTER})
         drawn_outer = rows[_OUTER].to_numpy()
         rows = rows.with_columns(
             pl.Series("outer", observed_outer[drawn_outer]),
@@ -129,15 +106,14 @@ class Families:
         as_drawn = rows.filter(pl.col(VARIANT) == 0).drop("outer", DRAW, VARIANT).rename({_OUTER: "outer"})
         disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
         shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
-        aggregate = self.spec.aggregate
         values: list[Array] = []
         severities: list[Array] = []
         for outer in range(len(self.outer_keys) if names else 1):
             of_outer = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
             value = of_outer.cast(pl.Float64).fill_null(np.nan).to_numpy()
             values.append(value)
-            if self.is_exact and aggregate is not None:
-                severities.append(aggregate.severity(value))
+            if self.is_exact:
+                severities.append(self.aggregate.severity(value))
             else:
                 severities.append(self._distances(rows.filter(outer=outer), shape))
         return values, severities
