@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,7 +41,7 @@ from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from typing import Unpack
 
     from tidyfair.intervals.shares import Share
@@ -151,66 +150,48 @@ class PairedGroups:
         if source.sides is not None:
             msg = f"{_SUBJECT} does not accept `group_by=privileged(…)`; group by a column instead."
             raise ArgumentError(msg)
-        return _PairedRows.of(self, source, options)
+        return _PairedRows(self, source, options)
 
 
-@dataclass(frozen=True, eq=False)
 class _PairedRows:
     """Rows with one prediction for each pair and group."""
 
-    comparison: PairedGroups
-    source: Source
-    options: Options
-    rows: pl.DataFrame
-    """The pair, the number of its group, the estimate, outer groups `o0` …, and perhaps the truth and the cluster."""
-    levels: pl.DataFrame
-    """The groups in order: their values, and their texts as `.group`."""
-    names: Mapping[str, str]
-    """The user's columns of truth and predictions, by their names in the rows."""
-
-    @classmethod
-    def of(cls, comparison: PairedGroups, source: Source, options: Options) -> _PairedRows:
+    def __init__(self, comparison: PairedGroups, source: Source, options: Options) -> None:
         """Read the columns, and refuse pairs with several rows of a group."""
+        self.comparison, self.source, self.options = comparison, source, options
         for column in (comparison.by, comparison.pair):
             if column in source.outer:
                 msg = f"{_SUBJECT}: the data are grouped by {column.name!r}; group by another column."
                 raise ColumnError(msg)
         wanted = {_PAIR: ("pair", comparison.pair), _GROUP: ("by", comparison.by), **_columns_of_call(options)}
-        wanted |= {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
-        here = source if source.kind == "polars" else source.here(wanted)
-        rows = here.read(wanted)
+        of_outer = {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
+        self.outer = list(of_outer)
+        """The internal names of the outer groups."""
+        self.names = {name: wanted[name][1].name for name in (_TRUTH, _ESTIMATE) if name in wanted}
+        """The user's columns of truth and predictions, by their names in the rows."""
+        wanted |= of_outer
+        rows = (source if source.kind == "polars" else source.here(wanted)).read(wanted)
         if missing := rows[_PAIR].null_count():
             msg = f"`pair`: the column {comparison.pair.name!r} is null in {missing} rows; fill or filter them first."
             raise ColumnError(msg)
         every = rows.select(pl.col(_GROUP).unique()).sort(_GROUP, nulls_last=True)
+        unknown, is_unknown = (comparison.policy.is_unknown(groups.select(_GROUP)) for groups in (every, rows))
         every = every.with_columns(texts_of(every).alias(".group"))
-        is_unknown, policy = comparison.policy.is_unknown(rows.select(_GROUP)), comparison.policy
-        levels = every.filter(~policy.is_unknown(every.select(_GROUP)))
-        if is_unknown.any() and policy.unknown == "apart":
-            values = listed(every.filter(policy.is_unknown(every.select(_GROUP)))[".group"])
-            of_rows = f"{is_unknown.sum():,} of {len(rows):,} rows"
+        if unknown.any() and comparison.policy.unknown == "apart":
+            of_rows = f"{is_unknown.sum():,} of {len(rows):,} rows ({listed(every.filter(unknown)['.group'])})"
             warn(
-                f"{_SUBJECT}: {comparison.by.name} is unknown in {of_rows} ({values}), which are not compared. "
+                f"{_SUBJECT}: {comparison.by.name} is unknown in {of_rows}, which are not compared. "
                 '`unknown="group"` compares them, and `unknown="drop"` leaves them out without notice.',
                 UnknownGroupWarning,
             )
-        numbers = levels.select(_GROUP).with_row_index("number")
+        self.levels = every.filter(~unknown)
+        """The groups in order: their values, and their texts as `.group`."""
+        self.groups: list[str] = self.levels[".group"].to_list()
+        numbers = self.levels.select(_GROUP).with_row_index("number")
         rows = rows.filter(~is_unknown).join(numbers, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
-        rows = rows.drop(_GROUP).rename({"number": _GROUP})
-        names = {name: wanted[name][1].name for name in (_TRUTH, _ESTIMATE) if name in wanted}
-        paired = cls(comparison, source, options, rows, levels, names)
-        paired._check()
-        return paired
-
-    @cached_property
-    def groups(self) -> list[str]:
-        """The texts of the groups, in order."""
-        return self.levels[".group"].to_list()
-
-    @property
-    def outer(self) -> list[str]:
-        """The internal names of the outer groups."""
-        return [f"o{index}" for index in range(len(self.source.outer))]
+        self.rows = rows.drop(_GROUP).rename({"number": _GROUP})
+        """The pair, the number of its group, the estimate, outer groups, and perhaps the truth and the cluster."""
+        self._check()
 
     def _check(self) -> None:
         """Refuse a single group, several rows of a group in a pair, and truths or clusters that differ in a pair."""
@@ -396,7 +377,7 @@ class _PairedRows:
 
     def _event(self) -> object:
         """The label that counts as the event."""
-        run = metric_set(*self.comparison.metrics).run
+        run = self.comparison.metrics.run
         source = open_frame(self.rows, None)
         columns: dict[str, Any] = {name: Column(pl.col(name).alias(shown)) for name, shown in self.names.items()}
         options = replace(
