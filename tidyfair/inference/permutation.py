@@ -8,7 +8,7 @@ last draw is the observed data. So is the number of a variant of the draw, which
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,85 +128,70 @@ def shuffled_rows(
             "data."
         )
         raise ArgumentError(msg)
-    total, rows = times + 1, _ShuffledRows.of(tally, tally.rows, by, within)
-    size, parts = len(rows.rows), 0
+    keys, names = kept_keys(tally, by.columns)
+    units = _Units(tally, tally.rows, by, within)
+    columns, unit, parts = units.columns, units.unit, 0
+    size, variant, total = len(unit), np.zeros(len(unit), dtype=np.int64), times + 1
     if varied and size:
-        parts = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(rows.stratum))
-        part = (random.permutation(len(rows.stratum)) % parts)[rows.unit]
+        parts = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(units.stratum))
+        part = (random.permutation(len(units.stratum)) % parts)[unit]
         if of_sums:
             # sums are counted by part, in place of variants
-            rows = replace(rows, variant=part)
+            variant = part
         else:
             kept = [np.arange(size), *(np.flatnonzero(part != left_out) for left_out in range(parts))]
             row, variant = np.concatenate(kept), np.repeat(np.arange(parts + 1), list(map(len, kept)))
-            rows = replace(rows, rows=rows.rows[row], variant=variant, unit=rows.unit[row])
-    if len(rows.rows) * total > MOST_ROWS:
+            columns, unit = columns[row], unit[row]
+    if len(unit) * total > MOST_ROWS:
         msg = f"Permuting {size} rows {times} times takes too long; reduce `times=`, or use fewer rows."
         raise ArgumentError(msg)
     # sums of parts are left out of those of each group, which makes cells of few rows
-    counted_at_once = _MOST_COUNTED // max(1, len(rows.rows))
-    evaluated_at_once = _MOST_EVALUATED // max(1, len(rows.groups) * parts)
+    counted_at_once = _MOST_COUNTED // max(1, len(unit))
+    evaluated_at_once = _MOST_EVALUATED // max(1, len(units.groups) * parts)
     step = max(1, min(counted_at_once, evaluated_at_once))
     for first in in_progress(range(0, total, step), "shuffling"):
         draws = min(step, total - first)
         # the last draw is the observed data
-        shuffled = min(draws, times - first)
-        drawn = recounted(tally, rows.drawn(first, draws, shuffled, random), _with_draws(rows.keys))
+        group = units.shuffled(draws, min(draws, times - first), random)
+        of_rows = units.groups[group[:, unit].ravel()].get_columns()
+        rows = columns[np.tile(np.arange(len(unit)), draws)].hstack(of_rows).rename(names)
+        draw = np.repeat(np.arange(first, first + draws), len(unit))
+        rows = _numbered(rows, len(keys), draw, np.tile(variant, draws))
+        drawn = recounted(tally, rows, _with_draws(keys))
         yield _with_parts_left_out(drawn, parts) if parts and of_sums else drawn
 
 
-@dataclass(frozen=True, eq=False)
-class _ShuffledRows:
-    """Rows, which are shuffled one by one or in clusters."""
+class _Units:
+    """Rows that are shuffled one by one, or clusters."""
 
-    keys: tuple[Key, ...]
-    names: dict[str, str]
-    """The names of the columns of keys in tallies without the other keys."""
-    rows: pl.DataFrame
-    """The rows with the columns that are counted, without those of groups."""
-    variant: Array
-    """The variant, or the part, of each row."""
-    unit: Array
-    """The number of what each row is shuffled with: itself or its cluster."""
-    group: Array
-    """The group of each unit."""
-    stratum: Array
-    """The stratum of each unit."""
-    groups: pl.DataFrame
-
-    @classmethod
-    def of(cls, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> _ShuffledRows:
+    def __init__(self, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> None:
         """Number the rows or clusters of a tally, and their groups and strata."""
-        keys, names = kept_keys(tally, by.columns)
+        names = kept_keys(tally, by.columns)[1]
         outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
         strata, clusters = [*outer, *tally.names(within)], _key_names(tally, tally.clusters)
         rows = rows.filter(_is_compared(rows, by, own))
         rows = in_order(tally, rows, [*names, *strata, *clusters])
-        group, groups = placed(rows, own)
-        unit, stratum = np.arange(len(rows)), placed(rows, strata)[0]
+        self.columns = rows.drop({*strata, *clusters, *own} - {*outer})
+        """The columns that are counted, without those of groups."""
+        self.group, self.groups = placed(rows, own)
+        """The group of each unit, and the keys of groups."""
+        self.unit, self.stratum = np.arange(len(rows)), placed(rows, strata)[0]
+        """The number of the unit of each row, and the stratum of each unit."""
         if clusters:
             _check_clusters(tally, rows, clusters, by, within)
-            unit = placed(rows, [*strata, *clusters])[0]
-            first_row = np.unique(unit, return_index=True)[1]
-            stratum, group = stratum[first_row], group[first_row]
-        counted = rows.drop({*strata, *clusters, *own} - {*outer})
-        variant = np.zeros(len(rows), dtype=np.int64)
-        return cls(keys, names, counted, variant, unit, group, stratum, groups)
+            self.unit = placed(rows, [*strata, *clusters])[0]
+            first_row = np.unique(self.unit, return_index=True)[1]
+            self.stratum, self.group = self.stratum[first_row], self.group[first_row]
+        self.in_order = np.argsort(self.stratum, kind="stable")
+        """The units in the order of their strata."""
 
-    def drawn(self, first: int, draws: int, shuffled: int, random: np.random.Generator) -> pl.DataFrame:
-        """The rows of draws, one draw after the other; the numbers of draws begin with `first`.
-
-        The groups of units are shuffled within strata; in draws after the first `shuffled` they are as observed.
-        """
+    def shuffled(self, draws: int, shuffled: int, random: np.random.Generator) -> Array:
+        """The groups of units shuffled within strata; in draws after the first `shuffled` as observed."""
         group = np.tile(self.group, (draws, 1))
         numbers = random.random((shuffled, len(self.stratum)))
         order = np.argsort(numbers + self.stratum, axis=-1)
-        group[:shuffled, np.argsort(self.stratum, kind="stable")] = self.group[order]
-        size = len(self.rows)
-        of_rows = self.groups[group[:, self.unit].ravel()].get_columns()
-        rows = self.rows[np.tile(np.arange(size), draws)].hstack(of_rows).rename(self.names)
-        draw = np.repeat(np.arange(first, first + draws), size)
-        return _numbered(rows, len(self.keys), draw, np.tile(self.variant, draws))
+        group[:shuffled, self.in_order] = self.group[order]
+        return group
 
 
 def _with_parts_left_out(tally: Tally, count: int) -> Tally:
