@@ -135,40 +135,38 @@ class DisparityTest(OuterGroupTest):
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
         families = Families(case)
-        parts = self._of_shuffles(case, families) if testable.any() else []
+        parts = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
         for outer in range(len(observed)):
             row = self._row(metric)
             if testable[outer]:
-                values = np.concatenate([values_of_outer[outer] for values_of_outer, _ in parts])
-                severity = np.concatenate([severities_of_outer[outer] for _, severities_of_outer in parts])
+                values, severity = (np.concatenate([part[kind][outer] for part in parts]) for kind in (0, 1))
                 is_distance = not families.is_exact
                 row = self._row(metric, values, severity, observed[".n"][outer], method, is_distance=is_distance)
             yield with_outer_key(keys, outer, row)
         if observed.is_empty():
             yield keys.join(self._row(metric), how="cross").clear()
 
-    def _of_shuffles(self, case: Case, families: Families) -> list[tuple[list[Array], list[Array]]]:
-        """The disparities of outer groups in each draw, and their severities, in parts of some draws."""
+    def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
+        """The disparities of outer groups in some draws, and their severities, until all draws are made."""
         metric, tally, options = case.metric, case.tally.on_sides(), case.options
         of_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
         # formulas with a variance need no variants of the draws
         varied = not (families.is_exact or families.has_variance)
         if not varied:
             options = replace(options, interval="auto")
-        times = self._draws_of(metric, of_rows=of_rows)
-        random = generator(self.seed, "shuffled groups")
+        shuffling: dict[str, Any] = {
+            "times": self._draws_of(metric, of_rows=of_rows), "random": generator(self.seed, "shuffled groups"),
+            "varied": varied,
+        }  # fmt: skip
         if of_rows:
-            draws = shuffled_rows(
-                tally, metric.by, self.within, times=times, random=random, varied=varied, of_sums=families.of_sums
-            )
+            draws = shuffled_rows(tally, metric.by, self.within, of_sums=families.of_sums, **shuffling)
         else:
-            draws = shuffled_cells(
-                tally, metric.by, self.within, times=times, random=random, varied=varied, among=families.among
-            )
+            draws = shuffled_cells(tally, metric.by, self.within, among=families.among, **shuffling)
         # the observed data decide which groups are left out
         run = metric.with_policy(metric.policy.with_all_sizes()).run
-        return [families.of_draws(run.evaluate(drawn, options)[0]) for drawn in draws]
+        for drawn in draws:
+            yield families.of_draws(run.evaluate(drawn, options)[0])
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
         """The number of shuffles; unless given, fewer where each of them takes time."""
