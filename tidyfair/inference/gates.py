@@ -272,6 +272,25 @@ class ChangeGate:
     confidence: float
     outside: Outside
 
+    def __post_init__(self) -> None:
+        """Refuse a limit on the side on which metrics get better, and metrics without a better side."""
+        wrong = "maximize" if self.side == "below" else "minimize"
+        for metric in self.comparison.metrics:
+            if metric.direction in {"zero", "one"}:
+                best = 0 if metric.direction == "zero" else 1
+                msg = (
+                    f"check(): {metric.name} is best at {best}, so that no change of it is better or worse by itself; "
+                    "take a difference or a ratio without a sign."
+                )
+                raise ArgumentError(msg)
+            if metric.direction == wrong:
+                better, other = ("rise", "above") if self.side == "below" else ("fall", "below")
+                msg = (
+                    f"check(): {metric.name} should {better}, so give the limit of its change as `{other}=`, such as "
+                    f"`{other}={-0.02 if other == 'above' else 0.02:g}`."
+                )
+                raise ArgumentError(msg)
+
     @show_keywords(CallOptions, without=REFUSED_OF_MODELS | _REFUSED)
     def __call__(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
@@ -284,38 +303,14 @@ class ChangeGate:
             outside the policy, the rows of unknown groups, the `.limit` and the `.verdict`.
         """
         paired = self.comparison.paired(data, truth, one=one, other=other, **options)
-        limits: dict[tuple[str, str | None], tuple[Side, float]] = {}
-        for metric in self.comparison.metrics:
-            limits[metric.name, metric.by.text if metric.by else None] = (self.side, self.limit)
+        judged = [(metric.name, metric.by.text if metric.by else None) for metric in self.comparison.metrics]
+        limits = dict.fromkeys(judged, (self.side, self.limit))
         verdicts = judged_changes([paired], limits, self.confidence, self.outside)
         return paired.source.restore(self.comparison.in_reading_order(verdicts, one, other))
 
     def __repr__(self) -> str:
         setting = f"{self.side} {self.limit:g}; confidence={self.confidence:g}"
         return visible(f"<ChangeGate of {self.comparison!r}, {setting}; call it with {COMPARISON_CALL}>")
-
-
-def change_gate(
-    comparison: ModelComparison, side: Side, limit: float, confidence: float, outside: Outside
-) -> ChangeGate:  # fmt: skip
-    """A gate on the changes of metrics, after a check that the limit is on the side on which they get worse."""
-    wrong = "maximize" if side == "below" else "minimize"
-    for metric in comparison.metrics:
-        if metric.direction in {"zero", "one"}:
-            best = 0 if metric.direction == "zero" else 1
-            msg = (
-                f"check(): {metric.name} is best at {best}, so that no change of it is better or worse by itself; take "
-                "a difference or a ratio without a sign."
-            )
-            raise ArgumentError(msg)
-        if metric.direction == wrong:
-            better, other = ("rise", "above") if side == "below" else ("fall", "below")
-            msg = (
-                f"check(): {metric.name} should {better}, so give the limit of its change as `{other}=`, such as "
-                f"`{other}={-0.02 if other == 'above' else 0.02:g}`."
-            )
-            raise ArgumentError(msg)
-    return ChangeGate(comparison, side, limit, confidence, outside)
 
 
 def judged_changes(
@@ -427,6 +422,18 @@ class ComparisonGate(CalledOnData):
     confidence: float
     outside: Outside
 
+    def __post_init__(self) -> None:
+        """Refuse a limit that does not suit the scale."""
+        for metric, scale in zip(self.comparison.metrics, self.comparison.scales_of_metrics, strict=True):
+            needed = "above" if scale in {"ratio", "odds_ratio"} else "below"
+            if self.side != needed:
+                kind = f"{scale.replace('_', ' ')}s"
+                msg = f"check(): {metric.name} is compared by {kind}, so give the limit as `{needed}=`."
+                raise ArgumentError(msg)
+            if self.side == "above" and not 0 < self.limit <= 1:
+                msg = f"check(): the limit of a ratio lies between 0 and 1, such as `above=0.8`, not {self.limit:g}."
+                raise ArgumentError(msg)
+
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
         self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
@@ -511,22 +518,6 @@ class ComparisonGate(CalledOnData):
         return pl.concat([table, left_out.select(shown)], how="diagonal_relaxed")
 
 
-def comparison_gate(
-    comparison: GroupsCompared, side: Side, limit: float, confidence: float, outside: Outside
-) -> ComparisonGate:
-    """A gate on groups that are compared with each other, after a check that the limit suits the scale."""
-    for metric, scale in zip(comparison.metrics, comparison.scales_of_metrics, strict=True):
-        needed = "above" if scale in {"ratio", "odds_ratio"} else "below"
-        if side != needed:
-            kind = f"{scale.replace('_', ' ')}s"
-            msg = f"check(): {metric.name} is compared by {kind}, so give the limit as `{needed}=`."
-            raise ArgumentError(msg)
-        if side == "above" and not 0 < limit <= 1:
-            msg = f"check(): the limit of a ratio lies between 0 and 1, such as `above=0.8`, not {limit:g}."
-            raise ArgumentError(msg)
-    return ComparisonGate(comparison, side, limit, confidence, outside)
-
-
 def _not_passing(verdicts: pl.DataFrame) -> set[tuple[Any, ...]]:
     """The outer group, metric and feature of the comparisons of which one does not pass."""
     known = verdicts.filter(~pl.col(".status").is_in(OUTSIDE) & (pl.col(".verdict") != PASS))
@@ -586,9 +577,9 @@ def check(
     one_of("outside", outside, ("hold", "state"))
     level = _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
     if isinstance(given, ModelComparison):
-        return change_gate(given, *limited("check", below, above, least=-math.inf), level, outside)
+        return ChangeGate(given, *limited("check", below, above, least=-math.inf), level, outside)
     if isinstance(given, GroupsCompared):
-        return comparison_gate(given, *limited("check", below, above), level, outside)
+        return ComparisonGate(given, *limited("check", below, above), level, outside)
     if _are_metrics(given):
         side, limit = limited("check", below, above)
         metrics = judged_metrics("check", cast("object", given), side, limit)
