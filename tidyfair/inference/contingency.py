@@ -89,8 +89,7 @@ class _Tables(NamedTuple):
         """The tables in such an order that steps lead first to likelier ones."""
         one, other, two, last = (cell.astype(float) for cell in self)
         is_lower = one * other < two * last
-        order = (self.rising, self.other_rising, self.falling, self.other_falling)
-        return _Tables(*(np.where(is_lower, turned, cell) for turned, cell in zip(order, self, strict=True)))
+        return _Tables(*(np.where(is_lower, turned, cell) for turned, cell in zip(self.turned(), self, strict=True)))
 
     def turned(self) -> _Tables:
         """The tables in the other order."""
@@ -188,15 +187,11 @@ class _Tables(NamedTuple):
         away = (one.astype(float) * other - two.astype(float) * last) / total
         for cell, row, column, sign in ((one, 0, 0, 1), (other, 1, 1, 1), (two, 1, 0, -1), (last, 0, 1, -1)):
             expected = rows[row] * (hits[column] / total)
-            logarithm -= factorials(cell) + _deviance(cell, expected, sign * away)
+            # the part of a cell in half the likelihood ratio statistic: o log(o / e) - (o - e)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                deviance = cell * np.log1p(sign * away / expected) - sign * away
+            logarithm -= factorials(cell) + np.where(cell > 0, deviance, expected)
         return logarithm
-
-
-def _deviance(observed: Array, expected: Array, away: Array) -> Array:
-    """The part of a cell in half the likelihood ratio statistic: o log(o / e) - (o - e)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = observed * np.log1p(away / expected) - away
-    return np.where(observed > 0, part, expected)
 
 
 def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:

@@ -175,7 +175,10 @@ def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
     one number for all draws. A group without a value has no distance.
     """
     if reference:
-        squares = np.concatenate([_squares_from(value, variance, one) for one in reference], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            from_each = [(value - value[:, [one]]) ** 2 / (variance + variance[:, [one]]) for one in reference]
+        squares = np.concatenate(from_each, axis=1)
+        squares = np.where(np.isnan(squares), 0.0, squares)
         return np.sqrt(np.stack([squares.sum(axis=1), squares.max(axis=1, initial=0)], axis=1))
     has_value = np.isfinite(value) & np.isfinite(variance)
     known = np.where(has_value, variance, 0.0)
@@ -191,13 +194,6 @@ def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
         squares = weight * np.where(np.abs(away) <= _ROUNDED * np.abs(mean), 0.0, away) ** 2
         from_others = np.where(weight < total, squares * total / (total - weight), 0.0)
     return np.sqrt(np.stack([squares.sum(axis=1), from_others.max(axis=1, initial=0)], axis=1))
-
-
-def _squares_from(value: Array, variance: Array, reference: int) -> Array:
-    """The squared distances of groups from a reference in each draw."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        squares = (value - value[:, [reference]]) ** 2 / (variance + variance[:, [reference]])
-    return np.where(np.isnan(squares), 0.0, squares)
 
 
 def all_distances(one: Array, other: Array) -> Array:

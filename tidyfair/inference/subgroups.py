@@ -11,7 +11,7 @@ import zlib
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
 import numpy as np
 import polars as pl
@@ -445,17 +445,6 @@ class _LimitsOfAll(SubgroupCertificate):
         return self._limits(combinations)
 
 
-class _Margin(NamedTuple):
-    """Sums of a finer table over the features that it has more."""
-
-    finer: tuple[str, ...]
-    """The features of the finer table."""
-    number: Floats
-    """The number of the combination that a combination of the finer table is part of."""
-    size: int
-    """The number of combinations."""
-
-
 class _Conjunctions:
     """All conjunctions of up to some number of features, and the sums over their rows.
 
@@ -468,8 +457,8 @@ class _Conjunctions:
         self.every, self.policy = every, policy
         self.combinations = {features: every.keys}
         """The values of features that occur together, in order and null last."""
-        self.margins = dict[tuple[str, ...], _Margin]()
-        """The sums for some features; a table comes after the finer one."""
+        self.finer: dict[tuple[str, ...], tuple[tuple[str, ...], Floats]] = {}
+        """For each table the features of a finer one, before it, and the combination that each of the finer is in."""
         waiting = [features]
         for finer in waiting:
             # any `depth` of the features are together in one of the tables without one of `depth` + 1 parts of them
@@ -477,8 +466,8 @@ class _Conjunctions:
             for omitted in range(parts if parts > 1 else 0):
                 coarser = tuple(name for index, name in enumerate(finer) if index % parts != omitted)
                 if coarser not in self.combinations:
-                    index, self.combinations[coarser] = placed(self.combinations[finer], coarser)
-                    self.margins[coarser] = _Margin(finer, index, len(self.combinations[coarser]))
+                    number, self.combinations[coarser] = placed(self.combinations[finer], coarser)
+                    self.finer[coarser] = finer, number
                     waiting.append(coarser)
         depths = range(1, min(depth, len(features)) + 1)
         self.subsets = [names for size in depths for names in itertools.combinations(features, size)]
@@ -495,7 +484,8 @@ class _Conjunctions:
         """Sums over the rows of each conjunction; `values` has a row for each draw."""
         draws = len(values)
         tables = {tuple(self.every.keys.columns): values}
-        for names, (finer, number, size) in self.margins.items():
+        for names, (finer, number) in self.finer.items():
+            size = len(self.combinations[names])
             index = number + size * np.arange(draws)[:, None]
             sums = np.bincount(index.ravel(), weights=tables[finer].ravel(), minlength=draws * size)
             tables[names] = sums.reshape(draws, size)
