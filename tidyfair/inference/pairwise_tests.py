@@ -98,8 +98,7 @@ _MANY_GROUPS = 100
 _STRATIFIED = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
     ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
-    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".p_homogeneity": pl.Float64,
-    ".p_equal_odds": pl.Float64, ".pattern": pl.String,
+    ".p_value": pl.Float64, ".p_homogeneity": pl.Float64, ".p_equal_odds": pl.Float64, ".pattern": pl.String,
     ".ratio": pl.Float64, ".ratio_lower": pl.Float64, ".ratio_upper": pl.Float64,
     ".odds_ratio": pl.Float64, ".odds_ratio_lower": pl.Float64, ".odds_ratio_upper": pl.Float64,
     ".n": pl.Int64, ".n_other": pl.Int64,
@@ -440,7 +439,6 @@ class StratifiedTest(OuterGroupTest):
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         check_single(self.subject, part.case.metric)
-        schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
         rows: list[dict[str, Any]] = []
         for count in part.counts:
             if not len(count.group_cells):
@@ -448,7 +446,7 @@ class StratifiedTest(OuterGroupTest):
             reference = _reference(part, count)
             groups = [group for group in range(len(count.group_cells)) if group != reference]
             rows += [self._compared(part, count, group, reference) for group in groups]
-        return pl.DataFrame(rows, schema=schema)
+        return pl.DataFrame(rows, schema=_STRATIFIED)
 
     def _compared(self, part: OuterGroup, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""
