@@ -44,9 +44,8 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
 
     As mid-p-values (Lancaster, 1961), equally likely tables count half.
     """
-    given: list[Array] = [np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)]
-    shape = np.broadcast_shapes(*(column.shape for column in given))
-    columns = [np.broadcast_to(column, shape).ravel() for column in given]
+    given = np.broadcast_arrays(*(np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)))
+    columns = [column.ravel() for column in given]
     p_values: Array = np.zeros(len(columns[0]))
     largest = int((columns[1] + columns[3]).max(initial=0))
     # a few tables take fewer logarithms than a list of all has
@@ -60,7 +59,7 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
         hits, rows, other_hits, other_rows = (column[block] for column in columns)
         tables = _Tables(hits, other_rows - other_hits, other_hits, rows - hits)
         p_values[block] = tables.toward_equality().p_values(factorials, mid_p=mid_p)
-    return p_values.reshape(shape)
+    return p_values.reshape(given[0].shape)
 
 
 def _remainder(counts: Array) -> Array:

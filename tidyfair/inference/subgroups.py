@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, Unpack
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import By, Privileged, Treatment
@@ -156,8 +156,13 @@ class SubgroupAudit(CalledOnData):
     @property
     def _compared(self) -> GroupwiseMetric:
         """The rate by all features together, from which combinations are counted."""
-        factory = new_groupwise_metric(self.metric, self.metric.name, difference())
+        factory = new_groupwise_metric(self._counted, self.metric.name, difference())
         return factory(*(column.source for column in self.features)).with_policy(ALL_GROUPS)
+
+    @property
+    def _counted(self) -> Metric | MetricSet:
+        """The metric, or those whose sums it is made of."""
+        return self.metric
 
     @property
     def _run(self) -> Run:
@@ -366,11 +371,9 @@ class SubgroupCertificate(SubgroupAudit):
         return of_all(data, truth, estimate, **options)
 
     @property
-    def _compared(self) -> GroupwiseMetric:
-        if self.metric.kind == "class":
-            return super()._compared
-        factory = new_groupwise_metric(metric_set(calibration_in_the_large, mean_score), self.metric.name, difference())
-        return factory(*(column.source for column in self.features)).with_policy(ALL_GROUPS)
+    def _counted(self) -> Metric | MetricSet:
+        is_rate = self.metric.kind == "class"
+        return self.metric if is_rate else metric_set(calibration_in_the_large, mean_score)
 
     def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
         combinations_of = super()._combinations
