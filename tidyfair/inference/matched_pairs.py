@@ -25,8 +25,8 @@ from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import cochrans_q
 from tidyfair.inference.model_comparison import compare_models
-from tidyfair.inference.rate_tests import ADJUSTMENTS
-from tidyfair.intervals.proportions import adjusted, student
+from tidyfair.inference.rate_tests import ADJUSTMENTS, adjusted_in_families
+from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
@@ -271,17 +271,13 @@ class _PairedRows:
             pl.Series(".other_group", [named[number][1] for number in table[_COMPARISON]], pl.String),
             pl.lit(self.comparison.by.name).alias(".by"),
         )
-        adjusted_values: list[float | None] = [None] * len(table)
-        for _, family in table.with_row_index("row").drop_nulls(".p_value").group_by(*self.outer, ".metric"):
-            values = adjusted(family[".p_value"].to_numpy(), self.comparison.adjust)
-            for row, value in zip(family["row"], values, strict=True):
-                adjusted_values[row] = float(value)
+        adjusted_values = adjusted_in_families(table, [*self.outer, ".metric"], self.comparison.adjust)
         columns = [
             *self.outer, ".metric", ".by", ".group", ".other_group", ".estimator", *_RENAMED,
             ".lower", ".upper", ".std_error", ".flip_rate", ".pairs", ".unmatched", ".p_value",
         ]  # fmt: skip
         table = table.select(columns).rename(_RENAMED).rename({".other_group": ".other"})
-        table = table.with_columns(pl.Series(".p_adjusted", adjusted_values, pl.Float64))
+        table = table.with_columns(adjusted_values)
         return table.rename(dict(zip(self.outer, names_of(self.source.outer), strict=True)))
 
     def _check_pairs(self, counts: pl.DataFrame) -> None:

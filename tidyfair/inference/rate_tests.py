@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES = ("metric", "by", "all")
-_OUTER = "\0outer"
+_OUTER, _ROW = "\0outer", "\0row"
 REFUSED = {
     **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to the test itself"),
@@ -152,6 +152,15 @@ class OuterGroup:
         return self.case.evaluated.group_cells.text
 
 
+def adjusted_in_families(table: pl.DataFrame, keys: list[str], method: str) -> pl.Series:
+    """The p-values of a table, adjusted for the number of those with the same keys."""
+    values = table[".p_value"].cast(pl.Float64).alias(".p_adjusted")
+    tested = table.select(*keys, values).with_row_index(_ROW).drop_nulls(".p_adjusted")
+    for family in tested.partition_by(keys) if keys else [tested]:
+        values = values.scatter(family[_ROW], adjusted(family[".p_adjusted"].to_numpy(), method))
+    return values
+
+
 @dataclass(frozen=True, repr=False)
 class AdjustedTest(CalledOnData):
     """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
@@ -202,13 +211,7 @@ class AdjustedTest(CalledOnData):
         """The table with p-values, if it has any, adjusted for all tests of a family."""
         if ".p_value" not in table.columns:
             return table
-        p_values = table[".p_value"].cast(pl.Float64)
-        families = pl.repeat(0, len(table), eager=True) if self.family == "all" else table[f".{self.family}"]
-        adjusted_values = p_values.alias(".p_adjusted")
-        for family in families.unique():
-            indices = ((families == family) & p_values.is_not_null()).arg_true()
-            of_family = adjusted(p_values.gather(indices).to_numpy(), self.adjust)
-            adjusted_values = adjusted_values.scatter(indices, of_family)
+        adjusted_values = adjusted_in_families(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
         after = table.columns.index(".p_value") + 1
         table = table.clone().insert_column(after, adjusted_values)
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
