@@ -8,6 +8,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from command_line import called, written
@@ -16,6 +17,7 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
+from tidyfair.inference.gates import judged_changes
 
 pytest_plugins = ["pytester"]
 
@@ -634,3 +636,24 @@ def test_change(fairness):
     change = {key: found[f"accuracy {key}"] for key in ("value", "limit", "verdict")}
     assert change == {"value": "-0.05", "limit": "above -0.1", "verdict": PASS}
     result.stdout.fnmatch_lines(["test_of_comparisons.py::test_change * accuracy * -0.05 * above -0.1 * pass"])
+
+
+def test_unknown_people_hold_changes_of_labels_and_of_scores_back_alike_together_and_alone() -> None:
+    random = np.random.default_rng(0)
+    score = random.random(400)
+    event = random.random(400) < score
+    other = np.clip(score + random.normal(0, 0.05, 400), 0, 1)
+    # the models differ most on the people of unknown sex
+    other[:12] = 1 - other[:12]
+    sexes = [None] * 12 + random.choice(["f", "m"], 388).tolist()
+    rows = pl.DataFrame({
+        "sex": sexes, "y": event.astype(int), "s": score, "t": other, "p": (score > 0.5).astype(int),
+        "q": (other > 0.5).astype(int),
+    })  # fmt: skip
+    labels = tf.compare_models(tf.accuracy.difference("sex")).paired(rows, "y", one="p", other="q")
+    scores = tf.compare_models(tf.roc_auc.difference("sex")).paired(rows, "y", one="s", other="t")
+    limits: Any = {("accuracy_difference", "sex"): ("below", 0.2), ("roc_auc_difference", "sex"): ("below", 0.05)}
+    both = judged_changes([labels, scores], limits, 0.95)
+    assert both[".verdict"].to_list() == [PASS, UNSURE]
+    alone = judged_changes([scores], limits, 0.95)
+    assert alone[".verdict"].to_list() == [UNSURE]

@@ -13,13 +13,8 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
-from tidyfair.intervals.proportions import (
-    cochran_mantel_haenszel,
-    homogeneity,
-    mantel_haenszel_limits,
-    score_difference,
-    z_value,
-)
+from tidyfair.inference.contingency import cochran_mantel_haenszel, homogeneity, mantel_haenszel_limits
+from tidyfair.intervals.proportions import score_difference, z_value
 
 LOANS = lending(2500).with_columns(y=pl.col("repaid") == "yes", p=pl.col("approved") == "yes")
 

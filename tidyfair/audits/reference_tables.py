@@ -23,8 +23,8 @@ from tidyfair.audits.references import (
 from tidyfair.audits.variations import Variations, variation_of, with_variation
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.inference.comparison_gates import GroupsCompared
 from tidyfair.inference.contingency import fisher
+from tidyfair.inference.gates import GroupsCompared
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     SCALES,

@@ -26,7 +26,7 @@ from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.labels import read_labels
-from tidyfair.inference.comparison_gates import judged_changes
+from tidyfair.inference.gates import judged_changes
 from tidyfair.inference.model_comparison import compare_models
 from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.classification import base_rate

@@ -7,7 +7,6 @@ All are listed here with their modules, which are imported when a name is first 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidyfair.inference.certificates import *
     from tidyfair.inference.cross_validation import *
     from tidyfair.inference.drift import *
     from tidyfair.inference.frontier import *
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     __all__: list[str]
 
 _NAMES = {
-    "certificates": "certify_subgroups SubgroupCertificate",
     "cross_validation": "compare_resamples resamples summarize",
     "drift": "compare_periods PeriodTest",
     "frontier": "model_frontier ModelFrontier",
@@ -35,14 +33,16 @@ _NAMES = {
     "matched_pairs": "paired_groups PairedGroups",
     "model_comparison": "compare_models ModelComparison",
     "monitoring": "monitor Monitor",
-    "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
+    "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest",
     "partial_identification": "probabilistic_groups ProbabilisticGroups",
     "permutation_test": "disparity_test DisparityTest",
     "posterior": "probability ProbabilityOf",
     "sample_size": "rows_needed smallest_difference",
     "sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
-    "small_groups": "lump_rare missing_truth shrunken_rates",
-    "subgroups": "linear_subgroup LinearSubgroup subgroup_search SubgroupSearch",
+    "small_groups": "lump_rare missing_truth shrunken_rates worst_groups WorstGroups",
+    "subgroups": (
+        "certify_subgroups linear_subgroup LinearSubgroup subgroup_search SubgroupCertificate SubgroupSearch"
+    ),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -1,20 +1,23 @@
-"""Tests for 2 x 2 tables: exact tests with mid-p-values, and a test of equal odds ratios."""
+"""Tests of 2 x 2 tables, alone and in strata: exact tests with mid-p-values, and Mantel and Haenszel's estimates."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidyfair.intervals.proportions import correction, root, shares_apart, squared
 from tidyfair.progress import in_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeAlias
 
     Array: TypeAlias = np.ndarray[Any, Any]
     Counts: TypeAlias = Array | int
+    Factorials: TypeAlias = Callable[[Array], Array]
+    """Logarithms of factorials, without the largest part: n log n - n."""
 
 _ROUNDED = 1e-7
 """Probabilities with a smaller relative difference are the same."""
@@ -41,33 +44,22 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
 
     As mid-p-values (Lancaster, 1961), equally likely tables count half.
     """
-    given: list[Array] = [np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)]
-    shape = np.broadcast_shapes(*(column.shape for column in given))
-    columns = [np.broadcast_to(column, shape).ravel() for column in given]
+    given = np.broadcast_arrays(*(np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)))
+    columns = [column.ravel() for column in given]
     p_values: Array = np.zeros(len(columns[0]))
     largest = int((columns[1] + columns[3]).max(initial=0))
     # a few tables take fewer logarithms than a list of all has
-    listed = min(largest, _MOST_LISTED, _TAKEN * len(p_values))
-    factorials = _Factorials(_remainder(np.arange(listed + 1.0)))
+    listed = _remainder(np.arange(min(largest, _MOST_LISTED, _TAKEN * len(p_values)) + 1.0))
+
+    def factorials(counts: Array) -> Array:
+        return listed[counts] if counts.max(initial=0) < len(listed) else _remainder(counts.astype(float))
+
     for start in in_progress(range(0, len(p_values), _BLOCK), "testing"):
         block = slice(start, start + _BLOCK)
         hits, rows, other_hits, other_rows = (column[block] for column in columns)
         tables = _Tables(hits, other_rows - other_hits, other_hits, rows - hits)
         p_values[block] = tables.toward_equality().p_values(factorials, mid_p=mid_p)
-    return p_values.reshape(shape)
-
-
-@dataclass(frozen=True, eq=False)
-class _Factorials:
-    """Logarithms of factorials, without the largest part: n log n - n."""
-
-    listed: Array
-
-    def of(self, counts: Array) -> Array:
-        """The logarithms of some counts."""
-        if counts.max(initial=0) < len(self.listed):
-            return self.listed[counts]
-        return _remainder(counts.astype(float))
+    return p_values.reshape(given[0].shape)
 
 
 def _remainder(counts: Array) -> Array:
@@ -96,8 +88,7 @@ class _Tables(NamedTuple):
         """The tables in such an order that steps lead first to likelier ones."""
         one, other, two, last = (cell.astype(float) for cell in self)
         is_lower = one * other < two * last
-        order = (self.rising, self.other_rising, self.falling, self.other_falling)
-        return _Tables(*(np.where(is_lower, turned, cell) for turned, cell in zip(order, self, strict=True)))
+        return _Tables(*(np.where(is_lower, turned, cell) for turned, cell in zip(self.turned(), self, strict=True)))
 
     def turned(self) -> _Tables:
         """The tables in the other order."""
@@ -107,7 +98,7 @@ class _Tables(NamedTuple):
         """The tables so many steps away."""
         return _Tables(self.falling - steps, self.other_falling - steps, self.rising + steps, self.other_rising + steps)
 
-    def p_values(self, factorials: _Factorials, *, mid_p: bool) -> Array:
+    def p_values(self, factorials: Factorials, *, mid_p: bool) -> Array:
         """The p-values: what likelier tables leave of 1, or the sum of both tails where that is little."""
         logarithm, (away, variance) = self.log_probability(factorials), self.moments()
         probability, p_values = np.exp(logarithm), np.zeros(len(logarithm))
@@ -125,7 +116,7 @@ class _Tables(NamedTuple):
             p_values -= probability * (1 + equal) / 2
         return np.clip(p_values, 0, 1)
 
-    def tails(self, logarithm: Array, away: Array, factorials: _Factorials) -> tuple[Array, Array]:
+    def tails(self, logarithm: Array, away: Array, factorials: Factorials) -> tuple[Array, Array]:
         """The probability of tables no likelier, relative to that of each; and whether one is as likely."""
         # the farthest of likelier tables is about as far from equality on the other side
         most = np.minimum(self.falling, self.other_falling)
@@ -185,25 +176,21 @@ class _Tables(NamedTuple):
         margins = (one + last) * (one + two) * (other + two) / total * (other + last) / total
         return (one * other - two * last) / total, margins / np.maximum(total - 1, 1)
 
-    def log_probability(self, factorials: _Factorials) -> Array:
+    def log_probability(self, factorials: Factorials) -> Array:
         """The logarithms of the probabilities of tables, given their margins."""
         # rows are the first and the last cell, and the other two
         one, other, two, last = self
         rows, hits = (one + last, two + other), (one + two, last + other)
-        logarithm = sum(factorials.of(margin) for margin in (*rows, *hits)) - factorials.of(rows[0] + rows[1])
+        logarithm = sum(factorials(margin) for margin in (*rows, *hits)) - factorials(rows[0] + rows[1])
         total = np.maximum(rows[0] + rows[1], 1)
         away = (one.astype(float) * other - two.astype(float) * last) / total
         for cell, row, column, sign in ((one, 0, 0, 1), (other, 1, 1, 1), (two, 1, 0, -1), (last, 0, 1, -1)):
             expected = rows[row] * (hits[column] / total)
-            logarithm -= factorials.of(cell) + _deviance(cell, expected, sign * away)
+            # the part of a cell in half the likelihood ratio statistic: o log(o / e) - (o - e)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                deviance = cell * np.log1p(sign * away / expected) - sign * away
+            logarithm -= factorials(cell) + np.where(cell > 0, deviance, expected)
         return logarithm
-
-
-def _deviance(observed: Array, expected: Array, away: Array) -> Array:
-    """The part of a cell in half the likelihood ratio statistic: o log(o / e) - (o - e)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = observed * np.log1p(away / expected) - away
-    return np.where(observed > 0, part, expected)
 
 
 def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
@@ -211,20 +198,15 @@ def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
 
     As a mid-p-value (Fagerland et al., 2013), splits that are as uneven count half.
     """
+    from scipy.special import betainc
+
     total, more = one + other, max(one, other)
     if not total:
         return 1.0
-    p_value, less_likely = (min(1.0, 2 * _half_at_least(count, total)) for count in (more, more + 1))
+    # the probabilities that at least so many rows are hits, which have even odds
+    p_value = min(1.0, 2 * float(betainc(more, total - more + 1, 0.5)))
+    less_likely = 2 * float(betainc(more + 1, total - more, 0.5)) if more < total else 0.0
     return (p_value + less_likely) / 2 if mid_p else p_value
-
-
-def _half_at_least(count: int, total: int) -> float:
-    """The probability that at least so many of some rows are hits, which have even odds."""
-    from scipy.special import betainc
-
-    if count in {0, total + 1}:
-        return float(count == 0)
-    return float(betainc(count, total - count + 1, 0.5))
 
 
 def cochrans_q(hits: Array) -> tuple[float | None, float | None]:
@@ -264,7 +246,11 @@ def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -
     if not above or not below:
         return math.nan
     ratio = above / below
-    expected = _hits_at(ratio, rows, other_rows, total_hits)
+    # the hits expected at this odds ratio, given the margins: the possible root of a quadratic equation, written so
+    # that an odds ratio of 1 does not divide by zero
+    square, linear = 1 - ratio, other_rows - total_hits + ratio * (rows + total_hits)
+    constant = -ratio * rows * total_hits
+    expected = -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
     other_expected = total_hits - expected
     inverse = 1 / expected + 1 / (rows - expected) + 1 / other_expected + 1 / (other_rows - other_expected)
     variance = 1 / inverse
@@ -273,27 +259,22 @@ def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -
     return float(chdtrc(len(hits) - 1, max(0.0, statistic)))
 
 
-def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) -> Array:
-    """The hits among the rows of a table with an odds ratio, given its margins: a root of a quadratic equation."""
-    square = 1 - ratio
-    linear = other_rows - total_hits + ratio * (rows + total_hits)
-    constant = -ratio * rows * total_hits
-    # the root that is possible, written so that an odds ratio of 1 does not divide by zero
-    return -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
-
-
 def chi_squared(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
     """P-values of the chi-squared test of equal shares (Pearson, 1900), without continuity correction."""
+    from scipy.special import chdtrc
+
     observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
-    return _one_degree(((observed - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=0))
+    return chdtrc(1, ((observed - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=0))
 
 
 def likelihood_ratio(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
     """P-values of the likelihood ratio test of equal shares (Wilks, 1938), the G test."""
+    from scipy.special import chdtrc
+
     observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
     is_observed = observed > 0
     quotient = np.where(is_observed, observed, 1) / np.where(is_observed, expected, 1)
-    return _one_degree(2 * (observed * np.log(quotient)).sum(axis=0))
+    return chdtrc(1, np.maximum(2 * (observed * np.log(quotient)).sum(axis=0), 0))
 
 
 def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> tuple[Array, Array]:
@@ -305,8 +286,98 @@ def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other
     return observed, np.stack([rows * share, rows * (1 - share), other_rows * share, other_rows * (1 - share)])
 
 
-def _one_degree(statistic: Array) -> Array:
-    """Upper tail probabilities of the chi-squared distribution with one degree of freedom."""
-    from scipy.special import erfc
+def mantel_haenszel(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> tuple[float, float]:
+    """The difference of two shares within strata, weighted by their precision, and its standard error.
 
-    return erfc(np.sqrt(np.maximum(statistic, 0) / 2))
+    Mantel and Haenszel (1959); Greenland and Robins (1985); the error is Sato's (1989), for few large strata and for
+    many small ones.
+    """
+    total = rows + other_rows
+    weight = rows * other_rows / total
+    difference = float(((hits * other_rows - other_hits * rows) / total).sum() / weight.sum())
+    tilted = rows**2 * other_hits - other_rows**2 * hits + rows * other_rows * (other_rows - rows) / 2
+    mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
+    variance = (difference * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
+    return difference, float(np.sqrt(max(variance, 0.0)))
+
+
+def mantel_haenszel_limits(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
+) -> tuple[Array, Array]:
+    """The differences within strata that a score test of `mantel_haenszel` does not reject, as arrays of one number.
+
+    Miettinen and Nurminen (1985), with Mantel and Haenszel's weights: 0 is outside where Cochran, Mantel and Haenszel's
+    test rejects it, and where all shares are 0 or 1 they are as wide as so few rows leave them.
+    """
+    one, other, total = hits / rows, other_hits / other_rows, rows + other_rows
+    weight = rows * other_rows / total
+    weight = weight / weight.sum()
+
+    def statistic(difference: Array) -> Array:
+        first, second = shares_apart(one, rows, other, other_rows, difference)
+        variance = first * (1 - first) / rows + second * (1 - second) / other_rows
+        distance = (weight * (one - other - difference)).sum(keepdims=True)
+        return squared(distance, (weight**2 * variance * correction(total)).sum(keepdims=True))
+
+    observed = (weight * (one - other)).sum(keepdims=True)
+    return root(statistic, observed, np.array([-1.0]), z), root(statistic, observed, np.array([1.0]), z)
+
+
+def mantel_haenszel_ratio(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
+) -> tuple[float, float, float]:
+    """The ratio of two shares within strata, and its limits; nan where one side has no hits.
+
+    Mantel and Haenszel's, with the error of its logarithm by Greenland and Robins (1985).
+    """
+    total = rows + other_rows
+    above, below = (hits * other_rows / total).sum(), (other_hits * rows / total).sum()
+    if not above or not below:
+        return math.nan, math.nan, math.nan
+    variance = ((hits + other_hits) * rows * other_rows / total**2 - hits * other_hits / total).sum() / (above * below)
+    return _about(above / below, z * math.sqrt(variance))
+
+
+def mantel_haenszel_odds_ratio(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
+) -> tuple[float, float, float]:
+    """The common odds ratio of strata, and its limits; nan where it is 0 or infinite.
+
+    Mantel and Haenszel's (1959), with the error of its logarithm by Robins, Breslow and Greenland (1986).
+    """
+    total, misses, other_misses = rows + other_rows, rows - hits, other_rows - other_hits
+    agree, differ = (hits + other_misses) / total, (misses + other_hits) / total
+    along, across = hits * other_misses / total, misses * other_hits / total
+    above, below = along.sum(), across.sum()
+    if not above or not below:
+        return math.nan, math.nan, math.nan
+    mixed = (agree * across + differ * along).sum() / (2 * above * below)
+    variance = (agree * along).sum() / (2 * above**2) + mixed + (differ * across).sum() / (2 * below**2)
+    return _about(above / below, z * math.sqrt(variance))
+
+
+def _about(value: float, half: float) -> tuple[float, float, float]:
+    """A ratio, with limits that are so far from it on the logarithmic scale."""
+    return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
+
+
+def cochran_mantel_haenszel(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
+    """The probability of such differences within strata if there are none (Cochran; Mantel and Haenszel, 1959)."""
+    total, all_hits = rows + other_rows, hits + other_hits
+    counted = total > 1
+    excess = (hits - rows * all_hits / total)[counted].sum()
+    variance = (rows * other_rows * all_hits * (total - all_hits) / (total**2 * (total - 1).clip(1)))[counted].sum()
+    return 1.0 if variance <= 0 else math.erfc(math.sqrt(excess**2 / variance / 2))
+
+
+def homogeneity(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
+    """The probability that differences within strata vary so much by chance (Cochran's Q, 1954)."""
+    from scipy.special import chdtrc
+
+    # a continuity correction of half a row, so that no stratum has a variance of zero
+    shares = [(count + 0.5) / (size + 1) for count, size in ((hits, rows), (other_hits, other_rows))]
+    variance = shares[0] * (1 - shares[0]) / rows + shares[1] * (1 - shares[1]) / other_rows
+    distance = hits / rows - other_hits / other_rows
+    middle = (distance / variance).sum() / (1 / variance).sum()
+    spread = float(((distance - middle) ** 2 / variance).sum())
+    return float(chdtrc(len(rows) - 1, spread)) if len(rows) > 1 else 1.0

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import polars as pl
 
 from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
+from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, Status, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import visible
-from tidyfair.inference.comparison_gates import (
-    ChangeGate,
-    ComparisonGate,
-    GroupsCompared,
-    change_gate,
-    comparison_gate,
-    judged_table,
-)
+from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.inference.gate_listeners import notify
 from tidyfair.inference.gate_texts import groups_behind, outcome_of, table_of, way_out
-from tidyfair.inference.model_comparison import ModelComparison
-from tidyfair.inference.on_data import MetricSetOnData
+from tidyfair.inference.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison
+from tidyfair.inference.on_data import CalledOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
+    UNKNOWN_SHARE,
     WITH_UNKNOWN,
     counted_unknown,
     has_unknown,
-    may_join,
+    pass_in_each_group,
     with_unknown,
     with_unknown_in_each_group,
 )
@@ -40,27 +36,30 @@ from tidyfair.inference.verdicts import (
     LOW,
     PASS,
     UNSURE,
+    compares_all,
     failed_after_holm,
     fails,
     passes,
     verdict,
-    with_ends,
+    with_limits,
 )
 from tidyfair.metric_sets import CALL, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_of_percent
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Unpack
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Self, Unpack
 
+    from tidyfair.inference.model_comparison import PairedModels
     from tidyfair.inference.verdicts import Outside, Side
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.groups import Privileged, Treatment
+    from tidyfair.specs.groups import By, Privileged, Treatment
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
 
@@ -70,6 +69,8 @@ _CONFIDENCE = 0.95
 _HALF = 0.5
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `check`")
 """The options of metrics that a gate does not accept, and why."""
+_TESTS = (".p_value", ".p_adjusted", ".adjustment")
+"""The columns of tests of no difference."""
 _DEFAULT_RANGE, _UNKNOWN_RANGE = (0, 1), (0, math.inf)
 """The range of metrics of users without a range of their own, and the range that they may have."""
 _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
@@ -161,24 +162,36 @@ class Gate(MetricSetOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
         self.metrics.run.check_occurs(tally, options)
-        results, judged = self._with_limits(tally, options)
-        failed = self._failed(tally, results, judged, options)
-        verdicts = results.with_columns(verdict(pl.lit(failed), passes() & _is_complete(judged, self.outside))).drop(
-            LOW, HIGH
-        )
-        return self._with_unknown_groups(tally, options, verdicts)
+        return self._with_unknown_groups(tally, options, self._verdicts(tally, options, after_holm=True))
 
     def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
-        return self._with_unknown_groups(tally, options, self._one_by_one(tally, options))
+        return self._with_unknown_groups(tally, options, self._verdicts(tally, options))
 
-    def _one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
-        """The same for the known groups alone."""
-        results, judged = self._with_limits(tally, options)
-        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
-        return results.with_columns(verdict(fails() & may_fail, passes() & _is_complete(judged, self.outside))).drop(
-            LOW, HIGH
-        )
+    def _verdicts(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
+        """The results of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
+        results, numbers = self._at(tally, 1 - self.confidence, options)
+        metrics = [self.metrics.metrics[number] for number in numbers]
+        signed = pl.Series([metric.direction in {"zero", "one"} for metric in metrics], dtype=pl.Boolean)
+        results = with_limits(results, [self.limits[number] for number in numbers], signed)
+        # replicates of what may be a distance lie beyond equality even where groups are equal
+        may_be_distance = [metric.aggregate is not None and metric.aggregate.equality_is_unknown for metric in metrics]
+        may_fail = ~pl.Series(may_be_distance, dtype=pl.Boolean)
+        failed = fails() & may_fail
+        if after_holm:
+            silent = _silent(options)
+            may_fail &= results[".estimate"].is_not_null()
+            failed = pl.lit(
+                failed_after_holm(
+                    results, may_fail, lambda error: self._at(tally, error, silent)[0], 1 - self.confidence
+                )
+            )
+        # rows on neither side are not compared
+        two_sided = pl.Series([_is_two_sided(metric) for metric in metrics], dtype=pl.Boolean)
+        neither = pl.concat_list(pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String)))
+        left_out = pl.col(".groups_left_out").list.set_difference(neither)
+        is_complete = compares_all(self.outside, left_out) & (pl.col(".metrics_left_out").list.len() == 0)
+        return results.with_columns(verdict(failed, passes() & is_complete)).drop(LOW, HIGH)
 
     def _with_unknown_groups(self, tally: Tally, options: Options, verdicts: pl.DataFrame) -> pl.DataFrame:
         """The verdicts with the rows of unknown groups; a pass needs one with these rows, too."""
@@ -186,113 +199,329 @@ class Gate(MetricSetOnData):
             return verdicts
         counted = counted_unknown(tally, self.metrics, verdicts)
         holds_back = (counted[UNKNOWN_ROWS] > 0).fill_null(value=False) & (self.outside == "hold")
-        passes = (verdicts[".verdict"] == PASS) & holds_back
-        others = pl.Series([None], dtype=pl.String).new_from_index(0, len(verdicts))
-        if passes.any():
-            on_undefined = "null" if options.on_undefined == "null" else "ignore"
-            others = self._verdicts_with_unknown(tally, replace(options, on_undefined=on_undefined), verdicts, passes)
-        verdicts = verdicts.with_columns(*counted, pl.when(passes).then(others).alias(WITH_UNKNOWN))
-        is_turned = passes & (others != PASS)
+        passed = (verdicts[".verdict"] == PASS) & holds_back
+        others = verdicts[".verdict"]
+        if passed.any():
+            others = self._verdicts_with_unknown(tally, _silent(options), verdicts, passed)
+        verdicts = verdicts.with_columns(*counted, pl.when(passed).then(others).alias(WITH_UNKNOWN))
+        is_turned = passed & (others != PASS)
         return verdicts.with_columns(pl.when(is_turned).then(pl.lit(UNSURE)).otherwise(".verdict").alias(".verdict"))
 
     def _verdicts_with_unknown(
-        self, tally: Tally, options: Options, verdicts: pl.DataFrame, passes: pl.Series
+        self, tally: Tally, options: Options, verdicts: pl.DataFrame, passed: pl.Series
     ) -> pl.Series:
         """The verdicts with unknown groups compared; if they are too few to tell, with their rows in any known group.
 
         Rows that keep no gate from passing, whichever known group they belong to, are too few to matter.
         """
+
+        def passes_of(by: By) -> Iterator[pl.Series]:
+            for joined in with_unknown_in_each_group(tally, by):
+                yield self._verdicts(joined, options)[".verdict"] == PASS
+
         compared = replace(self, metrics=metric_set(*map(with_unknown, self.metrics)))
-        others = compared._one_by_one(tally, options)[".verdict"]  # noqa: SLF001 - of the same class
+        others = compared._verdicts(tally, options)[".verdict"]  # noqa: SLF001 - of the same class
         # people of unknown groups are on one of two sides, and no side of their own
-        two_sided = [metric.by.text for metric in self.metrics if _two_sided(metric) and metric.by]
-        others = others.set(passes & verdicts[".by"].is_in(two_sided), UNSURE)
-        for metric in self.metrics:
-            if not isinstance(metric, GroupwiseMetric) or not has_unknown(metric):
-                continue
-            is_of_metric = (verdicts[".metric"] == metric.name) & (verdicts[".by"] == metric.by.text)
-            undecided = passes & is_of_metric & (others == UNSURE)
-            if not undecided.any() or not may_join(tally, metric.by):
-                continue
-            for joined in with_unknown_in_each_group(tally, metric.by):
-                undecided &= self._one_by_one(joined, options)[".verdict"] == PASS
-            others = others.set(undecided, PASS)
-        return others
-
-    def _with_limits(self, tally: Tally, options: Options) -> tuple[pl.DataFrame, list[Metric | GroupwiseMetric]]:
-        """The results with their limits and the ends of what is acceptable, and the metric of each."""
-        results, index = self._at(tally, 1 - self.confidence, options)
-        judged = [self.metrics.metrics[metric] for metric in index]
-        limits = [self.limits[metric] for metric in index]
-        results = results.with_columns(pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64))
-        below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
-        signed = pl.Series([metric.direction in {"zero", "one"} for metric in judged], dtype=pl.Boolean)
-        return with_ends(results, below, signed), judged
-
-    def _failed(
-        self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
-    ) -> pl.Series:
-        """A mask of the results that fail, after Holm."""
-        # replicates of what may be a distance lie beyond equality even where groups are equal
-        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
-        on_undefined = "null" if options.on_undefined == "null" else "ignore"
-        silent = replace(options, on_undefined=on_undefined)
-        return failed_after_holm(
-            results,
-            results[".estimate"].is_not_null() & may_fail,
-            lambda error: self._at(tally, error, silent)[0],
-            1 - self.confidence,
-        )
+        two_sided = [metric.by.text for metric in self.metrics if metric.by and _is_two_sided(metric)]
+        others = others.set(passed & verdicts[".by"].is_in(two_sided), UNSURE)
+        return others.set(pass_in_each_group(self.metrics, verdicts, passed & (others == UNSURE), passes_of), PASS)
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
-        """Results with one-sided limits at that error rate, and the index of the metric of each row.
+        """Results with one-sided limits at that error rate, and the number of the metric of each row.
 
         If the limit is equality itself, groups may differ to either side of it, and limits are two-sided.
         """
         results = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
-        names = [(metric.name, _by_text(metric)) for metric in self.metrics]
-        index = [names.index(pair) for pair in results.select(".metric", ".by").rows()]
-        at_equality = [_is_at_equality(self.metrics.metrics[metric], *self.limits[metric]) for metric in index]
+        names = [(metric.name, metric.by.text if metric.by else None) for metric in self.metrics]
+        numbers = [names.index(pair) for pair in results.select(".metric", ".by").rows()]
+        at_equality = [_is_at_equality(self.metrics.metrics[number], *self.limits[number]) for number in numbers]
         if any(at_equality):
-            silent = replace(options, on_undefined="null" if options.on_undefined == "null" else "ignore")
-            wider = self.metrics.run.results_of(tally, replace(silent, conf_level=1 - error))
+            wider = self.metrics.run.results_of(tally, replace(_silent(options), conf_level=1 - error))
             two_sided = pl.Series(at_equality, dtype=pl.Boolean)
             results = results.with_columns(
                 pl.when(two_sided).then(wider[end]).otherwise(end).alias(end) for end in (".lower", ".upper")
             )
-        return results, index
+        return results, numbers
+
+
+def _silent(options: Options) -> Options:
+    """The options without warnings of undefined values."""
+    return options if options.on_undefined == "null" else replace(options, on_undefined="ignore")
 
 
 def _is_at_equality(metric: Metric | GroupwiseMetric, side: Side, limit: float) -> bool:
     """Check whether a limit equals the value of a distance for equal groups."""
-    if not isinstance(metric, GroupwiseMetric) or not metric.aggregate.is_distance:
+    if metric.aggregate is None or not metric.aggregate.is_distance:
         return False
     least, most = _bounds(metric)
     return limit == (least if side == "below" else most)
 
 
-def _by_text(metric: Metric | GroupwiseMetric) -> str | None:
-    return metric.by.text if isinstance(metric, GroupwiseMetric) else None
+def _is_two_sided(metric: Metric | GroupwiseMetric) -> bool:
+    """Check whether a metric compares two sides, privileged and unprivileged."""
+    return metric.by is not None and metric.by.sides is not None
 
 
-def _is_complete(judged: Sequence[Metric | GroupwiseMetric], outside: Outside) -> pl.Expr:
-    """Mask of the results without left-out groups or metrics."""
-    two_sided = pl.Series([_two_sided(metric) for metric in judged], dtype=pl.Boolean)
-    # rows on neither side are not compared
-    expected = pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
-    missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(expected))
-    if outside == "state":
-        missing = missing.list.set_difference(".groups_outside")
-    return (missing.list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
+@dataclass(frozen=True, repr=False)
+class ChangeGate:
+    """Changes from one model to another with a limit, as a callable on dataframes that returns verdicts."""
+
+    comparison: ModelComparison
+    side: Side
+    limit: float
+    confidence: float
+    outside: Outside
+
+    def __post_init__(self) -> None:
+        """Refuse a limit on the side on which metrics get better, and metrics without a better side."""
+        wrong = "maximize" if self.side == "below" else "minimize"
+        for metric in self.comparison.metrics:
+            if metric.direction in {"zero", "one"}:
+                best = 0 if metric.direction == "zero" else 1
+                msg = (
+                    f"check(): {metric.name} is best at {best}, so that no change of it is better or worse by itself; "
+                    "take a difference or a ratio without a sign."
+                )
+                raise ArgumentError(msg)
+            if metric.direction == wrong:
+                better, other = ("rise", "above") if self.side == "below" else ("fall", "below")
+                msg = (
+                    f"check(): {metric.name} should {better}, so give the limit of its change as `{other}=`, such as "
+                    f"`{other}={-0.02 if other == 'above' else 0.02:g}`."
+                )
+                raise ArgumentError(msg)
+
+    @show_keywords(CallOptions, without=REFUSED_OF_MODELS | _REFUSED)
+    def __call__(
+        self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Give a verdict on the change of each metric from `one` to `other`; arguments are those of the comparison.
+
+        Returns:
+            The results of the comparison, with one-sided limits `.lower` and `.upper`, the groups that are left out or
+            outside the policy, the rows of unknown groups, the `.limit` and the `.verdict`.
+        """
+        paired = self.comparison.paired(data, truth, one=one, other=other, **options)
+        judged = [(metric.name, metric.by.text if metric.by else None) for metric in self.comparison.metrics]
+        limits = dict.fromkeys(judged, (self.side, self.limit))
+        verdicts = judged_changes([paired], limits, self.confidence, self.outside)
+        return paired.source.restore(self.comparison.in_reading_order(verdicts, one, other))
+
+    def __repr__(self) -> str:
+        setting = f"{self.side} {self.limit:g}; confidence={self.confidence:g}"
+        return visible(f"<ChangeGate of {self.comparison!r}, {setting}; call it with {COMPARISON_CALL}>")
 
 
-def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
-    return isinstance(metric, GroupwiseMetric) and metric.by.sides is not None
+def judged_changes(
+    compared: Sequence[PairedModels],
+    limits: Mapping[tuple[str, str | None], tuple[Side, float]],
+    confidence: float,
+    outside: Outside = "hold",
+) -> pl.DataFrame:
+    """The verdict on each change that has a limit, by `.metric` and `.by`: passes one by one, failures after Holm.
+
+    A change at its limit is within it.
+    """
+    changes = _Changes(tuple(compared), limits, confidence)
+    results, left_out, passed = changes.that_pass(outside)
+    results = results.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
+    if any(part.has_unknown() for part in compared):
+        unknown = changes.with_limits(pl.concat([part.unknown() for part in compared]))
+        results = results.with_columns(unknown.select(UNKNOWN_ROWS, UNKNOWN_SHARE))
+        matters = passed & (results[UNKNOWN_ROWS] > 0).fill_null(value=False) & (outside == "hold")
+        is_pass = changes.that_pass_with_unknown(matters)
+        with_unknown_groups = pl.when(is_pass).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
+        results = results.with_columns(pl.when(matters).then(with_unknown_groups).alias(WITH_UNKNOWN))
+        passed &= is_pass | ~matters
+    failed = failed_after_holm(results, results[".change"].is_not_null(), changes.at, 1 - confidence)
+    return results.with_columns(verdict(pl.lit(failed), pl.lit(passed))).drop(LOW, HIGH)
 
 
-def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
-    """Check whether the value of a user's aggregate for equal groups is unknown."""
-    return isinstance(metric, GroupwiseMetric) and metric.aggregate.equality_is_unknown
+@dataclass(frozen=True)
+class _Changes:
+    """Comparisons of models, and the limits of the changes that are judged, by `.metric` and `.by`."""
+
+    compared: tuple[PairedModels, ...]
+    limits: Mapping[tuple[str, str | None], tuple[Side, float]]
+    confidence: float
+
+    def at(self, error: float) -> pl.DataFrame:
+        """The changes with a limit, with one-sided bounds of an error rate."""
+        changes = [part.compared(1 - 2 * error) for part in self.compared]
+        return self.with_limits(pl.concat(changes, how="vertical_relaxed"))
+
+    def with_limits(self, changes: pl.DataFrame) -> pl.DataFrame:
+        """The changes that have a limit, and the ends of what is acceptable."""
+        keys = changes.select(".metric", ".by").rows()
+        judged = changes.filter(pl.Series([key in self.limits for key in keys], dtype=pl.Boolean))
+        return with_limits(judged, [self.limits[key] for key in keys if key in self.limits], pl.lit(value=False))
+
+    def that_pass(self, outside: Outside = "hold") -> tuple[pl.DataFrame, pl.DataFrame, pl.Series]:
+        """The changes with a limit, the groups that are left out of each, and a mask of those that pass."""
+        changes = self.at(1 - self.confidence)
+        left_out = self.with_limits(pl.concat([part.left_out() for part in self.compared]))
+        is_pass = changes.select(passes(at_limit=True)).to_series().fill_null(value=False)
+        return changes, left_out, is_pass & left_out.select(compares_all(outside)).to_series()
+
+    def that_pass_with_unknown(self, passed: pl.Series) -> pl.Series:
+        """A mask of the changes that also pass with unknown groups, or with their few rows in any known group."""
+
+        def passes_of(part: PairedModels, by: By) -> Iterator[pl.Series]:
+            for joined in part.with_unknown_in_each_group(by):
+                parts = tuple(joined if other is part else other for other in self.compared)
+                yield replace(self, compared=parts).that_pass()[2]
+
+        compared = replace(self, compared=tuple(part.with_unknown_groups() for part in self.compared))
+        changes, _, result = compared.that_pass()
+        undecided = passed & ~result & ~changes.select(fails()).to_series().fill_null(value=False)
+        result &= passed
+        for part in self.compared:
+            result |= pass_in_each_group(part.comparison.metrics, changes, undecided, partial(passes_of, part))
+        return result
+
+
+class GroupsCompared(CalledOnData):
+    """A comparison of groups with a row for each, which `check` gives a limit."""
+
+    metrics: tuple[GroupwiseMetric, ...]
+
+    @property
+    @abstractmethod
+    def scales_of_metrics(self) -> tuple[str, ...]:
+        """The scale on which each metric is compared."""
+
+    @property
+    def is_chosen_by_value(self) -> bool:
+        """True if the values say which group is the reference of a metric."""
+        return False
+
+    @abstractmethod
+    def at_level(self, level: float) -> Self:
+        """The same comparison at another confidence level, without an adjustment for the number of rows."""
+
+    def with_unknown_groups(self) -> Self:
+        """The same comparison with unknown groups compared like all others."""
+        changed: Any = self
+        compared = [metric.with_policy(metric.policy.with_unknown()) for metric in self.metrics]
+        return replace(changed, metrics=tuple(compared))
+
+
+@dataclass(frozen=True, repr=False)
+class ComparisonGate(CalledOnData):
+    """Groups compared with each other with a limit, as a callable on dataframes that returns verdicts."""
+
+    subject: ClassVar[str] = "A gate"
+    follows_points: ClassVar[bool] = True
+    lists_unknown: ClassVar[bool] = True
+    findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".limit", ".verdict")
+    refused: ClassVar[Mapping[str, str]] = _REFUSED
+    comparison: GroupsCompared
+    side: Side
+    limit: float
+    confidence: float
+    outside: Outside
+
+    def __post_init__(self) -> None:
+        """Refuse a limit that does not suit the scale."""
+        for metric, scale in zip(self.comparison.metrics, self.comparison.scales_of_metrics, strict=True):
+            needed = "above" if scale in {"ratio", "odds_ratio"} else "below"
+            if self.side != needed:
+                kind = f"{scale.replace('_', ' ')}s"
+                msg = f"check(): {metric.name} is compared by {kind}, so give the limit as `{needed}=`."
+                raise ArgumentError(msg)
+            if self.side == "above" and not 0 < self.limit <= 1:
+                msg = f"check(): the limit of a ratio lies between 0 and 1, such as `above=0.8`, not {self.limit:g}."
+                raise ArgumentError(msg)
+
+    @show_keywords(CallOptions, without=_REFUSED)
+    def __call__(
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Give a verdict on each comparison of groups; arguments are those of the comparison.
+
+        Returns:
+            The rows of the comparison, with one-sided limits `.lower` and `.upper`, the `.limit` and the `.verdict`,
+            which is null for the reference itself, for unknown groups that turn no pass and, with `outside="state"`,
+            for all groups outside the policy.
+        """
+        return self._on_data(data, truth, estimate, options)
+
+    @show_keywords(ReadOptions, without=_REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Judge a tally; equals a call on the data."""
+        return self._on_tally(tally, options)
+
+    def __repr__(self) -> str:
+        setting = f"{self.side} {self.limit:g}; confidence={self.confidence:g}"
+        return visible(f"<ComparisonGate of {self.comparison!r}, {setting}>")
+
+    @property
+    def _run(self) -> Run:
+        return self.comparison._run  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - a gate is called as what it judges
+
+    def _counting_options(self, options: Options) -> Options:
+        return self.comparison._counting_options(options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The comparisons with their verdicts."""
+        verdicts = self._verdicts(tally, options)
+        is_unknown = verdicts[".status"] == Status.UNKNOWN.value
+        if self.outside == "state" or not is_unknown.any():
+            return verdicts
+        holds = self._holding(tally, options)
+        keys = verdicts.select(*key_columns(verdicts), ".metric", ".by").rows()
+        passes_too = is_unknown & pl.Series([key not in holds for key in keys], dtype=pl.Boolean)
+        return verdicts.with_columns(pl.when(~passes_too).then(".verdict").alias(".verdict"))
+
+    def _holding(self, tally: Tally, options: Options) -> set[tuple[Any, ...]]:
+        """The comparisons, by outer group, metric and feature, that do not pass with people of unknown groups too.
+
+        They are groups of their own or, if they are too few for that, in any of the known groups.
+        """
+        compared = replace(self, comparison=self.comparison.with_unknown_groups())
+        holding = _not_passing(compared._verdicts(tally, options))  # noqa: SLF001 - of the same class
+        for by in dict.fromkeys(metric.by for metric in self.comparison.metrics):
+            of_feature = {key for key in holding if key[-1] == by.text}
+            if by.policy.unknown != "apart" or not of_feature:
+                continue
+            joined = [_not_passing(self._verdicts(moved, options)) for moved in with_unknown_in_each_group(tally, by)]
+            if joined:
+                holding -= of_feature - set[tuple[Any, ...]]().union(*joined)
+        return holding
+
+    def _verdicts(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The verdict on each comparison of known groups: passes one by one, failures after Holm."""
+        results = self._compared(tally, options, 1 - self.confidence)
+        results = with_limits(results, [(self.side, self.limit)] * len(results), pl.lit(value=True))
+        is_judged = pl.col(".disparity").is_not_null() & ~pl.col(".status").is_in(OUTSIDE) & ~_is_reference(results)
+        judged = results.select(is_judged).to_series()
+        # any of the groups may have been the best, so that failures are adjusted for all pairs
+        pairs = max(1.0, results[".group"].n_unique() / 2) if self.comparison.is_chosen_by_value else 1.0
+        failed = failed_after_holm(
+            results, judged, lambda error: self._compared(tally, options, error), (1 - self.confidence) / pairs
+        )
+        results = results.with_columns(verdict(pl.lit(failed), passes() & pl.lit(judged)))
+        # its p-values would be of no difference, and not adjusted, while verdicts are about the limit
+        return _without_references(results, self.outside).drop(LOW, HIGH, *_TESTS, strict=False)
+
+    def _compared(self, tally: Tally, options: Options, error: float) -> pl.DataFrame:
+        """The comparisons with one-sided limits of an error rate, and the groups that are in none of them."""
+        table = self.comparison.at_level(1 - 2 * error)._results(tally, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
+        if ".reference" in table.columns:
+            return table
+        values_alone = replace(options, interval=None, on_undefined="ignore")
+        groups = metric_set(*self.comparison.metrics).run.groups_of(tally, values_alone)
+        left_out = groups.filter(pl.col(".by").is_not_null() & pl.col(".status").is_in(OUTSIDE))
+        shown = [name for name in left_out.columns if name in table.columns]
+        return pl.concat([table, left_out.select(shown)], how="diagonal_relaxed")
+
+
+def _not_passing(verdicts: pl.DataFrame) -> set[tuple[Any, ...]]:
+    """The outer group, metric and feature of the comparisons of which one does not pass."""
+    known = verdicts.filter(~pl.col(".status").is_in(OUTSIDE) & (pl.col(".verdict") != PASS))
+    return set(known.select(*key_columns(verdicts), ".metric", ".by").rows())
 
 
 @refuse_unknown_keywords
@@ -348,9 +577,9 @@ def check(
     one_of("outside", outside, ("hold", "state"))
     level = _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
     if isinstance(given, ModelComparison):
-        return change_gate(given, *limited("check", below, above, least=-math.inf), level, outside)
+        return ChangeGate(given, *limited("check", below, above, least=-math.inf), level, outside)
     if isinstance(given, GroupsCompared):
-        return comparison_gate(given, *limited("check", below, above), level, outside)
+        return ComparisonGate(given, *limited("check", below, above), level, outside)
     if _are_metrics(given):
         side, limit = limited("check", below, above)
         metrics = judged_metrics("check", cast("object", given), side, limit)
@@ -458,16 +687,22 @@ def _judged(result: Any, below: float | None, above: float | None, outside: Outs
     """A result with verdicts by the intervals that it has."""
     source = open_frame(result)
     frame = source.to_polars()
+    is_change = ".change" in frame.columns
     # changes of what should be large have a negative limit
-    side, limit = limited("check", below, above, least=-math.inf if ".change" in frame.columns else 0)
+    side, limit = limited("check", below, above, least=-math.inf if is_change else 0)
     if ".metric" not in frame.columns:
         call = '`check(demographic_parity("column"), below=0.1)(data, …)`'
         msg = f"check(): the frame is not a result of metrics. Give metrics first and then data, as in {call}."
         raise ColumnError(msg)
-    if ".change" in frame.columns:
-        return source.restore(judged_table(frame, limit, side, outside, at_limit=True))
-    if ".disparity" in frame.columns:
-        return source.restore(judged_table(frame, limit, side, outside))
+    if is_change or ".disparity" in frame.columns:
+        verdicts = _judged_comparisons(frame, limit, side, outside, at_limit=is_change)
+    else:
+        verdicts = _judged_values(frame, limit, side, outside)
+    return source.restore(verdicts.drop(LOW, HIGH))
+
+
+def _judged_values(frame: pl.DataFrame, limit: float, side: Side, outside: Outside) -> pl.DataFrame:
+    """Values and disparities with verdicts by the intervals that they have."""
     needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out", ".groups_outside")
     if missing := [name for name in needed if name not in frame.columns]:
         msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
@@ -484,13 +719,46 @@ def _judged(result: Any, below: float | None, above: float | None, outside: Outs
         signed = pl.col(".lower").is_not_null()
     else:
         signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
-    frame = with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
-    missing = pl.col(".groups_left_out")
-    if outside == "state":
-        missing = missing.list.set_difference(".groups_outside")
-    is_complete = (missing.list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-    frame = frame.with_columns(verdict(fails(), passes() & is_complete))
-    return source.restore(frame.drop(LOW, HIGH))
+    frame = with_limits(frame, [(side, limit)] * len(frame), signed)
+    is_complete = compares_all(outside) & (pl.col(".metrics_left_out").list.len() == 0)
+    return frame.with_columns(verdict(fails(), passes() & is_complete))
+
+
+def _judged_comparisons(
+    table: pl.DataFrame, limit: float, side: Side, outside: Outside, *, at_limit: bool
+) -> pl.DataFrame:
+    """A result of comparisons with verdicts by the intervals that it has; changes at their limit (`at_limit`) pass."""
+    missing = [name for name in (".lower", ".upper") if name not in table.columns]
+    if missing:
+        msg = f"check(): the result has no {listed(missing)}."
+        raise ArgumentError(msg)
+    is_about_all_rows = ".by" in table.columns and table[".by"].is_null().all()
+    if outside == "hold" and not is_about_all_rows and ".reference" not in table.columns:
+        msg = (
+            "check(): the result does not say which groups it leaves out, and these hold a pass back. Judge the "
+            'comparison itself, such as `check(pairwise(…), below=0.1)(data, …)`; or give `outside="state"` for '
+            "verdicts about the groups in the result alone."
+        )
+        raise ArgumentError(msg)
+    table = with_limits(table, [(side, limit)] * len(table), pl.lit(not at_limit))
+    table = table.with_columns(verdict(fails(), passes(at_limit=at_limit)))
+    return _without_references(table, outside)
+
+
+def _without_references(table: pl.DataFrame, outside: Outside) -> pl.DataFrame:
+    """Verdicts without those on references, which equal themselves, and on groups that are outside of the scope."""
+    is_judged = ~_is_reference(table)
+    if outside == "state" and ".status" in table.columns:
+        is_judged &= ~pl.col(".status").is_in(OUTSIDE)
+    return table.with_columns(pl.when(is_judged).then(".verdict").alias(".verdict"))
+
+
+def _is_reference(table: pl.DataFrame) -> pl.Expr:
+    """Mask of the groups that others are compared with, which have no comparison of their own."""
+    if ".reference" not in table.columns:
+        return pl.lit(value=False)
+    is_itself = (pl.col(".group") == pl.col(".reference")) & pl.col(".lower").is_null()
+    return is_itself.fill_null(value=False)
 
 
 @refuse_unknown_keywords
@@ -559,7 +827,9 @@ def assert_fair(
         predictions = {"estimate": estimate, "one": one, "other": other}
         given_ones = {name: column for name, column in predictions.items() if column is not None}
         verdicts = open_frame(gate(data, truth, **given_ones, **options)).to_polars()
-    side = _side_of(gate, below)
+    side: Side = "above" if below is None else "below"
+    if gate is not None:
+        side = gate.limits[0][0] if isinstance(gate, Gate) else gate.side
     # references, and groups that are stated to be outside, have no verdict
     judged = verdicts.drop_nulls(".verdict")
     notify(judged, side)
@@ -572,10 +842,13 @@ def assert_fair(
             msg += f"\n{way_out(failed.filter(pl.col('.verdict') == UNSURE))}"
         paragraphs = [msg]
         if isinstance(gate, Gate):
+            if any(metric.aggregate is not None and metric.aggregate.is_extreme for metric in gate.metrics.specs):
+                # each group is judged by its own bounds
+                options = {**options, "interval": "auto", "conf_level": 2 * gate.confidence - 1}
             with warnings.catch_warnings():
                 # rows are counted again for the failure alone; the gate has given the warnings
                 warnings.simplefilter("ignore")
-                groups = _groups_with_bounds(gate, data, truth, estimate, options)
+                groups = open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
             paragraphs += groups_behind(gate.metrics, failed, groups, side)
         raise UnfairError("\n\n".join(paragraphs))
     unsure = judged.filter(pl.col(".verdict") == UNSURE)
@@ -586,15 +859,6 @@ def assert_fair(
             "`strict=True` makes this a failure.",
             EvidenceWarning,
         )
-
-
-def _groups_with_bounds(
-    gate: Gate, data: object, truth: TruthLike | None, estimate: Prediction | None, options: Mapping[str, Any]
-) -> pl.DataFrame:
-    """The values of the groups of a gate, with their own bounds if some are judged by these."""
-    if any(metric.aggregate is not None and metric.aggregate.is_extreme for metric in gate.metrics.specs):
-        options = {**options, "interval": "auto", "conf_level": 2 * gate.confidence - 1}
-    return open_frame(gate.metrics.by_group(data, truth, estimate, **options)).to_polars()
 
 
 def _verdicts_of(
@@ -621,12 +885,3 @@ def _verdicts_of(
         msg = "assert_fair() takes the data in the same call: `assert_fair(metrics, data, …, below=0.1)`."
         raise ArgumentError(msg)
     return gate, pl.DataFrame()
-
-
-def _side_of(gate: Gate | ComparisonGate | ChangeGate | None, below: float | None) -> Side:
-    """The good side of the limit."""
-    if isinstance(gate, Gate):
-        return gate.limits[0][0]
-    if gate is not None:
-        return gate.side
-    return "above" if below is None else "below"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,8 +25,8 @@ from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import cochrans_q
 from tidyfair.inference.model_comparison import compare_models
-from tidyfair.inference.rate_tests import ADJUSTMENTS
-from tidyfair.intervals.proportions import adjusted, student
+from tidyfair.inference.rate_tests import ADJUSTMENTS, adjusted_in_families
+from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
@@ -42,12 +41,11 @@ from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from typing import Unpack
 
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.formulas import Statistic
     from tidyfair.specs.groups import Treatment
     from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
@@ -141,19 +139,6 @@ class PairedGroups:
         """The groups and the pairs, in words."""
         return f"by {self.by.name} in each {self.pair.name}"
 
-    def known(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows of known groups, after a notice of those of unknown ones."""
-        is_unknown = self.policy.is_unknown(rows.select(_GROUP))
-        if is_unknown.any() and self.policy.unknown == "apart":
-            values = listed(texts_of(rows.filter(is_unknown).select(_GROUP).unique().sort(_GROUP, nulls_last=True)))
-            of_rows = f"{is_unknown.sum():,} of {len(rows):,} rows"
-            warn(
-                f"{_SUBJECT}: {self.by.name} is unknown in {of_rows} ({values}), which are not compared. "
-                '`unknown="group"` compares them, and `unknown="drop"` leaves them out without notice.',
-                UnknownGroupWarning,
-            )
-        return rows.filter(~is_unknown)
-
     def _rows(self, data: object, truth: Any, estimate: Any, keywords: Any) -> _PairedRows:
         """The checked rows, one for each pair and group."""
         given = [name for name, value in keywords.items() if value is not None]
@@ -165,59 +150,48 @@ class PairedGroups:
         if source.sides is not None:
             msg = f"{_SUBJECT} does not accept `group_by=privileged(…)`; group by a column instead."
             raise ArgumentError(msg)
-        return _PairedRows.of(self, source, options)
+        return _PairedRows(self, source, options)
 
 
-@dataclass(frozen=True, eq=False)
 class _PairedRows:
     """Rows with one prediction for each pair and group."""
 
-    comparison: PairedGroups
-    source: Source
-    options: Options
-    rows: pl.DataFrame
-    """The pair, the number of its group, the estimate, outer groups `o0` …, and perhaps the truth and the cluster."""
-    levels: pl.DataFrame
-    """The groups in order: their values, and their texts as `.group`."""
-    names: Mapping[str, str]
-    """The user's columns of truth and predictions, by their names in the rows."""
-
-    @classmethod
-    def of(cls, comparison: PairedGroups, source: Source, options: Options) -> _PairedRows:
+    def __init__(self, comparison: PairedGroups, source: Source, options: Options) -> None:
         """Read the columns, and refuse pairs with several rows of a group."""
+        self.comparison, self.source, self.options = comparison, source, options
         for column in (comparison.by, comparison.pair):
             if column in source.outer:
                 msg = f"{_SUBJECT}: the data are grouped by {column.name!r}; group by another column."
                 raise ColumnError(msg)
         wanted = {_PAIR: ("pair", comparison.pair), _GROUP: ("by", comparison.by), **_columns_of_call(options)}
-        wanted |= {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
-        here = source if source.kind == "polars" else source.here(wanted)
-        rows = here.read(wanted)
+        of_outer = {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
+        self.outer = list(of_outer)
+        """The internal names of the outer groups."""
+        self.names = {name: wanted[name][1].name for name in (_TRUTH, _ESTIMATE) if name in wanted}
+        """The user's columns of truth and predictions, by their names in the rows."""
+        wanted |= of_outer
+        rows = (source if source.kind == "polars" else source.here(wanted)).read(wanted)
         if missing := rows[_PAIR].null_count():
             msg = f"`pair`: the column {comparison.pair.name!r} is null in {missing} rows; fill or filter them first."
             raise ColumnError(msg)
-        every = rows.select(pl.col(_GROUP).unique())
-        texts = every.with_columns(texts_of(every).alias(".group"))
-        rows = comparison.known(rows)
-        levels = rows.select(pl.col(_GROUP).unique()).sort(_GROUP, nulls_last=True)
-        numbers = levels.with_row_index("number")
-        rows = rows.join(numbers, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
-        rows = rows.drop(_GROUP).rename({"number": _GROUP})
-        levels = levels.join(texts, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
-        names = {name: wanted[name][1].name for name in (_TRUTH, _ESTIMATE) if name in wanted}
-        paired = cls(comparison, source, options, rows, levels, names)
-        paired._check()
-        return paired
-
-    @cached_property
-    def groups(self) -> list[str]:
-        """The texts of the groups, in order."""
-        return self.levels[".group"].to_list()
-
-    @property
-    def outer(self) -> list[str]:
-        """The internal names of the outer groups."""
-        return [f"o{index}" for index in range(len(self.source.outer))]
+        every = rows.select(pl.col(_GROUP).unique()).sort(_GROUP, nulls_last=True)
+        unknown, is_unknown = (comparison.policy.is_unknown(groups.select(_GROUP)) for groups in (every, rows))
+        every = every.with_columns(texts_of(every).alias(".group"))
+        if unknown.any() and comparison.policy.unknown == "apart":
+            of_rows = f"{is_unknown.sum():,} of {len(rows):,} rows ({listed(every.filter(unknown)['.group'])})"
+            warn(
+                f"{_SUBJECT}: {comparison.by.name} is unknown in {of_rows}, which are not compared. "
+                '`unknown="group"` compares them, and `unknown="drop"` leaves them out without notice.',
+                UnknownGroupWarning,
+            )
+        self.levels = every.filter(~unknown)
+        """The groups in order: their values, and their texts as `.group`."""
+        self.groups: list[str] = self.levels[".group"].to_list()
+        numbers = self.levels.select(_GROUP).with_row_index("number")
+        rows = rows.filter(~is_unknown).join(numbers, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")
+        self.rows = rows.drop(_GROUP).rename({"number": _GROUP})
+        """The pair, the number of its group, the estimate, outer groups, and perhaps the truth and the cluster."""
+        self._check()
 
     def _check(self) -> None:
         """Refuse a single group, several rows of a group in a pair, and truths or clusters that differ in a pair."""
@@ -266,10 +240,12 @@ class _PairedRows:
         wide = pl.concat(self._side_by_side(number, *groups) for number, groups in enumerate(comparisons))
         keys = [*self.outer, _COMPARISON]
         both = pl.all_horizontal(pl.col(_ONE, _OTHER).is_not_null())
+        has_labels = self.comparison.metrics.metrics[0].kind == "class"
+        flip_rate = (pl.col(_ONE) != pl.col(_OTHER)).filter(both).mean() if has_labels else pl.lit(None, pl.Float64)
         counts = wide.group_by(keys).agg(
             both.sum().cast(pl.Int64).alias(".pairs"),
             (~both).sum().cast(pl.Int64).alias(".unmatched"),
-            self._flip_rate(both).alias(".flip_rate"),
+            flip_rate.alias(".flip_rate"),
         )
         self._check_pairs(counts)
         # outer groups without pairs have no value
@@ -280,22 +256,29 @@ class _PairedRows:
             self._changes(wide), on=[*keys, ".metric"], how="left", nulls_equal=True, maintain_order="left"
         ).with_columns(estimator.fill_null(estimator.drop_nulls().first().over(".metric")))
         table = self._with_tests_of_means(table, wide.filter(both))
-        # without a difference, because rows without a prediction are not left out, there is no test of it
-        table = table.with_columns(pl.when(pl.col(".change").is_not_null()).then(".p_value"))
-        self._warn_of_unmatched(table)
-        names = {number: (self.groups[one], self.groups[other]) for number, (one, other) in enumerate(comparisons)}
-        number = table[_COMPARISON].to_list()
+        most = counts.sort(".unmatched", ".pairs").select(".pairs", ".unmatched").rows()
+        if most and (unmatched := most[-1][1]):
+            warn(
+                f"{_SUBJECT} compares rows with the same {self.comparison.pair.name!r}: {unmatched} of "
+                f"{most[-1][0] + unmatched} lack one of two groups, or its prediction, and are left out.",
+                SelectionWarning,
+            )
+        named = [(self.groups[one], self.groups[other]) for one, other in comparisons]
         table = table.with_columns(
-            pl.Series(".group", [names[index][0] for index in number], pl.String),
-            pl.Series(".other_group", [names[index][1] for index in number], pl.String),
+            # without a difference, because rows without a prediction are not left out, there is no test of it
+            pl.when(pl.col(".change").is_not_null()).then(".p_value"),
+            pl.Series(".group", [named[number][0] for number in table[_COMPARISON]], pl.String),
+            pl.Series(".other_group", [named[number][1] for number in table[_COMPARISON]], pl.String),
             pl.lit(self.comparison.by.name).alias(".by"),
         )
+        adjusted_values = adjusted_in_families(table, [*self.outer, ".metric"], self.comparison.adjust)
         columns = [
             *self.outer, ".metric", ".by", ".group", ".other_group", ".estimator", *_RENAMED,
             ".lower", ".upper", ".std_error", ".flip_rate", ".pairs", ".unmatched", ".p_value",
         ]  # fmt: skip
         table = table.select(columns).rename(_RENAMED).rename({".other_group": ".other"})
-        return self._adjusted(table).rename(dict(zip(self.outer, names_of(self.source.outer), strict=True)))
+        table = table.with_columns(adjusted_values)
+        return table.rename(dict(zip(self.outer, names_of(self.source.outer), strict=True)))
 
     def _check_pairs(self, counts: pl.DataFrame) -> None:
         """Refuse two groups that have no pair in common."""
@@ -319,12 +302,6 @@ class _PairedRows:
         values = [pl.coalesce(name, f"{name}_right") for name in shared]
         index = pl.lit(number, pl.Int64).alias(_COMPARISON)
         return pairs.select(*keys, index, *values, _ONE, _OTHER)
-
-    def _flip_rate(self, both: pl.Expr) -> pl.Expr:
-        """The share of pairs with different labels."""
-        if self.comparison.metrics.metrics[0].kind != "class":
-            return pl.lit(None, pl.Float64)
-        return (pl.col(_ONE) != pl.col(_OTHER)).filter(both).mean()
 
     def _changes(self, wide: pl.DataFrame) -> pl.DataFrame:
         """The values of both groups, and their differences with intervals, by two models on the same rows."""
@@ -361,27 +338,6 @@ class _PairedRows:
             rows.append(row)
         return pl.DataFrame(rows, schema=table.schema)
 
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all groups that are compared by a metric in an outer group."""
-        adjusted_values: list[float | None] = [None] * len(table)
-        numbered = table.with_row_index("row").drop_nulls(".p_value")
-        for _, family in numbered.group_by(*self.outer, ".metric"):
-            values = adjusted(family[".p_value"].to_numpy(), self.comparison.adjust)
-            for row, value in zip(family["row"], values, strict=True):
-                adjusted_values[row] = float(value)
-        return table.with_columns(pl.Series(".p_adjusted", adjusted_values, pl.Float64))
-
-    def _warn_of_unmatched(self, table: pl.DataFrame) -> None:
-        """Warn of pairs that are left out."""
-        most = table.select(".pairs", ".unmatched").unique().sort(".unmatched")
-        if len(most) and (unmatched := most[".unmatched"][-1]):
-            pairs = most[".pairs"][-1]
-            warn(
-                f"{_SUBJECT} compares rows with the same {self.comparison.pair.name!r}: {unmatched} of "
-                f"{pairs + unmatched} lack one of two groups, or its prediction, and are left out.",
-                SelectionWarning,
-            )
-
     def tested(self) -> pl.DataFrame:
         """Cochran's test of all groups together."""
         if self.options.cluster is not None:
@@ -400,29 +356,24 @@ class _PairedRows:
             rows = self.rows.with_columns(counted.alias("counted"), hit.alias("hit"))
             parts = rows.partition_by(*self.outer, as_dict=True) if self.outer else {(): rows}
             for key, part in sorted(parts.items(), key=lambda item: tuple(map(str, item[0]))):
+                pairs = part.filter(pl.col("counted")).group_by(_PAIR).agg(
+                    pl.col("hit").sort_by(_GROUP), pl.len().alias("groups")
+                )  # fmt: skip
+                # the pairs that have all groups
+                complete = pairs.filter(pl.col("groups") == len(self.groups))
+                in_denominator = part.filter(pl.col("counted") | pl.col("counted").is_null())[_PAIR].n_unique()
+                statistic, p_value = cochrans_q(complete["hit"].explode().to_numpy().reshape(-1, len(self.groups)))
                 results.append({
                     **dict(zip(names_of(self.source.outer), key, strict=True)),
-                    ".metric": metric.name, ".by": self.comparison.by.name, **self._test(part),
+                    ".metric": metric.name, ".by": self.comparison.by.name, ".statistic": statistic,
+                    ".df": len(self.groups) - 1, ".p_value": p_value, ".pairs": len(complete),
+                    ".unmatched": in_denominator - len(complete),
                 })  # fmt: skip
         return pl.DataFrame(results)
 
-    def _test(self, rows: pl.DataFrame) -> dict[str, Any]:
-        """Cochran's test on the pairs that have all groups."""
-        pairs = rows.filter(pl.col("counted")).group_by(_PAIR).agg(
-            pl.col("hit").sort_by(_GROUP), pl.len().alias("groups")
-        )  # fmt: skip
-        complete = pairs.filter(pl.col("groups") == len(self.groups))
-        in_denominator = rows.filter(pl.col("counted") | pl.col("counted").is_null())[_PAIR].n_unique()
-        hits = complete["hit"].explode().to_numpy().reshape(-1, len(self.groups))
-        statistic, p_value = cochrans_q(hits)
-        return {
-            ".statistic": statistic, ".df": len(self.groups) - 1, ".p_value": p_value, ".pairs": len(complete),
-            ".unmatched": in_denominator - len(complete),
-        }  # fmt: skip
-
     def _event(self) -> object:
         """The label that counts as the event."""
-        run = metric_set(*self.comparison.metrics).run
+        run = self.comparison.metrics.run
         source = open_frame(self.rows, None)
         columns: dict[str, Any] = {name: Column(pl.col(name).alias(shown)) for name, shown in self.names.items()}
         options = replace(
@@ -481,24 +432,14 @@ def _quantity_of_mean(metric: Metric | GroupwiseMetric) -> Callable[[pl.Expr], p
     """The quantity of a row whose mean a metric of numbers is, as a function of the estimate; None for others."""
     if not isinstance(metric, Metric) or metric.kind != "numeric":
         return None
-    definition = metric.definition
+    definition, truth = metric.definition, pl.col(_TRUTH).cast(pl.Float64)
     if definition.function is mean_prediction.definition.function:
-        return _itself
+        return lambda estimate: estimate
     if len(definition.terms) == 1 and definition.needs == (definition.terms[0][0], "instances"):
         ((_, term),) = definition.terms
         if not term.compares_rows:
-            return partial(_quantity, term)
+            return lambda estimate: term.of(truth=truth, estimate=estimate)
     return None
-
-
-def _itself(estimate: pl.Expr) -> pl.Expr:
-    """The quantity of a mean prediction."""
-    return estimate
-
-
-def _quantity(term: Statistic, estimate: pl.Expr) -> pl.Expr:
-    """The quantity of a mean error."""
-    return term.of(truth=pl.col(_TRUTH).cast(pl.Float64), estimate=estimate)
 
 
 def _limits_of_mean(differences: Array, level: float) -> dict[str, float | None]:
@@ -576,28 +517,23 @@ def paired_groups(
     ('Anna', 'Omar', 0.6666666666666667)
     """
     compared = metric_set(*metrics)
-    _check_metrics(compared)
-    one_of("adjust", adjust, ADJUSTMENTS)
-    return PairedGroups(
-        compared, Column.of(by, "by"), Column.of(pair, "pair"), to, adjust, flag("mid_p", mid_p),
-        Policy.of(_SUBJECT, unknown=unknown, unknown_values=unknown_values),
-    )  # fmt: skip
-
-
-def _check_metrics(metrics: MetricSet) -> None:
-    """Refuse metrics that compare groups or rows, that read several columns, or that read different ones."""
-    for metric in metrics:
+    for metric in compared:
         if isinstance(metric, GroupwiseMetric) or metric.definition.compares:
             msg = f"{_SUBJECT} compares groups itself; give a metric such as selection_rate instead of {metric.name}."
             raise ArgumentError(msg)
         if metric.kind in SEVERAL_COLUMNS:
             msg = f"{_SUBJECT} compares labels, scores or numbers, and {metric.name} reads {CONTENT[metric.kind]}."
             raise ArgumentError(msg)
-    if len({metric.kind for metric in metrics}) > 1:
+    if len({metric.kind for metric in compared}) > 1:
         msg = f"{_SUBJECT} compares labels or scores; call it for each."
         raise ArgumentError(msg)
-    for spec in metrics.specs:
+    for spec in compared.specs:
         for name, formula in spec.formulas:
             if any(term.compares_rows for term in formula.all_terms):
                 msg = f"{_SUBJECT} cannot compare {name}, in which rows depend on each other."
                 raise ArgumentError(msg)
+    one_of("adjust", adjust, ADJUSTMENTS)
+    return PairedGroups(
+        compared, Column.of(by, "by"), Column.of(pair, "pair"), to, adjust, flag("mid_p", mid_p),
+        Policy.of(_SUBJECT, unknown=unknown, unknown_values=unknown_values),
+    )  # fmt: skip

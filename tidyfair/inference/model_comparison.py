@@ -24,7 +24,6 @@ from tidyfair.inference.on_data import refuse_points
 from tidyfair.inference.unknown_groups import (
     counted_unknown,
     has_unknown,
-    may_join,
     with_unknown,
     with_unknown_in_each_group,
 )
@@ -327,8 +326,6 @@ class PairedModels:
 
     def with_unknown_in_each_group(self, by: By) -> Iterator[PairedModels]:
         """The same comparison with the rows of unknown groups in each known group; nothing if these are many."""
-        if not may_join(self.pairs.sides[0], by):
-            return
         if isinstance(self.pairs, _Cells):
             for tally in with_unknown_in_each_group(self.pairs.tally, by):
                 yield replace(self, pairs=replace(self.pairs, tally=tally))

@@ -90,7 +90,11 @@ class CalledOnData(ABC):
             if isinstance(value, Policy):
                 settings += [f"{name}={stated!r}" for name, stated in value.stated.items()]
             elif value and argument.name not in self._in_words:
-                settings.append(f"{argument.name}={_as_written(value)!r}")
+                if isinstance(value, tuple):
+                    # columns are written by name
+                    items = cast("tuple[object, ...]", value)
+                    value = [item.name if isinstance(item, Column) else item for item in items]
+                settings.append(f"{argument.name}={value!r}")
         return settings
 
     def _html_columns(self) -> dict[str, list[str]]:
@@ -138,43 +142,32 @@ class CalledOnData(ABC):
         self._check_source(source)
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
-        called._check_points(tally)  # noqa: SLF001 - as above
-        called._notice(tally, keywords)  # noqa: SLF001 - as above
-        return source.restore(self._in_reading_order(called._results(tally, options)))  # noqa: SLF001 - as above
+        return source.restore(called._of_counts(tally, options, keywords))  # noqa: SLF001 - as above
 
-    def _check_design(self, tally: Tally) -> None:
-        """Refuse a tally with the design of a survey if the result does not follow it."""
+    def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
+        """The result for a tally."""
+        check_tally(tally)
         if tally.design is not None and not self.follows_designs:
             msg = (
                 f"{self.subject} does not support survey designs, but this tally was counted with one; count again "
                 "without `design=`."
             )
             raise ArgumentError(msg)
+        called = self._reading(tally.given)
+        options = called._options(called._run, keywords, ReadOptions)  # noqa: SLF001 - of the same class
+        return called._of_counts(tally, options, keywords)  # noqa: SLF001 - as above
 
-    def _check_points(self, tally: Tally) -> None:
-        """Refuse metrics at several evaluation times, or levels of quantiles, if the result has no rows for each."""
+    def _of_counts(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
+        """The result, after a notice of people of unknown groups and without a prediction, where it shows none."""
         if not self.follows_points:
             refuse_points(self.subject, self._run.specs, tally)
-
-    def _notice(self, tally: Tally, keywords: Mapping[str, Any]) -> None:
-        """Say once how many people are of unknown groups, where the result does not, and how many lack a prediction."""
-        if keywords.get("on_undefined", "warn") != "warn":
-            return
-        may_ignore = "on_undefined" not in self.refused
-        if not self.lists_unknown:
-            self._run.warn_of_unknown_groups([tally], may_ignore=may_ignore)
-        if self.warns_of_missing and keywords.get("na_rm", True):
-            self._run.warn_of_missing_predictions([tally], may_ignore=may_ignore)
-
-    def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
-        """The result for a tally."""
-        check_tally(tally)
-        self._check_design(tally)
-        called = self._reading(tally.given)
-        called._check_points(tally)  # noqa: SLF001 - of the same class
-        options = called._options(called._run, keywords, ReadOptions)  # noqa: SLF001 - of the same class
-        called._notice(tally, keywords)  # noqa: SLF001 - as above
-        return self._in_reading_order(called._results(tally, options))  # noqa: SLF001 - as above
+        if keywords.get("on_undefined", "warn") == "warn":
+            may_ignore = "on_undefined" not in self.refused
+            if not self.lists_unknown:
+                self._run.warn_of_unknown_groups([tally], may_ignore=may_ignore)
+            if self.warns_of_missing and keywords.get("na_rm", True):
+                self._run.warn_of_missing_predictions([tally], may_ignore=may_ignore)
+        return self._in_reading_order(self._results(tally, options))
 
     def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with its findings as the last columns."""
@@ -207,11 +200,3 @@ def refuse_points(function: str, specs: Iterable[MetricSpec], tally: Tally) -> N
             if formula.at_points:
                 msg = f"{function} does not accept several {points} for {name}; give one."
                 raise ArgumentError(msg)
-
-
-def _as_written(value: object) -> object:
-    """A setting as a user writes it, with columns by name."""
-    if isinstance(value, tuple):
-        items = cast("tuple[object, ...]", value)
-        return [item.name if isinstance(item, Column) else item for item in items]
-    return value

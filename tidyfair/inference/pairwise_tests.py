@@ -1,10 +1,11 @@
-"""Tests of single groups: all pairs, comparisons with a reference within strata, and the worst group."""
+"""Tests of single groups: all pairs, and comparisons with a reference within strata."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -12,19 +13,26 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.all_pairs import Distances, groups_of, harmonic, most_equal
-from tidyfair.inference.comparison_gates import GroupsCompared
-from tidyfair.inference.contingency import chi_squared, equal_odds, fisher, likelihood_ratio
-from tidyfair.inference.pooling import check_pooling, pooled
+from tidyfair.inference.contingency import (
+    chi_squared,
+    cochran_mantel_haenszel,
+    equal_odds,
+    fisher,
+    homogeneity,
+    likelihood_ratio,
+    mantel_haenszel,
+    mantel_haenszel_limits,
+    mantel_haenszel_odds_ratio,
+    mantel_haenszel_ratio,
+)
+from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
-    REFUSED,
     AdjustedTest,
     CountedRate,
     OuterGroup,
     OuterGroupTest,
-    RateCounts,
     check_tested,
     columns_of,
     groupwise,
@@ -43,53 +51,40 @@ from tidyfair.intervals.pairs import (
     pair_limits,
     scale_of,
 )
-from tidyfair.intervals.proportions import (
-    cochran_mantel_haenszel,
-    homogeneity,
-    mantel_haenszel,
-    mantel_haenszel_limits,
-    mantel_haenszel_odds_ratio,
-    mantel_haenszel_ratio,
-    z_value,
-)
+from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import metric_set
+from tidyfair.progress import in_progress
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.specs.result_columns import CUTS, key_columns, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Self, TypeAlias, Unpack
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Self, TypeAlias
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.inference.pooling import Pooling
-    from tidyfair.inference.rate_tests import Family as Adjusted
+    from tidyfair.inference.rate_tests import Family
     from tidyfair.intervals.pairs import ComparedGroups, Scale
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-__all__ = ["PairwiseTest", "StratifiedTest", "WorstGroups", "pairwise", "stratified", "worst_groups"]
+__all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 
-_COMPARISON = "\0comparison"
-"""The number of the comparison that a pair is of."""
-_DEVIATIONS = "\0deviations"
-"""The standard errors that limits are from their comparison."""
 _PAIRS = {
     ".group": pl.String, ".other": pl.String, ".level": pl.String, ".estimator": pl.String, ".n": pl.Int64,
     ".n_other": pl.Int64, ".estimate": pl.Float64, ".estimate_other": pl.Float64, ".scale": pl.String,
     ".disparity": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".method": pl.String,
-    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".test": pl.String, ".status": pl.String,
-    _COMPARISON: pl.Int64, _DEVIATIONS: pl.Float64,
+    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".test": pl.String, ".adjustment": pl.String,
+    ".status": pl.String,
 }  # fmt: skip
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
@@ -98,18 +93,15 @@ _MOST_PAIRS, _MOST_DRAWN = 5_000_000, 10_000_000_000
 """The most pairs, which take about ten seconds, and draws of the distances of pairs, which take a minute or two."""
 _BLOCK = 2**18
 """The pairs that are worked out at once."""
+_MANY_GROUPS = 100
+"""With more groups, all remaining pairs are assumed to be equal."""
 _STRATIFIED = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
     ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
-    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".p_homogeneity": pl.Float64,
-    ".p_equal_odds": pl.Float64, ".pattern": pl.String,
+    ".p_value": pl.Float64, ".p_homogeneity": pl.Float64, ".p_equal_odds": pl.Float64, ".pattern": pl.String,
     ".ratio": pl.Float64, ".ratio_lower": pl.Float64, ".ratio_upper": pl.Float64,
     ".odds_ratio": pl.Float64, ".odds_ratio_lower": pl.Float64, ".odds_ratio_upper": pl.Float64,
     ".n": pl.Int64, ".n_other": pl.Int64,
-}  # fmt: skip
-_WORST = {
-    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimate": pl.Float64, ".lower": pl.Float64,
-    ".upper": pl.Float64, ".worst": pl.String, ".p_worst": pl.Float64, ".n": pl.Int64,
 }  # fmt: skip
 
 
@@ -144,10 +136,10 @@ class _Comparison:
     def p_values(self, test: str, *, mid_p: bool) -> Array:
         """The p-values of all pairs, by their counts or by their intervals; nan where there is none."""
         one, other = self.pairs
-        if test == "interval":
-            blocks = [slice(start, start + _BLOCK) for start in range(0, len(one), _BLOCK)]
+        if test == "interval" or not self.counts_rows:
             quantities = self.family.estimates
-            return np.concatenate([p_values(quantities, one[part], other[part], self.scale) for part in blocks])
+            blocks = [p_values(quantities, one[part], other[part], self.scale) for part in _blocks(len(one))]
+            return np.concatenate(blocks)
         rows = self.rows_of_values()
         hits = np.round(self.family.estimates.value * rows).astype(np.int64)
         of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
@@ -167,33 +159,21 @@ class _Comparison:
             covariance[one, other] = covariance[other, one] = np.nan_to_num(shared)
         return covariance
 
-    def limits(self, one: Array, other: Array, z: float) -> tuple[Array, Array]:
-        """The limits of some pairs, so many standard errors from their comparison."""
-        return pair_limits(self.family.estimates, one, other, z, self.scale)
-
-    def table(self, number: int, test: str, *, mid_p: bool) -> pl.DataFrame:
-        """The pairs, with their p-values; limits depend on how these are adjusted."""
-        rows, value, size = self.family.rows, self.family.estimates.value, self.rows_of_values()
-        if not self.counts_rows:
-            test = "interval"
+    def limits(self, z: float) -> tuple[Array, Array]:
+        """The limits of all pairs, so many standard errors from their comparison; nan where these are."""
         one, other = self.pairs
-        disparity = compare_values(value[one], value[other], self.scale)
-        # all pairs have the same keys
-        keys = pl.DataFrame(self.evaluated.key_columns(rows[:1])).with_columns(rows["name"][:1].alias(".metric"))
-        columns: dict[str, Any] = {
-            ".group": rows["text"][one], ".other": rows["text"][other],
-            ".level": self.evaluated.level_text(rows[:1]).item(), ".estimator": keys[".estimator"].item(),
-            ".n": size[one], ".n_other": size[other], ".estimate": value[one], ".estimate_other": value[other],
-            ".scale": self.scale, ".disparity": disparity, ".lower": None, ".upper": None,
-            ".method": method_of(self.family.estimates, self.scale),
-            ".p_value": self.p_values(test, mid_p=mid_p), ".p_adjusted": None, ".test": "mid_p" if mid_p else test,
-            ".status": str(Status.OK), _COMPARISON: number, _DEVIATIONS: None,
-        }  # fmt: skip
-        table = pl.DataFrame(columns, schema=_PAIRS, nan_to_null=True)
-        is_undefined = pl.col(".disparity").is_null()
-        status = pl.when(is_undefined).then(pl.lit(str(Status.ZERO_DENOMINATOR))).otherwise(".status")
-        of_pairs = [key.new_from_index(0, len(one)) for key in keys.drop(".estimator")]
-        return pl.DataFrame([*of_pairs, *table.with_columns(status.alias(".status"))])
+        lower, upper = np.full((2, len(one)), np.nan)
+        if not math.isnan(z):
+            for part in _blocks(len(one)):
+                limits = pair_limits(self.family.estimates, one[part], other[part], z, self.scale)
+                lower[part], upper[part] = limits
+        return lower, upper
+
+
+def _blocks(pairs: int) -> Iterator[slice]:
+    """The pairs that are worked out at once, until all are."""
+    for start in range(0, pairs, _BLOCK):
+        yield slice(start, start + _BLOCK)
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,7 +183,6 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
     subject: ClassVar[str] = "pairwise()"
     follows_points: ClassVar[bool] = True
     findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".p_adjusted")
-    refused: ClassVar[Mapping[str, str]] = REFUSED
     test: str = "fisher"
     scales: tuple[Scale, ...] = ()
     """The scale of each metric."""
@@ -216,22 +195,6 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
     def at_level(self, level: float) -> Self:
         """The same comparison at another confidence level, without adjustment."""
         return replace(self, conf_level=level, adjust="none")
-
-    @show_keywords(CallOptions, without=REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Compare each pair of groups of a dataframe; it takes what a metric takes, with one threshold at most.
-
-        At several evaluation times or levels of quantiles, pairs are compared at each of them.
-        """
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Compare each pair of groups of a tally that holds what the metrics count: what a call gives on data."""
-        return self._on_tally(tally, options)
 
     @property
     def _run(self) -> Run:
@@ -246,18 +209,25 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The pairs of all metrics, with p-values adjusted for their number and limits that agree with these."""
         check_tested(tally)
-        options = replace(
-            options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed
-        )  # fmt: skip
+        options = replace(options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed)
         evaluated = self._run.evaluate(tally, options)
         comparisons = self._comparisons(evaluated, options)
+        found = [comparison.p_values(self.test, mid_p=self.mid_p) for comparison in comparisons]
+        families: dict[object, list[int]] = {}
+        for number, comparison in enumerate(comparisons):
+            families.setdefault(self._family_of(number, comparison), []).append(number)
         nothing = evaluated[0].rows.clear()
         empty = pl.DataFrame(evaluated[0].key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
-        tables = [
-            comparison.table(number, self.test, mid_p=self.mid_p) for number, comparison in enumerate(comparisons)
-        ]
-        table = pl.concat([empty, *tables], how="vertical_relaxed")
-        return self._with_limits(self._adjusted_for(table, comparisons), comparisons)
+        tables = [empty] * (1 + len(comparisons))
+        for numbers in families.values():
+            joint = np.concatenate([found[number] for number in numbers])
+            adjusted_values, z = self._adjusted_in_family([comparisons[number] for number in numbers], joint)
+            ends = np.cumsum([len(found[number]) for number in numbers])
+            for number, of_pairs in zip(numbers, np.split(adjusted_values, ends[:-1]), strict=True):
+                tables[1 + number] = self._table(comparisons[number], found[number], of_pairs, z)
+        table = pl.concat(tables, how="vertical_relaxed")
+        cuts = [name for name in CUTS if name in table.columns]
+        return table.select(*key_columns(table), ".metric", ".by", *cuts, *_PAIRS)
 
     def _comparisons(self, evaluated: Sequence[Evaluated], options: Options) -> list[_Comparison]:
         """The metrics and outer groups, label by label and time by time, that have groups to be compared."""
@@ -267,7 +237,10 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             # metrics at several times are evaluated apart from the others
             of_specs = [numbers[spec.name] for spec in part.specs]
             for number in of_specs:
-                _check_reference(part, self.metrics[number])
+                metric = self.metrics[number]
+                if metric.aggregate.reference is not None:
+                    # each group is compared with all others, but a reference is still one of them
+                    part.group_cells.find(metric.by, metric.aggregate.reference, metric.name)
             for family in families(part, options):
                 number = of_specs[family.spec]
                 if len(family.rows) > 1:
@@ -294,120 +267,155 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         )
         raise ArgumentError(msg)
 
-    def _adjusted_for(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
-        """The table with adjusted p-values, and the standard errors that limits are from their comparison."""
+    def _family_of(self, number: int, comparison: _Comparison) -> object:
+        """The family of pairs that those of a comparison are adjusted with."""
         if self.adjust == "max_t":
-            return self._by_largest_distance(table, comparisons)
-        families = self._families(table).cast(pl.Int64).to_numpy()
-        table = self._closed(table, families) if self.adjust == "holm" else self._adjusted(table.drop(".p_adjusted"))
-        return table.with_columns(pl.Series(_DEVIATIONS, self._deviations(table, families)))
+            return number
+        name: str = comparison.family.rows["name"][0]
+        return {"all": None, "metric": name, "by": comparison.metric.by.text}[self.family]
 
-    def _by_largest_distance(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
-        """The table with p-values adjusted within each comparison."""
-        p_values = table[".p_value"].to_numpy()
-        adjusted, deviations = np.full((2, len(table)), np.nan)
-        for comparison, pairs in self._pairs_of(comparisons):
-            is_tested = ~np.isnan(p_values[pairs])
-            if not is_tested.any():
-                continue
-            own = np.flatnonzero(is_tested) + pairs.start
-            random = generator(self.seed, "distances of pairs")
-            one, other = comparison.pairs
-            distances = Distances(comparison.covariance(), (one[is_tested], other[is_tested]), self.times, random)
-            adjusted[own], largest = distances.adjusted(p_values[own])
-            deviations[own] = distances.quantile(largest, self.conf_level)
-        columns = (pl.Series(".p_adjusted", adjusted, nan_to_null=True), pl.Series(_DEVIATIONS, deviations))
-        words = pl.lit("max_t over the pairs of each comparison").alias(".adjustment")
-        return table.with_columns(*columns, words)
-
-    def _deviations(self, table: pl.DataFrame, families: Array) -> Array:
-        """The standard errors to both sides of a disparity that hold it at the level of a family of disparities.
+    def _adjusted_in_family(self, comparisons: Sequence[_Comparison], p_values: Array) -> tuple[Array, float]:
+        """The adjusted p-values of a family of pairs, and the standard errors from disparities to their limits.
 
         For all at once by Bonferroni's inequality, where p-values bound any false rejection; where they bound the share
         of false ones, for as large a share of those rejected (Benjamini and Yekutieli, 2005).
         """
-        error = 1 - self.conf_level
-        count = int(families.max(initial=-1)) + 1
-        is_rejected = table[".p_adjusted"].to_numpy() < error
-        tested = np.bincount(families[table[".p_value"].is_not_null().to_numpy()], minlength=count).clip(1)
-        rejected = np.bincount(families[is_rejected], minlength=count).clip(1)
-        if self.adjust == "none":
-            share = np.full(count, error)
-        elif self.adjust == "holm":
-            share = error / tested
+        is_tested, error = ~np.isnan(p_values), 1 - self.conf_level
+        tested, adjusted_values, share = p_values[is_tested], np.full(len(p_values), np.nan), error
+        number = max(1, len(tested))
+        if self.adjust == "max_t":
+            if not len(tested):
+                return adjusted_values, math.nan
+            one, other = (groups[is_tested] for groups in comparisons[0].pairs)
+            random = generator(self.seed, "distances of pairs")
+            adjusted_values[is_tested], z = _adjusted_by_largest(
+                comparisons[0].covariance(), (one, other), tested, self.times, random, self.conf_level
+            )
+            return adjusted_values, z
+        if self.adjust == "holm":
+            # for as many pairs as can be equal (Shaffer, 1986)
+            factors = _most_equal([len(comparison.family.rows) for comparison in comparisons], len(tested))
+            rising = np.flatnonzero(is_tested)[np.argsort(tested)]
+            adjusted_values[rising] = np.maximum.accumulate(p_values[rising] * factors).clip(0, 1)
+            share = error / number
         else:
-            share = error * rejected / tested
+            adjusted_values[is_tested] = adjusted(tested, self.adjust)
+        if self.adjust in {"bh", "by"}:
+            share = error * max(1, int((adjusted_values < error).sum())) / number
         if self.adjust == "by":
-            share /= [harmonic(pairs) for pairs in tested.tolist()]
-        return np.array([z_value(1 - one) for one in share.tolist()])[families]
+            share /= float((1 / np.arange(1, number + 1)).sum())
+        return adjusted_values, z_value(1 - share)
 
-    def _with_limits(self, table: pl.DataFrame, comparisons: Sequence[_Comparison]) -> pl.DataFrame:
-        """The table with limits that exclude equality where the adjusted p-value rejects it, and only there.
+    def _table(self, comparison: _Comparison, p_values: Array, adjusted_values: Array, z: float) -> pl.DataFrame:
+        """The pairs of a comparison, with limits that exclude equality where the p-value rejects it, and only there.
 
         Of a disparity that is rejected, the side is known (Strassburger and Bretz, 2008). A limit that lies on the
         other side, because it is that of a test that rejects less, ends at equality, which it does not include.
         """
-        deviations = table[_DEVIATIONS].to_numpy()
-        lower, upper, equality = np.full((3, len(table)), np.nan)
-        for comparison, pairs in self._pairs_of(comparisons):
-            equality[pairs] = EQUALITY[comparison.scale]
-            one, other = comparison.pairs
-            # all pairs of a comparison that are tested are in the same family
-            is_tested = ~np.isnan(deviations[pairs])
-            if is_tested.any():
-                z = float(deviations[pairs][is_tested][0])
-                for start in range(0, len(one), _BLOCK):
-                    block = slice(pairs.start + start, min(pairs.start + start + _BLOCK, pairs.stop))
-                    part = slice(start, start + _BLOCK)
-                    lower[block], upper[block] = comparison.limits(one[part], other[part], z)
-        disparity = table[".disparity"].to_numpy()
-        is_rejected = table[".p_adjusted"].to_numpy() < 1 - self.conf_level
+        rows, value, size = comparison.family.rows, comparison.family.estimates.value, comparison.rows_of_values()
+        one, other = comparison.pairs
+        disparity, equality = compare_values(value[one], value[other], comparison.scale), EQUALITY[comparison.scale]
+        lower, upper = comparison.limits(z)
+        is_rejected = adjusted_values < 1 - self.conf_level
         lower_is_open = is_rejected & (disparity > equality) & (lower <= equality)
         upper_is_open = is_rejected & (disparity < equality) & (upper >= equality)
         lower = np.where(lower_is_open, equality, np.where(is_rejected, lower, np.minimum(lower, equality)))
         upper = np.where(upper_is_open, equality, np.where(is_rejected, upper, np.maximum(upper, equality)))
-        limits = (pl.Series(".lower", lower, nan_to_null=True), pl.Series(".upper", upper, nan_to_null=True))
-        table = table.with_columns(limits)
-        open_at = {scale: opened("", end) for scale, end in EQUALITY.items()}
-        is_open = pl.lit(pl.Series(lower_is_open | upper_is_open))
-        method = pl.col(".method") + pl.when(is_open).then(pl.col(".scale").replace(open_at)).otherwise(pl.lit(""))
-        table = table.with_columns(pl.when(pl.col(".lower").is_not_null()).then(method).alias(".method"))
-        shown = [name for name in _PAIRS if not name.startswith("\0")]
-        shown.insert(shown.index(".test") + 1, ".adjustment")
-        cuts = [name for name in CUTS if name in table.columns]
-        return table.select(*key_columns(table), ".metric", ".by", *cuts, *shown)
-
-    def _closed(self, table: pl.DataFrame, families: Array) -> pl.DataFrame:
-        """The table with p-values adjusted by Holm, for as many pairs as can be equal (Shaffer, 1986)."""
-        p_values, number = table[".p_value"].to_numpy(), table[_COMPARISON].to_numpy()
-        closed = np.full(len(table), np.nan)
-        for family in np.unique(families).tolist():
-            index = np.flatnonzero(families == family)
-            pairs = np.bincount(number[index])
-            tested = index[~np.isnan(p_values[index])]
-            rising = tested[np.argsort(p_values[tested])]
-            factors = most_equal([groups_of(count) for count in pairs[pairs > 0].tolist()], len(tested))
-            closed[rising] = np.maximum.accumulate(p_values[rising] * factors).clip(0, 1)
-        return table.with_columns(
-            pl.Series(".p_adjusted", closed, nan_to_null=True),
-            pl.lit(f"closed holm over {self.family}").alias(".adjustment"),
+        method = method_of(comparison.family.estimates, comparison.scale)
+        test = self.test if comparison.counts_rows else "interval"
+        adjustment = {"max_t": "max_t over the pairs of each comparison", "holm": f"closed holm over {self.family}"}
+        # all pairs have the same keys
+        keys = pl.DataFrame(comparison.evaluated.key_columns(rows[:1])).with_columns(rows["name"][:1].alias(".metric"))
+        columns: dict[str, Any] = {
+            ".group": rows["text"][one], ".other": rows["text"][other],
+            ".level": comparison.evaluated.level_text(rows[:1]).item(), ".estimator": keys[".estimator"].item(),
+            ".n": size[one], ".n_other": size[other], ".estimate": value[one], ".estimate_other": value[other],
+            ".scale": comparison.scale, ".disparity": disparity, ".lower": lower, ".upper": upper,
+            ".method": method,
+            ".p_value": p_values, ".p_adjusted": adjusted_values, ".test": "mid_p" if self.mid_p else test,
+            ".adjustment": adjustment.get(self.adjust, f"{self.adjust} over {self.family}"), ".status": str(Status.OK),
+        }  # fmt: skip
+        table = pl.DataFrame(columns, schema=_PAIRS, nan_to_null=True)
+        is_undefined, is_open = pl.col(".disparity").is_null(), pl.Series(lower_is_open | upper_is_open)
+        method_shown = pl.when(is_open).then(pl.lit(opened(method, equality))).otherwise(".method")
+        table = table.with_columns(
+            pl.when(pl.col(".lower").is_not_null()).then(method_shown).alias(".method"),
+            pl.when(is_undefined).then(pl.lit(str(Status.ZERO_DENOMINATOR))).otherwise(".status").alias(".status"),
         )
-
-    @staticmethod
-    def _pairs_of(comparisons: Sequence[_Comparison]) -> Iterator[tuple[_Comparison, slice]]:
-        """The comparisons, and where their pairs are in the table of all of them."""
-        start = 0
-        for comparison in comparisons:
-            stop = start + math.comb(len(comparison.family.rows), 2)
-            yield comparison, slice(start, stop)
-            start = stop
+        return pl.DataFrame([*(key.new_from_index(0, len(one)) for key in keys.drop(".estimator")), *table])
 
 
-def _check_reference(evaluated: Evaluated, metric: GroupwiseMetric) -> None:
-    """Refuse a reference that is no group, though each group is compared with all others."""
-    reference = metric.aggregate.reference
-    if reference is not None:
-        evaluated.group_cells.find(metric.by, reference, metric.name)
+def _adjusted_by_largest(
+    covariance: Array,
+    pairs: tuple[Array, Array],
+    p_values: Array,
+    times: int,
+    random: np.random.Generator,
+    level: float,
+) -> tuple[Array, float]:
+    """P-values adjusted step-down by the largest distance of any pair, and the distance none exceeds at a level.
+
+    The distance of two equal groups in standard errors of their own is nearly normal, and its correlation with that of
+    any other two equal groups follows from the errors of the groups alone, which for rates are those of their numbers
+    of rows. So it is drawn without knowing which groups are equal and what their values are, which shuffling all groups
+    together does not allow (Westfall and Young, 1993).
+    """
+    drawn = random.standard_normal((times, len(covariance)))
+    variance = np.diagonal(covariance)
+    if (covariance == np.diag(variance)).all():
+        drawn = drawn * np.sqrt(variance)
+    else:
+        values, vectors = np.linalg.eigh(covariance)
+        drawn = drawn @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    # the draws of a group are beside each other in memory
+    drawn = np.ascontiguousarray(drawn.T)
+    normal, largest, adjusted_values = NormalDist(), np.zeros(times), np.empty(len(p_values))
+    at_most = _most_equal([len(covariance)], len(p_values))[::-1]
+    falling = np.argsort(-p_values, kind="stable")
+    for pair, equal in in_progress(zip(falling, at_most, strict=True), "drawing pairs", len(falling)):
+        p_value, one, other = float(p_values[pair]), pairs[0][pair], pairs[1][pair]
+        error = math.sqrt(variance[one] + variance[other] - 2 * covariance[one, other])
+        np.maximum(largest, np.abs(drawn[one] - drawn[other]) / error, out=largest)
+        tail = p_value / 2  # zero for the smallest floats
+        distance = -normal.inv_cdf(tail) if tail else math.inf
+        reached = (1 + (largest >= distance).sum()) / (1 + times)
+        # the probability for any pair is that of this one at least, and at most the sum of those that can be equal
+        adjusted_values[pair] = min(max(reached, p_value), equal * p_value, 1)
+    rising = falling[::-1]
+    adjusted_values[rising] = np.maximum.accumulate(adjusted_values[rising])
+    # Bonferroni's distance at most
+    rank, most = math.ceil(level * (times + 1)), z_value(1 - (1 - level) / len(p_values))
+    return adjusted_values, most if rank > times else min(float(np.sort(largest)[rank - 1]), most)
+
+
+def _most_equal(groups: Sequence[int], tested: int) -> Array:
+    """The most tested pairs that may be equal while none is known to differ, then while one is, two are and so on.
+
+    Equality is transitive: if one of three pairs of three groups differs, only one of the others can be equal.
+    """
+    remaining = np.arange(tested, 0, -1)
+    if max(groups, default=0) > _MANY_GROUPS:
+        return remaining
+    possible = 1
+    for size in groups:
+        shifts = _numbers_of_equal_pairs(size)
+        before, possible = possible, 0
+        for shift in range(shifts.bit_length()):
+            possible |= before << shift if shifts >> shift & 1 else 0
+    bits = np.frombuffer(possible.to_bytes(possible.bit_length() // 8 + 1, "little"), np.uint8)
+    is_possible = np.unpackbits(bits, bitorder="little")[: possible.bit_length()]
+    # a possible number of equal pairs, or else the next smaller one
+    largest = np.maximum.accumulate(np.where(is_possible, np.arange(len(is_possible)), 0))
+    return np.minimum(largest[:0:-1][:tested], remaining)
+
+
+@lru_cache(maxsize=256)
+def _numbers_of_equal_pairs(groups: int) -> int:
+    """The numbers of pairs that can be equal, from 0 to all, as the bits of a number."""
+    possible = 1 << groups * (groups - 1) // 2
+    for size in range(1, groups):
+        possible |= _numbers_of_equal_pairs(groups - size) << size * (size - 1) // 2
+    return possible
 
 
 def check_single(function: str, metric: GroupwiseMetric) -> None:
@@ -431,8 +439,7 @@ class StratifiedTest(OuterGroupTest):
     findings: ClassVar[tuple[str, ...]] = (".adjusted", ".lower", ".upper", ".p_adjusted")
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        check_single(self.subject, part.metric)
-        schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
+        check_single(self.subject, part.case.metric)
         rows: list[dict[str, Any]] = []
         for count in part.counts:
             if not len(count.group_cells):
@@ -440,20 +447,41 @@ class StratifiedTest(OuterGroupTest):
             reference = _reference(part, count)
             groups = [group for group in range(len(count.group_cells)) if group != reference]
             rows += [self._compared(part, count, group, reference) for group in groups]
-        return pl.DataFrame(rows, schema=schema)
+        return pl.DataFrame(rows, schema=_STRATIFIED)
 
     def _compared(self, part: OuterGroup, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
-        """The crude and the stratified difference of a group from the reference."""
+        """The crude difference of a group from the reference, and that within their common strata."""
         denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
         crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
         is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
-        strata = RateCounts(count.numerator[is_common].astype(float), count.denominator[is_common].astype(float))
-        row = {
-            ".metric": count.name, ".by": part.metric.by.text, ".group": part.texts[int(count.group_cells[group])],
+        row: dict[str, Any] = {
+            ".metric": count.name, ".by": part.case.metric.by.text, ".group": part.texts[int(count.group_cells[group])],
             ".other": part.texts[int(count.group_cells[reference])], ".strata": int(is_common.sum()), ".crude": crude,
             ".n": int(denominator[group]), ".n_other": int(denominator[reference]),
         }  # fmt: skip
-        return row | _within_strata(crude, strata, group, reference, self.conf_level)
+        if not is_common.any():
+            return row | {".pattern": "no common stratum"}
+        hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
+        rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
+        tables, z = (hits, rows, other_hits, other_rows), z_value(self.conf_level)
+        adjusted_value, error = mantel_haenszel(*tables)
+        (lower,), (upper,) = mantel_haenszel_limits(*tables, z)
+        p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
+        differences = hits / rows - other_hits / other_rows
+        pattern = "alike"
+        if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
+            pattern = "simpson"
+        elif p_homogeneity < 1 - self.conf_level:
+            pattern = "heterogeneous"
+        row |= {
+            ".adjusted": adjusted_value, ".lower": lower, ".upper": upper, ".std_error": error or None,
+            ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
+            ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
+        }  # fmt: skip
+        for name, relative in ((".ratio", mantel_haenszel_ratio), (".odds_ratio", mantel_haenszel_odds_ratio)):
+            for column, end in zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True):
+                row[column] = None if math.isnan(end) else end
+        return row
 
 
 def _reference(part: OuterGroup, count: CountedRate) -> int:
@@ -463,7 +491,7 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
-    metric, aggregate = part.metric, part.metric.aggregate
+    metric, aggregate = part.case.metric, part.case.metric.aggregate
     if references:
         stated = metric.policy.stated
         given = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)
@@ -481,82 +509,6 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
     return int(count.of_groups.denominator.argmax())
 
 
-def _within_strata(crude: float, strata: RateCounts, group: int, reference: int, level: float) -> dict[str, Any]:
-    """The difference of a group from the reference within their common strata."""
-    if not len(strata.denominator):
-        return {".pattern": "no common stratum"}
-    hits, rows = strata.numerator[:, group], strata.denominator[:, group]
-    other_hits, other_rows = strata.numerator[:, reference], strata.denominator[:, reference]
-    tables = (hits, rows, other_hits, other_rows)
-    adjusted, error = mantel_haenszel(*tables)
-    (lower,), (upper,) = mantel_haenszel_limits(*tables, z_value(level))
-    p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
-    ratio, odds_ratio = (
-        [None if math.isnan(end) else end for end in relative(*tables, z_value(level))]
-        for relative in (mantel_haenszel_ratio, mantel_haenszel_odds_ratio)
-    )
-    differences = hits / rows - other_hits / other_rows
-    is_reversed = bool((differences > 0).all() and crude < 0) or bool((differences < 0).all() and crude > 0)
-    pattern = "alike"
-    if is_reversed:
-        pattern = "simpson"
-    elif p_homogeneity < 1 - level:
-        pattern = "heterogeneous"
-    return {
-        ".adjusted": adjusted, ".lower": lower, ".upper": upper, ".std_error": error or None,
-        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
-        ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
-        **dict(zip((".ratio", ".ratio_lower", ".ratio_upper"), ratio, strict=True)),
-        **dict(zip((".odds_ratio", ".odds_ratio_lower", ".odds_ratio_upper"), odds_ratio, strict=True)),
-    }  # fmt: skip
-
-
-@dataclass(frozen=True, repr=False)
-class WorstGroups(OuterGroupTest):
-    """Ranks groups by the probability of being the worst; made by `worst_groups`."""
-
-    subject: ClassVar[str] = "worst_groups()"
-    findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
-    pooling: Pooling | None = "beta_binomial"
-    """The model of the rates of all groups, if there is one."""
-
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        metric = part.metric
-        tables = [pl.DataFrame(schema=_WORST)]
-        for count, base in zip(part.counts, (*metric.metrics, *metric.less), strict=False):
-            denominator = count.of_groups.denominator
-            groups = len(denominator)
-            if not groups:
-                continue
-            value, (low, high), drawn = self._rates(part, count)
-            if base.direction == "maximize":
-                end, worst = "lowest", drawn.argmin(axis=1)
-            else:
-                end, worst = "highest", drawn.argmax(axis=1)
-            table = {
-                ".metric": [count.name] * groups, ".by": [metric.by.text] * groups,
-                ".group": part.texts.gather(count.group_cells), ".estimate": value, ".lower": low, ".upper": high,
-                ".worst": [end] * groups, ".p_worst": np.bincount(worst, minlength=groups) / self.times,
-                ".n": denominator,
-            }  # fmt: skip
-            tables.append(pl.DataFrame(table, schema=_WORST))
-        return pl.concat(tables)
-
-    def _rates(self, part: OuterGroup, count: CountedRate) -> tuple[Array, tuple[Array, Array], Array]:
-        """The rates of the groups, limits that hold for all of them at once, and draws; a row is a draw."""
-        if self.pooling:
-            rates = pooled(part, count, self.pooling)
-            drawn = rates.draws(self.times, part.random)
-            return rates.estimate, rates.simultaneous_limits(self.conf_level, drawn), drawn
-        denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
-        raw, groups = Shares.of_counts(numerator, denominator), len(denominator)
-        drawn = part.random.beta(numerator + 0.5, denominator - numerator + 0.5, (self.times, groups))
-        return raw.value, raw.limits(z_value(self.conf_level ** (1 / groups))), drawn
-
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        return table
-
-
 @refuse_unknown_keywords
 def pairwise(
     *metrics: GroupwiseMetric | MetricSet,
@@ -564,7 +516,7 @@ def pairwise(
     test: Literal["fisher", "chi_squared", "g", "interval"] = "fisher",
     mid_p: bool = False,
     adjust: Literal["holm", "max_t", "bh", "by", "none"] = "holm",
-    family: Adjusted = "all",
+    family: Family = "all",
     conf_level: float = 0.95,
     times: int = 10_000,
     seed: int = 0,
@@ -628,11 +580,10 @@ def pairwise(
         check_scale(base.name, base.definition, base.range, own)
         scales.append(own)
     return PairwiseTest(
-        members, (), how_often(times), whole("seed", seed, 0),
-        one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), cast("Any", one_of("family", family, FAMILIES)),
+        members, times=how_often(times), seed=whole("seed", seed, 0),
+        adjust=one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), family=one_of("family", family, FAMILIES),
         mid_p=mid_p, conf_level=proper_share("conf_level", conf_level),
-        test=one_of("test", test, ("fisher", *_TESTS, "interval")),
-        scales=tuple(scales),
+        test=one_of("test", test, ("fisher", *_TESTS, "interval")), scales=tuple(scales),
     )  # fmt: skip
 
 
@@ -641,7 +592,7 @@ def stratified(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike],
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
-    family: Adjusted = "all",
+    family: Family = "all",
     conf_level: float = 0.95,
 ) -> StratifiedTest:
     """Compare groups within strata: the difference that remains between like and like.
@@ -681,45 +632,6 @@ def stratified(
         msg = "stratified() compares within strata: `within=` names their columns."
         raise ArgumentError(msg)
     return StratifiedTest(
-        groupwise(metrics, "stratified"), columns, 1, 0, one_of("adjust", adjust, ADJUSTMENTS),
-        cast("Any", one_of("family", family, FAMILIES)), conf_level=proper_share("conf_level", conf_level),
-    )  # fmt: skip
-
-
-@refuse_unknown_keywords
-def worst_groups(
-    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = "beta_binomial",
-    times: int = 10_000, seed: int = 0,
-) -> WorstGroups:  # fmt: skip
-    """Estimate how probably each group is the worst: of equal groups some group looks it by chance.
-
-    Small groups look the worst most often, so that rates borrow strength from those of other groups (partial pooling).
-
-    Args:
-        metrics: Groupwise metrics of rates.
-        conf_level: Simultaneous level of the intervals of all groups.
-        pooling: The model of the rates of all groups, as of `shrunken_rates`: `"beta_binomial"` or, for groups of
-            several features, `"additive"`; None for groups on their own, with independent Jeffreys priors, by which the
-            group with the worst observed rate is too sure of being the worst where groups are small.
-        times: Number of draws.
-        seed: Seed of the draws.
-
-    Returns:
-        A callable that takes what a metric takes, and gives one row for each rate and group: the `.estimate`, `.lower`
-        and `.upper` (credible, of all groups at once), `.worst`, whether the `lowest` or the `highest` is the worst,
-        `.p_worst`, the probability that no other group is worse, and `.n` rows. Without pooling, estimates are the
-        observed rates, and limits Wilson's, of all groups at once.
-
-    >>> from tidyfair import demographic_parity
-    >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
-    >>> alone = worst_groups(demographic_parity("sex"), pooling=None)
-    >>> alone(people, estimate="hired").select(".group", ".estimate").rows()
-    [('f', 1.0), ('m', 0.0)]
-    """
-    members = groupwise(metrics, "worst_groups")
-    if pooling is not None:
-        check_pooling("worst_groups", pooling, members)
-    return WorstGroups(
-        members, (), how_often(times), whole("seed", seed, 0), "none", "all",
-        conf_level=proper_share("conf_level", conf_level), pooling=pooling,
+        groupwise(metrics, "stratified"), columns, adjust=one_of("adjust", adjust, ADJUSTMENTS),
+        family=one_of("family", family, FAMILIES), conf_level=proper_share("conf_level", conf_level),
     )  # fmt: skip

@@ -7,8 +7,8 @@ last draw is the observed data. So is the number of a variant of the draw, which
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,101 +50,59 @@ def shuffled_cells(
 
     In each variant, if there are any, one of the cells has one standard deviation of its count more rows.
     """
-    cells = _ShuffledCells.of(tally, by, within, among)
-    total = times + 1
-    variants = 1 + len(cells.labels) if varied else 1
-    numbers = max(1, variants * cells.numbers)
+    axes, shape, tables = _counts_of_strata(tally, by, within)
+    labels = axes[-1]
+    moves = np.ones(len(labels), dtype=bool)
+    if among is not None:
+        index = labels.join(among.with_row_index(), on=list(LABELS), how="left", maintain_order="left")["index"]
+        moves = index.is_not_null().to_numpy()
+    # the keys of all counts of a draw
+    indices = zip(axes, np.indices(shape), strict=True)
+    every = pl.DataFrame([key.gather(axis.ravel()) for frame, axis in indices for key in frame])
+    kept, names = kept_keys(tally, by.columns)
+    keys, size, total = _with_draws(kept), math.prod(shape), times + 1
+    numbers = max(1, size * (1 + len(labels) if varied else 1))
     step, part = max(1, MOST_CELLS // numbers), max(1, _MOST_EVALUATED // numbers)
     for first in in_progress(range(0, total, step), "shuffling"):
         draws = min(step, total - first)
         # the last draw is the observed data
         shuffled = min(draws, times - first)
-        drawn = cells.drawn(draws, shuffled, random)
-        for start in range(0, draws, part):
-            counts = drawn[start : start + part]
-            variants_of_draws = _varied(counts) if varied else counts[:, None]
-            yield cells.tally(variants_of_draws, first + start)
-
-
-@dataclass(frozen=True, eq=False)
-class _ShuffledCells:
-    """The counts of labels by group in each stratum, which are shuffled."""
-
-    source: Tally
-    keys: tuple[Key, ...]
-    names: dict[str, str]
-    """The names of the columns of keys in tallies without the other keys."""
-    outers: pl.DataFrame
-    groups: pl.DataFrame
-    labels: pl.DataFrame
-    shape: tuple[int, int, int]
-    """The numbers of outer groups, groups and pairs of labels."""
-    strata: list[tuple[int, Array]]
-    """The outer group of each stratum, and its rows by group and labels."""
-    moves: Array
-    """A mask of the pairs of labels whose rows are shuffled."""
-
-    @classmethod
-    def of(cls, tally: Tally, by: By, within: Sequence[Column], among: pl.DataFrame | None) -> _ShuffledCells:
-        """Count the cells of a tally by outer group, stratum, group and labels."""
-        keys, names = kept_keys(tally, by.columns)
-        outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
-        strata = [*outer, *tally.names(within)]
-        cells = tally.cells.filter(_is_compared(tally.cells, by, own))
-        # sorted, so that draws depend on the seed and not on the order of rows
-        cells = cells.group_by(*strata, *own, *LABELS).agg(pl.col("n").sum())
-        cells = cells.sort(*strata, *own, *LABELS, nulls_last=True)
-        of_outer, outers = placed(cells, outer)
-        group, groups = placed(cells, own)
-        label, labels = placed(cells, LABELS)
-        shape = (len(outers) if outer else 1, len(groups), len(labels))
-        stratum, counts = placed(cells, strata)[0], cells["n"].to_numpy()
-        tables: list[tuple[int, Array]] = []
-        for number in np.unique(stratum):
-            rows = np.flatnonzero(stratum == number)
-            table = np.zeros(shape[1:], dtype=np.int64)
-            np.add.at(table, (group[rows], label[rows]), counts[rows])
-            tables.append((int(of_outer[rows[0]]), table))
-            check_shuffled(int(table.sum()))
-        moves = _is_among(labels, among)
-        return cls(tally, keys, names, outers, groups, labels, shape, tables, moves)
-
-    @property
-    def numbers(self) -> int:
-        """The number of counts of a draw."""
-        outers, groups, labels = self.shape
-        return outers * groups * labels
-
-    def drawn(self, draws: int, shuffled: int, random: np.random.Generator) -> Array:
-        """The counts of draws by outer group, group and labels; draws after the first `shuffled` are as observed."""
-        drawn = np.zeros((draws, *self.shape), dtype=np.int64)
-        for outer, table in self.strata:
+        drawn = np.zeros((draws, *shape), dtype=np.int64)
+        for outer, table in tables:
             counts = np.repeat(table[None], draws, axis=0)
-            counts[:shuffled, :, self.moves] = _shuffled(table[:, self.moves], shuffled, random)
+            counts[:shuffled, :, moves] = _shuffled(table[:, moves], shuffled, random)
             drawn[:, outer] += counts
-        return drawn
-
-    def tally(self, counts: Array, first: int) -> Tally:
-        """The tally of counts by draw and variant; the numbers of draws begin with `first`."""
-        draws, variants = counts.shape[:2]
-        number, variant, cell = np.indices((draws, variants, self.numbers)).reshape(3, -1)
-        columns: list[pl.Series] = []
-        for keys, axis in zip((self.outers, self.groups, self.labels), np.indices(self.shape), strict=True):
-            index = axis.ravel()[cell]
-            for key in keys:
-                columns.append(key.gather(index))
-        frame = pl.DataFrame([*columns, pl.Series("n", counts.ravel())]).rename(self.names)
-        frame = _numbered(frame, len(self.keys), first + number, variant).filter(pl.col("n") > 0)
-        keys = _with_draws(self.keys)
-        return replace(self.source, cells=frame.select(*key_names(keys), *LABELS, "n"), keys=keys, rows=None)
+        for start in range(0, draws, part):
+            counts = _varied(drawn[start : start + part]) if varied else drawn[start : start + part, None]
+            draw, variant, cell = np.indices((*counts.shape[:2], size)).reshape(3, -1)
+            cells = every[cell].with_columns(pl.Series("n", counts.ravel())).rename(names)
+            cells = _numbered(cells, len(kept), first + start + draw, variant).filter(pl.col("n") > 0)
+            yield replace(tally, cells=cells.select(*key_names(keys), *LABELS, "n"), keys=keys, rows=None)
 
 
-def _is_among(labels: pl.DataFrame, among: pl.DataFrame | None) -> Array:
-    """A mask of the pairs of labels that are among some of them, if these are given."""
-    if among is None:
-        return np.ones(len(labels), dtype=bool)
-    index = labels.join(among.with_row_index(), on=list(LABELS), how="left", maintain_order="left")["index"]
-    return index.is_not_null().to_numpy()
+def _counts_of_strata(
+    tally: Tally, by: By, within: Sequence[Column]
+) -> tuple[list[pl.DataFrame], tuple[int, ...], list[tuple[int, Array]]]:
+    """The outer groups, the groups and the pairs of labels of a tally, their numbers, and the counts of each stratum.
+
+    A stratum is given by the number of its outer group, and its rows by group and labels.
+    """
+    outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
+    strata = [*outer, *tally.names(within)]
+    cells = tally.cells.filter(_is_compared(tally.cells, by, own))
+    # sorted, so that draws depend on the seed and not on the order of rows
+    cells = cells.group_by(*strata, *own, *LABELS).agg(pl.col("n").sum()).sort(*strata, *own, *LABELS, nulls_last=True)
+    (of_outer, outers), (group, groups), (label, labels) = (placed(cells, names) for names in (outer, own, LABELS))
+    shape = (len(outers) if outer else 1, len(groups), len(labels))
+    stratum, counts = placed(cells, strata)[0], cells["n"].to_numpy()
+    tables: list[tuple[int, Array]] = []
+    for number in np.unique(stratum):
+        rows = np.flatnonzero(stratum == number)
+        table = np.zeros(shape[1:], dtype=np.int64)
+        np.add.at(table, (group[rows], label[rows]), counts[rows])
+        check_shuffled(int(table.sum()))
+        tables.append((int(of_outer[rows[0]]), table))
+    return [outers, groups, labels], shape, tables
 
 
 def _varied(drawn: Array) -> Array:
@@ -170,99 +128,70 @@ def shuffled_rows(
             "data."
         )
         raise ArgumentError(msg)
-    total, rows = times + 1, _ShuffledRows.of(tally, tally.rows, by, within)
-    size, groups, parts = len(rows.rows), len(rows.groups), 0
+    keys, names = kept_keys(tally, by.columns)
+    units = _Units(tally, tally.rows, by, within)
+    columns, unit, parts = units.columns, units.unit, 0
+    size, variant, total = len(unit), np.zeros(len(unit), dtype=np.int64), times + 1
     if varied and size:
-        most_parts = _PARTS_OF_SUMS if of_sums else _PARTS
-        parts = min(most_parts, len(rows.stratum))
-        rows = rows.parted(parts, random) if of_sums else rows.with_parts_left_out(parts, random)
-    if len(rows.rows) * total > MOST_ROWS:
+        parts = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(units.stratum))
+        part = (random.permutation(len(units.stratum)) % parts)[unit]
+        if of_sums:
+            # sums are counted by part, in place of variants
+            variant = part
+        else:
+            kept = [np.arange(size), *(np.flatnonzero(part != left_out) for left_out in range(parts))]
+            row, variant = np.concatenate(kept), np.repeat(np.arange(parts + 1), list(map(len, kept)))
+            columns, unit = columns[row], unit[row]
+    if len(unit) * total > MOST_ROWS:
         msg = f"Permuting {size} rows {times} times takes too long; reduce `times=`, or use fewer rows."
         raise ArgumentError(msg)
     # sums of parts are left out of those of each group, which makes cells of few rows
-    counted_at_once = _MOST_COUNTED // max(1, len(rows.rows))
-    evaluated_at_once = _MOST_EVALUATED // max(1, groups * parts)
+    counted_at_once = _MOST_COUNTED // max(1, len(unit))
+    evaluated_at_once = _MOST_EVALUATED // max(1, len(units.groups) * parts)
     step = max(1, min(counted_at_once, evaluated_at_once))
     for first in in_progress(range(0, total, step), "shuffling"):
         draws = min(step, total - first)
         # the last draw is the observed data
-        shuffled = min(draws, times - first)
-        drawn = recounted(tally, rows.drawn(first, draws, shuffled, random), _with_draws(rows.keys))
+        group = units.shuffled(draws, min(draws, times - first), random)
+        of_rows = units.groups[group[:, unit].ravel()].get_columns()
+        rows = columns[np.tile(np.arange(len(unit)), draws)].hstack(of_rows).rename(names)
+        draw = np.repeat(np.arange(first, first + draws), len(unit))
+        rows = _numbered(rows, len(keys), draw, np.tile(variant, draws))
+        drawn = recounted(tally, rows, _with_draws(keys))
         yield _with_parts_left_out(drawn, parts) if parts and of_sums else drawn
 
 
-@dataclass(frozen=True, eq=False)
-class _ShuffledRows:
-    """Rows, which are shuffled one by one or in clusters."""
+class _Units:
+    """Rows that are shuffled one by one, or clusters."""
 
-    keys: tuple[Key, ...]
-    names: dict[str, str]
-    """The names of the columns of keys in tallies without the other keys."""
-    rows: pl.DataFrame
-    """The rows with the columns that are counted, without those of groups."""
-    variant: Array
-    """The variant, or the part, of each row."""
-    unit: Array
-    """The number of what each row is shuffled with: itself or its cluster."""
-    group: Array
-    """The group of each unit."""
-    stratum: Array
-    """The stratum of each unit."""
-    groups: pl.DataFrame
-
-    @classmethod
-    def of(cls, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> _ShuffledRows:
+    def __init__(self, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> None:
         """Number the rows or clusters of a tally, and their groups and strata."""
-        keys, names = kept_keys(tally, by.columns)
+        names = kept_keys(tally, by.columns)[1]
         outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
         strata, clusters = [*outer, *tally.names(within)], _key_names(tally, tally.clusters)
         rows = rows.filter(_is_compared(rows, by, own))
         rows = in_order(tally, rows, [*names, *strata, *clusters])
-        group, groups = placed(rows, own)
-        unit, stratum = np.arange(len(rows)), placed(rows, strata)[0]
+        self.columns = rows.drop({*strata, *clusters, *own} - {*outer})
+        """The columns that are counted, without those of groups."""
+        self.group, self.groups = placed(rows, own)
+        """The group of each unit, and the keys of groups."""
+        self.unit, self.stratum = np.arange(len(rows)), placed(rows, strata)[0]
+        """The number of the unit of each row, and the stratum of each unit."""
         if clusters:
             _check_clusters(tally, rows, clusters, by, within)
-            unit = placed(rows, [*strata, *clusters])[0]
-            first_row = np.unique(unit, return_index=True)[1]
-            stratum, group = stratum[first_row], group[first_row]
-        counted = rows.drop({*strata, *clusters, *own} - {*outer})
-        variant = np.zeros(len(rows), dtype=np.int64)
-        return cls(keys, names, counted, variant, unit, group, stratum, groups)
-
-    def parted(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
-        """The rows with numbers of random parts in place of variants, so that sums are counted by part."""
-        part = random.permutation(len(self.stratum)) % parts
-        return replace(self, variant=part[self.unit])
-
-    def with_parts_left_out(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
-        """All rows, and variants, each without the rows of a random part."""
-        part = self.parted(parts, random).variant
-        variants = [np.arange(len(part))]
-        for left_out in range(parts):
-            variants.append(np.flatnonzero(part != left_out))
-        row = np.concatenate(variants)
-        variant = np.repeat(np.arange(parts + 1), list(map(len, variants)))
-        return replace(self, rows=self.rows[row], variant=variant, unit=self.unit[row])
-
-    @cached_property
-    def _by_stratum(self) -> Array:
+            self.unit = placed(rows, [*strata, *clusters])[0]
+            first_row = np.unique(self.unit, return_index=True)[1]
+            self.stratum, self.group = self.stratum[first_row], self.group[first_row]
+        self.in_order = np.argsort(self.stratum, kind="stable")
         """The units in the order of their strata."""
-        return np.argsort(self.stratum, kind="stable")
 
-    def drawn(self, first: int, draws: int, shuffled: int, random: np.random.Generator) -> pl.DataFrame:
-        """The rows of draws, one draw after the other; the numbers of draws begin with `first`.
-
-        The groups of units are shuffled within strata; in draws after the first `shuffled` they are as observed.
-        """
+    def shuffled(self, draws: int, shuffled: int, random: np.random.Generator) -> Array:
+        """The groups of units shuffled within strata; in draws after the first `shuffled` as observed."""
         group = np.tile(self.group, (draws, 1))
         numbers = random.random((shuffled, len(self.stratum)))
         order = np.argsort(numbers + self.stratum, axis=-1)
-        group[:shuffled, self._by_stratum] = self.group[order]
-        size = len(self.rows)
-        of_rows = self.groups[group[:, self.unit].ravel()].get_columns()
-        rows = self.rows[np.tile(np.arange(size), draws)].hstack(of_rows).rename(self.names)
-        draw = np.repeat(np.arange(first, first + draws), size)
-        return _numbered(rows, len(self.keys), draw, np.tile(self.variant, draws))
+        group[:shuffled, self.in_order] = self.group[order]
+        return group
 
 
 def _with_parts_left_out(tally: Tally, count: int) -> Tally:

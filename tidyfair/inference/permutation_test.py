@@ -19,7 +19,7 @@ from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
     REFUSED,
-    SAME,
+    AdjustedTest,
     CountedRate,
     Family,
     OuterGroup,
@@ -27,8 +27,9 @@ from tidyfair.inference.rate_tests import (
     columns_of,
     groupwise,
     reads_one_label,
+    with_outer_key,
 )
-from tidyfair.inference.studentized import Families, all_distances, joint_distances, rate_distances
+from tidyfair.inference.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals.resampling import generator, is_of_labels
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.progress import in_progress
@@ -36,18 +37,17 @@ from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias, Unpack
+    from typing import TypeAlias
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.rate_tests import Case
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.groups import By
     from tidyfair.specs.options import Options
 
@@ -87,13 +87,7 @@ class DisparityTest(OuterGroupTest):
     studentized: bool = True
     """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
 
-    @show_keywords(CallOptions, without=REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
-        return self._on_data(data, truth, estimate, options)
+    __call__ = AdjustedTest.__call__
 
     def _counting_options(self, options: Options) -> Options:
         weighted = options.case_weights is not None or options.cluster is not None
@@ -110,79 +104,69 @@ class DisparityTest(OuterGroupTest):
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        metric, rows, counts = part.metric, part.rows, part.counts
+        metric, rows, counts = part.case.metric, part.rows, part.counts
         if not len(counts) or rows.is_empty():
             return self._row(metric)
         times = self._draws_of(metric)
-        values, severity = self._of_draws(part, times)
-        method = "studentized permutation" if self.studentized else "permutation"
-        # rates of the same rows share their denominator
-        denominators = {count.among: int(count.denominator.sum()) for count in counts}
-        rows_tested = sum(denominators.values())
-        return self._row(metric, values, severity, rows_tested, method, is_distance=self.studentized)
-
-    def _of_draws(self, part: OuterGroup, times: int) -> tuple[Array, Array]:
-        """The value of each draw, and its severity or the distances of its groups; the observed ones come last.
-
-        Draws are taken in blocks, of which no counts are kept.
-        """
-        rows, counts = part.rows, part.counts
         step = max(1, _MOST_DRAWN // max(1, len(counts[0].group_cells)))
         values: list[pl.Series] = []
         severities: list[Array] = []
+        # draws are taken in blocks, of which no counts are kept
         for first in in_progress(range(0, times, step), "shuffling"):
             draws = min(step, times - first)
             drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, part.random))
-            compared = compared_draws(part.evaluated, rows, counts, drawn)
-            severity = compared["severity"].to_numpy()
-            if self.studentized:
-                severity = _distances(rows, counts, drawn)
+            compared = compared_draws(part.case.evaluated, rows, counts, drawn)
+            severity = _distances(rows, counts, drawn) if self.studentized else compared["severity"].to_numpy()
             # the observed values come last in every block, and are kept once
             last = first + draws == times
             values.append(compared["value"] if last else compared["value"][:-1])
             severities.append(severity if last else severity[:-1])
-        return pl.concat(values).to_numpy(), np.concatenate(severities)
+        method = "studentized permutation" if self.studentized else "permutation"
+        # rates of the same rows share their denominator
+        denominators = {count.among: int(count.denominator.sum()) for count in counts}
+        return self._row(
+            metric, pl.concat(values).to_numpy(), np.concatenate(severities), sum(denominators.values()), method,
+            is_distance=self.studentized,
+        )  # fmt: skip
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
         metric, keys = case.metric, case.outer_keys
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
-        families = Families.of(case)
-        parts = self._of_shuffles(case, families) if testable.any() else []
+        families = Families(case)
+        parts = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
         for outer in range(len(observed)):
             row = self._row(metric)
             if testable[outer]:
-                values = np.concatenate([values_of_outer[outer] for values_of_outer, _ in parts])
-                severity = np.concatenate([severities_of_outer[outer] for _, severities_of_outer in parts])
+                values, severity = (np.concatenate([part[kind][outer] for part in parts]) for kind in (0, 1))
                 is_distance = not families.is_exact
                 row = self._row(metric, values, severity, observed[".n"][outer], method, is_distance=is_distance)
-            yield keys[outer : outer + 1].join(row, how="cross") if keys.width else row
+            yield with_outer_key(keys, outer, row)
         if observed.is_empty():
             yield keys.join(self._row(metric), how="cross").clear()
 
-    def _of_shuffles(self, case: Case, families: Families) -> list[tuple[list[Array], list[Array]]]:
-        """The disparities of outer groups in each draw, and their severities, in parts of some draws."""
+    def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
+        """The disparities of outer groups in some draws, and their severities, until all draws are made."""
         metric, tally, options = case.metric, case.tally.on_sides(), case.options
         of_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
         # formulas with a variance need no variants of the draws
-        varied = not (families.is_exact or families.has_variance(case.evaluated))
+        varied = not (families.is_exact or families.has_variance)
         if not varied:
             options = replace(options, interval="auto")
-        times = self._draws_of(metric, of_rows=of_rows)
-        random = generator(self.seed, "shuffled groups")
+        shuffling: dict[str, Any] = {
+            "times": self._draws_of(metric, of_rows=of_rows), "random": generator(self.seed, "shuffled groups"),
+            "varied": varied,
+        }  # fmt: skip
         if of_rows:
-            draws = shuffled_rows(
-                tally, metric.by, self.within, times=times, random=random, varied=varied, of_sums=families.of_sums
-            )
+            draws = shuffled_rows(tally, metric.by, self.within, of_sums=families.of_sums, **shuffling)
         else:
-            draws = shuffled_cells(
-                tally, metric.by, self.within, times=times, random=random, varied=varied, among=families.among
-            )
+            draws = shuffled_cells(tally, metric.by, self.within, among=families.among, **shuffling)
         # the observed data decide which groups are left out
         run = metric.with_policy(metric.policy.with_all_sizes()).run
-        return [families.of_draws(run.evaluate(drawn, options)[0]) for drawn in draws]
+        for drawn in draws:
+            yield families.of_draws(run.evaluate(drawn, options)[0])
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
         """The number of shuffles; unless given, fewer where each of them takes time."""
@@ -194,9 +178,12 @@ class DisparityTest(OuterGroupTest):
         method: str = "", *, is_distance: bool = False,
     ) -> pl.DataFrame:  # fmt: skip
         """The row of a test, from the value and the severity, or the distances, of each draw; the last is observed."""
-        row = dict.fromkeys(_TESTED) | {
-            ".metric": metric.name, ".by": metric.by.text, ".hypothesis": self._hypothesis(metric),
-        }  # fmt: skip
+        names = list(dict.fromkeys(base.name for base in (*metric.metrics, *metric.less)))
+        verb = "is" if len(names) == 1 else "are"
+        hypothesis = f"{' and '.join(names)} {verb} the same in all groups of {metric.by.text}"
+        if self.within:
+            hypothesis += f" within {', '.join(names_of(self.within))}"
+        row = dict.fromkeys(_TESTED) | {".metric": metric.name, ".by": metric.by.text, ".hypothesis": hypothesis}
         if values is None or severity is None or np.isnan(values[-1]):
             return pl.DataFrame([row], schema=_TESTED)
         has_value = ~np.isnan(values)
@@ -204,19 +191,10 @@ class DisparityTest(OuterGroupTest):
         row |= {".estimate": float(values[-1]), ".n": rows, ".method": f"{method}, mid-p" if self.mid_p else method}
         if is_distance:
             severity = joint_distances(severity)
-        # without any distance there is no scale of distances
-        if is_distance and severity[-1]:
-            values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
+            # without any distance there is no scale of distances
+            if severity[-1]:
+                values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
         return pl.DataFrame([row | by_chance(values, severity, mid_p=self.mid_p)], schema=_TESTED)
-
-    def _hypothesis(self, metric: GroupwiseMetric) -> str:
-        """The null hypothesis as text."""
-        names = list(dict.fromkeys(base.name for base in (*metric.metrics, *metric.less)))
-        verb = "is" if len(names) == 1 else "are"
-        text = f"{' and '.join(names)} {verb} the same in all groups of {metric.by.text}"
-        if self.within:
-            text += f" within {', '.join(names_of(self.within))}"
-        return text
 
 
 def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float | None]:
@@ -251,12 +229,10 @@ def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple
 def _p_values(severity: Array, *, mid_p: bool) -> Array:
     """The share of draws, itself among them, that are as severe as each draw."""
     rising = np.sort(severity)
-    size = np.abs(np.where(np.isfinite(severity), severity, 0))
-    # differences of small numbers are small, too
-    slack = SAME * np.maximum(min(1, size.max(initial=0)), size)
-    below, up_to = np.searchsorted(rising, severity - slack), np.searchsorted(rising, severity + slack, "right")
-    worse, same = len(severity) - up_to, up_to - below
-    return (worse + same / 2 if mid_p else worse + same) / len(severity)
+    same = slack(severity)
+    below, up_to = np.searchsorted(rising, severity - same), np.searchsorted(rising, severity + same, "right")
+    worse, ties = len(severity) - up_to, up_to - below
+    return (worse + ties / 2 if mid_p else worse + ties) / len(severity)
 
 
 def _is_exact(case: Case) -> bool:
@@ -271,14 +247,12 @@ def _is_exact(case: Case) -> bool:
         if share is None or not reads_one_label(formula, rows.filter(name=name)):
             return False
         shares.append(share)
-    return all(_shuffle_together(one, other) for one, other in itertools.combinations(shares, 2))
-
-
-def _shuffle_together(one: Share, other: Share) -> bool:
-    """Check whether a permutation of two rates is exact for both: disjoint rows, or the same rows and one count."""
-    if one.among == other.among:
-        return one.holds in (other.holds, other.misses)
-    return one.among.isdisjoint(other.among)
+    for one, other in itertools.combinations(shares, 2):
+        # a permutation is exact for two rates of disjoint rows, or of the same rows and one count
+        same_count = one.among == other.among and one.holds in (other.holds, other.misses)
+        if not (same_count or one.among.isdisjoint(other.among)):
+            return False
+    return True
 
 
 def _distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> Array:
@@ -439,10 +413,8 @@ def disparity_test(
                 "`new_aggregate(…, equal=…)`."
             )
             raise ArgumentError(msg)
-    shuffles = _MANY if times is None else times
     return DisparityTest(
-        members, columns_of(within), how_often(shuffles),
-        whole("seed", seed, 0), one_of("adjust", adjust, ADJUSTMENTS),
-        cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
-        studentized=flag("studentized", studentized),
+        members, columns_of(within), how_often(_MANY if times is None else times), whole("seed", seed, 0),
+        one_of("adjust", adjust, ADJUSTMENTS), one_of("family", family, FAMILIES), flag("mid_p", mid_p),
+        draws=times, studentized=flag("studentized", studentized),
     )  # fmt: skip

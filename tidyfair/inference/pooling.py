@@ -65,7 +65,7 @@ class PooledRates(ABC):
         share = np.minimum(1, _MOST_COUNTED / self.rows)
         return self.hits * share, self.rows * share
 
-    @property
+    @cached_property
     @abstractmethod
     def estimate(self) -> Array:
         """The rates."""
@@ -81,14 +81,12 @@ class PooledRates(ABC):
 
     def simultaneous_limits(self, level: float, drawn: Array) -> tuple[Array, Array]:
         """Limits that hold for all rates at once, from draws (Besag et al., 1995)."""
-        times = len(drawn)
-        ordered = np.sort(drawn, axis=0)
+        times, ordered = len(drawn), np.sort(drawn, axis=0)
         rank = np.argsort(np.argsort(drawn, axis=0), axis=0)
         # how near the end of its column the farthest rate of a draw is
         inside = np.minimum(rank, times - 1 - rank).min(axis=1)
         tail = int(np.sort(inside)[math.floor((1 - level) * times)])
-        lower, upper = ordered[tail], ordered[times - 1 - tail]
-        return np.minimum(lower, self.estimate), np.maximum(upper, self.estimate)
+        return np.minimum(ordered[tail], self.estimate), np.maximum(ordered[times - 1 - tail], self.estimate)
 
 
 class _Profile(NamedTuple):
@@ -151,7 +149,7 @@ class BetaBinomial(PooledRates):
         """The weight of the rate of each group itself, the rest being that of the mean."""
         return self.rows / (self.rows + self.fit[1])
 
-    @property
+    @cached_property
     def estimate(self) -> Array:
         """The rates, which are weighted means of that of the group and that of all."""
         return self.weight * self.hits / self.rows + (1 - self.weight) * self.fit[0]
@@ -296,13 +294,9 @@ class Additive(PooledRates):
         indicators, precision = self._design
         return np.stack([(indicators.T * row) @ indicators for row in weight]) + np.diag(precision)
 
-    @property
+    @cached_property
     def estimate(self) -> Array:
         """The means of the posterior distributions of the rates."""
-        return self._means
-
-    @cached_property
-    def _means(self) -> Array:
         logits = self._logits
         nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
         rates = share_of_logit(logits.mean[:, :, None] + np.sqrt(logits.variance)[:, :, None] * nodes)
@@ -365,12 +359,12 @@ def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMet
 
 def pooled(part: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
     """A rate of the groups of an outer group under a model."""
-    counts, by = count.of_groups, part.metric.by
+    counts, by = count.of_groups, part.case.metric.by
     hits, rows = counts.numerator.astype(float), counts.denominator.astype(float)
     if pooling == "beta_binomial":
         return BetaBinomial(hits, rows)
-    first, _ = part.evaluated.group_cells.spans[by]
-    keys = part.evaluated.group_cells.keys[by][count.group_cells - first]
+    first, _ = part.case.evaluated.group_cells.spans[by]
+    keys = part.case.evaluated.group_cells.keys[by][count.group_cells - first]
     # a missing value is a level too
     levels = [keys.select(pl.struct(name).rank("dense")).to_series().to_numpy() for name in keys.columns]
     return Additive(hits, rows, levels)

@@ -15,7 +15,7 @@ from tidyfair.inference.gates import judged_metrics, limited
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import check_pooling, pooled
-from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts, rates_generator
+from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
 from tidyfair.specs.arguments import how_often, whole
@@ -79,12 +79,6 @@ class ProbabilityOf(MetricSetOnData):
     ) -> Options:
         given = [name for name, value in keywords.items() if value is not None]
         refuse(self.subject, given, _UNWEIGHTED)
-        self._check_prior()
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore", times=self.times, seed=self.seed)
-
-    def _check_prior(self) -> None:
-        """Refuse metrics without a prior."""
         for spec in self.metrics.specs:
             if not is_of_labels(spec):
                 msg = f"probability() needs metrics of predicted labels, not {spec.name}; use intervals or a test."
@@ -96,77 +90,71 @@ class ProbabilityOf(MetricSetOnData):
                     "test."
                 )
                 raise ArgumentError(msg)
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        return replace(options, on_undefined="ignore", times=self.times, seed=self.seed)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        if self.pooling:
-            cases = [Case(metric, tally, options, None) for metric in groupwise((self.metrics,), "probability")]
-            return pl.concat([self._pooled(case, self.pooling) for case in cases], how="vertical_relaxed")
         tables: list[pl.DataFrame] = []
-        for evaluated in self.metrics.run.evaluate(tally, options):
-            tables.append(self._probabilities(evaluated, replace(options, interval="bayes")))
+        if self.pooling:
+            for metric in groupwise((self.metrics,), "probability"):
+                case = Case(metric, tally, options)
+                outers = range(len(case.evaluated.group_cells.outer_keys))
+                shares = [self._share_of_pooled(case, outer, self.pooling) for outer in outers]
+                tables.append(self._table(case.evaluated, pl.Series(shares, dtype=pl.Float64)))
+        else:
+            for evaluated in self.metrics.run.evaluate(tally, options):
+                tables.append(self._table(evaluated, self._shares(evaluated, replace(options, interval="bayes"))))
         return pl.concat(tables, how="vertical_relaxed")
 
-    def _probabilities(self, evaluated: Evaluated, options: Options) -> pl.DataFrame:
-        """The results with the share of posterior draws on the good side of the limit."""
-        results = tidy_results(evaluated, undefined_is_null=False)
-        within, drawn = np.zeros((2, len(results)), dtype=np.int64)
+    def _shares(self, evaluated: Evaluated, options: Options) -> pl.Series:
+        """The share of posterior draws of each result on the good side of the limit."""
+        results = len(evaluated.specs) * len(evaluated.group_cells.outer_keys)
+        within, drawn = np.zeros((2, results), dtype=np.int64)
         for design in designs_of(evaluated.specs, range(len(evaluated.specs))):
             for replicates in replicates_of(evaluated, design, options):
-                values = replicates.results
-                within += (values < self.limit if self.side == "below" else values > self.limit).sum(axis=0)
-                drawn += (~np.isnan(values)).sum(axis=0)
+                within += self._is_within(replicates.results).sum(axis=0)
+                drawn += (~np.isnan(replicates.results)).sum(axis=0)
         with np.errstate(invalid="ignore"):
-            share = pl.Series(".probability", within / drawn, nan_to_null=True)
-        columns = dict.fromkeys([*key_columns(results), ".metric", ".by", ".estimator", ".estimate"])
-        return _where_compared(evaluated, results.select(*columns, pl.lit(self.limit).alias(".limit"), share))
+            return pl.Series(within / drawn, nan_to_null=True)
 
-    def _pooled(self, case: Case, pooling: Pooling) -> pl.DataFrame:
-        """The results of a metric with the share of draws of pooled rates on the good side of the limit."""
-        results = tidy_results(case.evaluated, undefined_is_null=False)
-        shares = [self._share_within(case, outer, pooling) for outer in range(len(results))]
-        results = results.select(
-            *key_columns(results), ".metric", ".by", ".estimator", ".estimate", pl.lit(self.limit).alias(".limit"),
-            pl.Series(".probability", shares, dtype=pl.Float64),
-        )  # fmt: skip
-        return _where_compared(case.evaluated, results)
-
-    def _share_within(self, case: Case, outer: int, pooling: Pooling) -> float | None:
-        """The share of draws of an outer group on the good side of the limit."""
-        evaluated, random = case.evaluated, rates_generator(self.seed)
-        counts = rate_counts(case, outer)
-        rows = evaluated.rows.filter(pl.col("outer") == outer)
-        part = OuterGroup(case.metric, rows, evaluated, counts, random)
-        if not all(len(count.group_cells) for count in counts):
+    def _share_of_pooled(self, case: Case, outer: int, pooling: Pooling) -> float | None:
+        """The share of draws of the pooled rates of an outer group on the good side of the limit."""
+        part = OuterGroup(case, outer, self.seed)
+        if not all(len(count.group_cells) for count in part.counts):
             return None
 
         def draw(count: CountedRate) -> Array:
-            return pooled(part, count, pooling).draws(self.times, random) * count.of_groups.denominator
+            return pooled(part, count, pooling).draws(self.times, part.random) * count.of_groups.denominator
 
-        values = compared_draws(evaluated, rows, counts, drawn_together(counts, draw))["value"]
-        drawn = values[:-1].drop_nulls().to_frame("value")
-        return drawn.select(self._within(pl.col("value")).mean()).item()
+        drawn_rates = drawn_together(part.counts, draw)
+        values = compared_draws(case.evaluated, part.rows, part.counts, drawn_rates)["value"]
+        drawn = values[:-1].drop_nulls().to_numpy()
+        return float(self._is_within(drawn).mean()) if len(drawn) else None
 
-    def _within(self, value: pl.Expr) -> pl.Expr:
-        """Mask of the values on the good side of the limit."""
-        return value < self.limit if self.side == "below" else value > self.limit
+    def _is_within(self, values: Array) -> Array:
+        """A mask of the values on the good side of the limit."""
+        return values < self.limit if self.side == "below" else values > self.limit
 
-
-def _where_compared(evaluated: Evaluated, results: pl.DataFrame) -> pl.DataFrame:
-    """The results without a probability, with a warning, if there is no value or only a single group."""
-    compared = evaluated.rows.filter(pl.col("estimate").is_not_null(), ~pl.col("excluded"))
-    counted = compared.group_by("spec", "outer").agg(pl.col(GROUP_CELL).n_unique())
-    groups = {(spec, outer): count for spec, outer, count in counted.rows()}
-    outers = range(len(evaluated.group_cells.outer_keys))
-    is_alone: list[bool] = []
-    for number, spec in enumerate(evaluated.specs):
-        needed = spec.aggregate.groups_needed if spec.aggregate else 1
-        of_spec = [0 < groups.get((number, outer), 0) < needed for outer in outers]
-        is_alone += of_spec
-        if any(of_spec) and spec.by:
-            of_group = Status.text_of(Status.TOO_FEW_GROUPS)
-            warn(f"{spec.name} by {spec.by.text} has no probability ({of_group}).", UndefinedWarning)
-    is_known = pl.col(".estimate").is_not_null() & ~pl.lit(pl.Series(is_alone, dtype=pl.Boolean))
-    return results.with_columns(pl.when(is_known).then(".probability").alias(".probability"))
+    def _table(self, evaluated: Evaluated, probability: pl.Series) -> pl.DataFrame:
+        """The results with their probability; without it, with a warning, if there is no value or only one group."""
+        results = tidy_results(evaluated, undefined_is_null=False)
+        compared = evaluated.rows.filter(pl.col("estimate").is_not_null(), ~pl.col("excluded"))
+        counted = compared.group_by("spec", "outer").agg(pl.col(GROUP_CELL).n_unique())
+        groups = {(spec, outer): count for spec, outer, count in counted.rows()}
+        outers = range(len(evaluated.group_cells.outer_keys))
+        is_alone: list[bool] = []
+        for number, spec in enumerate(evaluated.specs):
+            needed = spec.aggregate.groups_needed if spec.aggregate else 1
+            of_spec = [0 < groups.get((number, outer), 0) < needed for outer in outers]
+            is_alone += of_spec
+            if any(of_spec) and spec.by:
+                of_group = Status.text_of(Status.TOO_FEW_GROUPS)
+                warn(f"{spec.name} by {spec.by.text} has no probability ({of_group}).", UndefinedWarning)
+        is_known = pl.col(".estimate").is_not_null() & ~pl.lit(pl.Series(is_alone, dtype=pl.Boolean))
+        columns = dict.fromkeys([*key_columns(results), ".metric", ".by", ".estimator", ".estimate"])
+        return results.select(
+            *columns, pl.lit(self.limit).alias(".limit"), pl.when(is_known).then(probability).alias(".probability")
+        )
 
 
 @refuse_unknown_keywords

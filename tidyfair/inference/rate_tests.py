@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.forecasts import Prediction, TruthLike
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.options import Options, OptionsOf
@@ -48,9 +47,7 @@ if TYPE_CHECKING:
 Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES = ("metric", "by", "all")
-_OUTER = "\0outer"
-SAME = 1e-9
-"""Statistics that differ by less are ties: the same counts, computed in another order."""
+_OUTER, _ROW = "\0outer", "\0row"
 REFUSED = {
     **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to the test itself"),
@@ -104,7 +101,7 @@ class Case:
     metric: GroupwiseMetric
     tally: Tally
     options: Options
-    by_strata: GroupwiseMetric | None
+    by_strata: GroupwiseMetric | None = None
     """The metric by groups and strata, where there are strata."""
 
     @cached_property
@@ -125,24 +122,72 @@ class Case:
         return self.evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
 
 
-def rates_generator(seed: int) -> np.random.Generator:
-    """The random numbers of an outer group: the same for all, so that they do not depend on names."""
-    return generator(seed, "rates")
+@dataclass(frozen=True, eq=False)
+class OuterGroup:
+    """An outer group: the values of its groups, and the counts of each rate."""
+
+    case: Case
+    outer: int
+    seed: int
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """The values of its groups."""
+        return self.case.evaluated.rows.filter(pl.col("outer") == self.outer)
+
+    @cached_property
+    def counts(self) -> list[CountedRate]:
+        """The counts of each rate; none if the data have no outer groups."""
+        has_rows = self.outer < len(self.case.evaluated.group_cells.outer_keys)
+        return rate_counts(self.case, self.outer) if has_rows else []
+
+    @cached_property
+    def random(self) -> np.random.Generator:
+        """The random numbers: the same for all outer groups, so that they do not depend on names."""
+        return generator(self.seed, "rates")
+
+    @property
+    def texts(self) -> pl.Series:
+        """The names of the groups of all group cells."""
+        return self.case.evaluated.group_cells.text
+
+
+def adjusted_in_families(table: pl.DataFrame, keys: list[str], method: str) -> pl.Series:
+    """The p-values of a table, adjusted for the number of those with the same keys."""
+    values = table[".p_value"].cast(pl.Float64).alias(".p_adjusted")
+    tested = table.select(*keys, values).with_row_index(_ROW).drop_nulls(".p_adjusted")
+    for family in tested.partition_by(keys) if keys else [tested]:
+        values = values.scatter(family[_ROW], adjusted(family[".p_adjusted"].to_numpy(), method))
+    return values
 
 
 @dataclass(frozen=True, repr=False)
 class AdjustedTest(CalledOnData):
     """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
 
+    refused: ClassVar[Mapping[str, str]] = REFUSED
     metrics: tuple[GroupwiseMetric, ...]
-    within: tuple[Column, ...]
+    within: tuple[Column, ...] = ()
     """The strata; none of most tests."""
-    times: int
-    seed: int
-    adjust: str
-    family: Family
+    times: int = 1
+    seed: int = 0
+    adjust: str = "none"
+    family: str = "all"
     mid_p: bool = False
     conf_level: float = 0.95
+
+    @show_keywords(CallOptions, without=REFUSED)
+    def __call__(
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
+        return self._on_data(data, truth, estimate, options)
+
+    @show_keywords(ReadOptions, without=REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Test on a tally of the metrics and the strata; equals a call on the data."""
+        return self._on_tally(tally, options)
 
     def _on_data(
         self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
@@ -163,23 +208,13 @@ class AdjustedTest(CalledOnData):
         return replace(options, on_undefined="ignore")
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all tests of a family."""
-        p_values = table[".p_value"].cast(pl.Float64)
-        families = self._families(table)
-        adjusted_values = p_values.alias(".p_adjusted")
-        for family in families.unique():
-            indices = ((families == family) & p_values.is_not_null()).arg_true()
-            of_family = adjusted(p_values.gather(indices).to_numpy(), self.adjust)
-            adjusted_values = adjusted_values.scatter(indices, of_family)
+        """The table with p-values, if it has any, adjusted for all tests of a family."""
+        if ".p_value" not in table.columns:
+            return table
+        adjusted_values = adjusted_in_families(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
         after = table.columns.index(".p_value") + 1
         table = table.clone().insert_column(after, adjusted_values)
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
-
-    def _families(self, table: pl.DataFrame) -> pl.Series:
-        """The number of the family of tests that each row is adjusted with."""
-        if self.family == "all" or table.is_empty():
-            return pl.Series([0]).new_from_index(0, len(table))
-        return table.select(pl.col(f".{self.family}").rank("dense")).to_series()
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,16 +225,11 @@ class RateTest(AdjustedTest):
 
     @show_keywords(CallOptions, without=REFUSED_OF_RATES)
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
         return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=REFUSED_OF_RATES)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Test on a tally of the metrics and the strata; equals a call on the data."""
-        return self._on_tally(tally, options)
 
     @property
     def _run(self) -> Run:
@@ -227,30 +257,24 @@ class RateTest(AdjustedTest):
 
     @cached_property
     def _strata(self) -> tuple[GroupwiseMetric, ...]:
-        """The metrics by groups and strata, where there are strata."""
-        if not self.within:
-            return ()
-        crossed = list(map(self._crossed, self.metrics))
+        """The metrics by groups and strata, from whose values the rows are counted; none without strata."""
+        crossed: list[GroupwiseMetric] = []
+        for metric in self.metrics if self.within else ():
+            if metric.by.sides:
+                msg = f"{metric.name}: `within` cannot be combined with privileged(…); compare the groups of columns."
+                raise ArgumentError(msg)
+            by = By((*metric.by.columns, *self.within), policy=ALL_GROUPS)
+            names = names_of(by.columns)
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                msg = (
+                    f"{metric.name}: {twice[0]!r} is given more than once; use it as a feature or in `within`, not "
+                    "both."
+                )
+                raise ArgumentError(msg)
+            metrics = (*metric.metrics, *metric.less)
+            crossed.append(replace(metric, by=by, aggregate=difference(), less=(), metrics=metrics))
         return numbered(crossed, "\0crossed ")
-
-    def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
-        """The metric by groups and strata, from whose values the rows are counted."""
-        if metric.by.sides:
-            msg = f"{metric.name}: `within` cannot be combined with privileged(…); compare the groups of columns."
-            raise ArgumentError(msg)
-        by = By((*metric.by.columns, *self.within), policy=ALL_GROUPS)
-        names = names_of(by.columns)
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            msg = f"{metric.name}: {twice[0]!r} is given more than once; use it as a feature or in `within`, not both."
-            raise ArgumentError(msg)
-        return replace(
-            metric,
-            by=by,
-            aggregate=difference(),
-            less=(),
-            metrics=(*metric.metrics, *metric.less),
-        )
 
     @abstractmethod
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
@@ -272,14 +296,46 @@ def check_tested(tally: Tally) -> None:
 
 
 def rate_counts(case: Case, outer: int) -> list[CountedRate]:
-    """The counts of the groups of an outer group, for each rate."""
+    """The counts of the groups of an outer group, for each rate, from its values by group, or group and stratum."""
     (spec,) = case.evaluated.specs
-    evaluated = case.crossed or case.evaluated
-    counted = pl.col("rate").is_not_null() & ~pl.col("excluded")
-    rows = evaluated.rows.filter((pl.col("outer") == outer) & counted)
+    is_counted = (pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("excluded")
+    rows_of_rates = (case.crossed or case.evaluated).rows.filter(is_counted)
     counts: list[CountedRate] = []
     for name, formula in spec.formulas:
-        counts.append(_counted_rate(case, name, formula, rows.filter(name=name)))
+        share, rows = share_of(formula), rows_of_rates.filter(name=name)
+        if share is None:
+            msg = (
+                f"{case.metric.name} does not compare rates, and {name} has no exact test. Use `disparity_test` to "
+                'test whether groups are equal, or `interval="auto"` for the size of the difference.'
+            )
+            raise ArgumentError(msg)
+        if not reads_one_label(formula, rows):
+            msg = (
+                f"{case.metric.name} uses several labels in {name}; select one with `pos_label=`, or use intervals, "
+                '`interval="auto"`.'
+            )
+            raise ArgumentError(msg)
+        denominators = rows["counted_rows"].to_numpy().astype(np.int64)
+        numerators = np.round(rows["rate"].to_numpy() * denominators).astype(np.int64)
+        if case.crossed is None:
+            row_cells, stratum = rows[GROUP_CELL].to_numpy(), np.zeros(len(rows), dtype=np.int64)
+        else:
+            row_cells, stratum = _cells_and_strata(case.metric, case.evaluated, case.crossed, rows)
+        # strata have no unknown groups of their own
+        known = ~case.evaluated.group_cells.excluded[row_cells]
+        row_cells, stratum, numerators, denominators = (
+            column[known] for column in (row_cells, stratum, numerators, denominators)
+        )
+        group_cells, group = np.unique(row_cells, return_inverse=True)
+        shape = (int(stratum.max(initial=-1)) + 1, len(group_cells))
+        numerator, denominator = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        np.add.at(numerator, (stratum, group), numerators)
+        np.add.at(denominator, (stratum, group), denominators)
+        compared = denominator.sum(axis=0) >= case.metric.least_rows(int(denominator.sum()))
+        counted = CountedRate(
+            numerator[:, compared], denominator[:, compared], name, share.among, share.holds, group_cells[compared]
+        )
+        counts.append(counted)
     return counts
 
 
@@ -288,78 +344,26 @@ def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[Gr
     return tuple(replace(metric, name=f"{prefix}{index}") for index, metric in enumerate(metrics))
 
 
-def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -> CountedRate:
-    """The counts of a rate, from its values by group, or by group and stratum."""
-    share = share_of(formula)
-    if share is None:
-        msg = (
-            f"{case.metric.name} does not compare rates, and {name} has no exact test. Use `disparity_test` to test "
-            'whether groups are equal, or `interval="auto"` for the size of the difference.'
-        )
-        raise ArgumentError(msg)
-    if not reads_one_label(formula, rows):
-        msg = (
-            f"{case.metric.name} uses several labels in {name}; select one with `pos_label=`, or use intervals, "
-            '`interval="auto"`.'
-        )
-        raise ArgumentError(msg)
-    denominators = rows["counted_rows"].to_numpy().astype(np.int64)
-    numerators = np.round(rows["rate"].to_numpy() * denominators).astype(np.int64)
-    if case.crossed is None:
-        row_cells, stratum = rows[GROUP_CELL].to_numpy(), np.zeros(len(rows), dtype=np.int64)
-    else:
-        row_cells, stratum = _cells_and_strata(case.metric, case.evaluated, case.crossed, rows)
-    # strata have no unknown groups of their own
-    known = ~case.evaluated.group_cells.excluded[row_cells]
-    row_cells, stratum, numerators, denominators = (
-        column[known] for column in (row_cells, stratum, numerators, denominators)
-    )
-    group_cells, group = np.unique(row_cells, return_inverse=True)
-    shape = (int(stratum.max(initial=-1)) + 1, len(group_cells))
-    numerator, denominator = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    np.add.at(numerator, (stratum, group), numerators)
-    np.add.at(denominator, (stratum, group), denominators)
-    compared = denominator.sum(axis=0) >= case.metric.least_rows(int(denominator.sum()))
-    return CountedRate(
-        numerator[:, compared], denominator[:, compared], name, share.among, share.holds, group_cells[compared]
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class OuterGroup:
-    """An outer group: the values of its groups, and the counts of each rate."""
-
-    metric: GroupwiseMetric
-    rows: pl.DataFrame
-    evaluated: Evaluated
-    counts: list[CountedRate]
-    random: np.random.Generator
-
-    @property
-    def texts(self) -> pl.Series:
-        """The names of the groups of all group cells."""
-        return self.evaluated.group_cells.text
-
-
 @dataclass(frozen=True, repr=False)
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        metric, evaluated, keys = case.metric, case.evaluated, case.outer_keys
-        counts = [rate_counts(case, outer) for outer in range(len(evaluated.group_cells.outer_keys))]
-        for outer, of_outer in enumerate(counts):
-            rows = evaluated.rows.filter(pl.col("outer") == outer)
-            table = self._tested(OuterGroup(metric, rows, evaluated, of_outer, rates_generator(self.seed)))
-            yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
-        if not counts:
+        keys, outers = case.outer_keys, len(case.evaluated.group_cells.outer_keys)
+        for outer in range(outers):
+            yield with_outer_key(keys, outer, self._tested(OuterGroup(case, outer, self.seed)))
+        if not outers:
             # the columns of a result follow from the call, not from the data
-            empty = OuterGroup(metric, evaluated.rows, evaluated, [], rates_generator(self.seed))
-            yield keys.join(self._tested(empty), how="cross").clear()
+            yield keys.join(self._tested(OuterGroup(case, 0, self.seed)), how="cross").clear()
 
     @abstractmethod
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         """The tests of an outer group."""
+
+
+def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:
+    """The table of an outer group with its key, if the data are grouped."""
+    return keys[outer : outer + 1].join(table, how="cross") if keys.width else table
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:

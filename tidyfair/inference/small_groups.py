@@ -1,10 +1,12 @@
-"""Small groups: lumping and shrunken rates for display; and a test of missing truths."""
+"""Small groups: lumping, shrunken rates and the probability of being the worst; and a test of missing truths."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tidyfair.inference.pooling import Pooling
-    from tidyfair.inference.rate_tests import OuterGroup
-    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.inference.rate_tests import CountedRate, OuterGroup
+    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.specs.columns import ColumnLike
 
-__all__ = ["lump_rare", "missing_truth", "shrunken_rates"]
+__all__ = ["WorstGroups", "lump_rare", "missing_truth", "shrunken_rates", "worst_groups"]
 
 _MISSING = ("missing", "size", "other missing", "other size")
 _LEVEL = 0.95
@@ -42,6 +44,10 @@ _OF_POOLING = {
     "beta_binomial": {".weight": pl.Float64},
     "additive": {".additive": pl.Float64, ".vpc": pl.Float64, ".interaction_share": pl.Float64},
 }
+_WORST = {
+    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimate": pl.Float64, ".lower": pl.Float64,
+    ".upper": pl.Float64, ".worst": pl.String, ".p_worst": pl.Float64, ".n": pl.Int64,
+}  # fmt: skip
 
 
 @refuse_unknown_keywords
@@ -129,46 +135,131 @@ def shrunken_rates(
     given: dict[str, Any] = dict(options)
     of_draws = {name: given.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
     rates = _ShrunkenRates(
-        members, (), how_often(of_draws["times"] or REPLICATES), whole("seed", of_draws["seed"], 0), "none", "all",
+        members, times=how_often(of_draws["times"] or REPLICATES), seed=whole("seed", of_draws["seed"], 0),
         conf_level=proper_share("conf_level", of_draws["conf_level"]), pooling=pooling,
     )  # fmt: skip
     return rates(data, truth, estimate, **given)
 
 
 @dataclass(frozen=True, repr=False)
-class _ShrunkenRates(OuterGroupTest):
+class _TableOfRates(OuterGroupTest):
+    """A table of the rates of groups, which may be those of a model of all of them."""
+
+    pooling: Pooling | None = "beta_binomial"
+    """The model of the rates of all groups, if there is one."""
+
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
+        schema = self._schema()
+        tables = [pl.DataFrame(schema=schema)]
+        for count in part.counts:
+            if len(count.group_cells):
+                columns = {
+                    ".metric": count.name, ".by": part.case.metric.by.text,
+                    ".group": part.texts.gather(count.group_cells), **self._columns(part, count),
+                }  # fmt: skip
+                tables.append(pl.DataFrame(columns, schema=schema))
+        return pl.concat(tables)
+
+    @abstractmethod
+    def _schema(self) -> dict[str, Any]:
+        """The columns of the table."""
+
+    @abstractmethod
+    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
+        """The columns of a rate of an outer group, beside the names of the rate and the groups."""
+
+
+@dataclass(frozen=True, repr=False)
+class _ShrunkenRates(_TableOfRates):
     """The rates of groups under a model of all of them."""
 
     subject: ClassVar[str] = "shrunken_rates()"
     pooling: Pooling = "beta_binomial"
 
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        schema = _SHRUNKEN | _OF_POOLING[self.pooling]
-        tables = [pl.DataFrame(schema=schema)]
-        for count in part.counts:
-            groups, counts = len(count.group_cells), count.of_groups
-            if not groups:
-                continue
-            rates = pooled(part, count, self.pooling)
-            lower, upper = rates.limits(self.conf_level, rates.draws(self.times, part.random))
-            columns: dict[str, Any] = {
-                ".metric": [count.name] * groups, ".by": [part.metric.by.text] * groups,
-                ".group": part.texts.gather(count.group_cells), ".estimator": [self.pooling] * groups,
-                ".estimate": rates.estimate, ".lower": lower, ".upper": upper,
-                ".raw": counts.numerator / counts.denominator, ".n": counts.denominator,
-            }  # fmt: skip
-            if isinstance(rates, BetaBinomial):
-                columns[".weight"] = rates.weight
-            if isinstance(rates, Additive):
-                variance = cell_variance(rates)
-                columns[".additive"] = rates.additive
-                columns[".vpc"] = [variance.share] * groups
-                columns[".interaction_share"] = [variance.of_interactions] * groups
-            tables.append(pl.DataFrame(columns, schema=schema))
-        return pl.concat(tables)
+    def _schema(self) -> dict[str, Any]:
+        return _SHRUNKEN | _OF_POOLING[self.pooling]
 
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        return table
+    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
+        rates, counts = pooled(part, count, self.pooling), count.of_groups
+        lower, upper = rates.limits(self.conf_level, rates.draws(self.times, part.random))
+        columns: dict[str, Any] = {
+            ".estimator": self.pooling, ".estimate": rates.estimate, ".lower": lower, ".upper": upper,
+            ".raw": counts.numerator / counts.denominator, ".n": counts.denominator,
+        }  # fmt: skip
+        if isinstance(rates, BetaBinomial):
+            columns[".weight"] = rates.weight
+        if isinstance(rates, Additive):
+            variance = cell_variance(rates)
+            columns[".additive"] = rates.additive
+            columns[".vpc"], columns[".interaction_share"] = variance.share, variance.of_interactions
+        return columns
+
+
+class WorstGroups(_TableOfRates):
+    """Ranks groups by the probability of being the worst; made by `worst_groups`."""
+
+    subject: ClassVar[str] = "worst_groups()"
+    findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
+
+    def _schema(self) -> dict[str, Any]:
+        return _WORST
+
+    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
+        rows, hits = count.of_groups.denominator, count.of_groups.numerator
+        if self.pooling:
+            rates = pooled(part, count, self.pooling)
+            drawn, estimate = rates.draws(self.times, part.random), rates.estimate
+            lower, upper = rates.simultaneous_limits(self.conf_level, drawn)
+        else:
+            raw = Shares.of_counts(hits, rows)
+            drawn, estimate = part.random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows))), raw.value
+            lower, upper = raw.limits(z_value(self.conf_level ** (1 / len(rows))))
+        directions = {base.name: base.direction for base in (*part.case.metric.metrics, *part.case.metric.less)}
+        is_lowest = directions[count.name] == "maximize"
+        worst = drawn.argmin(axis=1) if is_lowest else drawn.argmax(axis=1)
+        return {
+            ".estimate": estimate, ".lower": lower, ".upper": upper, ".worst": "lowest" if is_lowest else "highest",
+            ".p_worst": np.bincount(worst, minlength=len(rows)) / self.times, ".n": rows,
+        }  # fmt: skip
+
+
+@refuse_unknown_keywords
+def worst_groups(
+    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = "beta_binomial",
+    times: int = 10_000, seed: int = 0,
+) -> WorstGroups:  # fmt: skip
+    """Estimate how probably each group is the worst: of equal groups some group looks it by chance.
+
+    Small groups look the worst most often, so that rates borrow strength from those of other groups (partial pooling).
+
+    Args:
+        metrics: Groupwise metrics of rates.
+        conf_level: Simultaneous level of the intervals of all groups.
+        pooling: The model of the rates of all groups, as of `shrunken_rates`: `"beta_binomial"` or, for groups of
+            several features, `"additive"`; None for groups on their own, with independent Jeffreys priors, by which the
+            group with the worst observed rate is too sure of being the worst where groups are small.
+        times: Number of draws.
+        seed: Seed of the draws.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each rate and group: the `.estimate`, `.lower`
+        and `.upper` (credible, of all groups at once), `.worst`, whether the `lowest` or the `highest` is the worst,
+        `.p_worst`, the probability that no other group is worse, and `.n` rows. Without pooling, estimates are the
+        observed rates, and limits Wilson's, of all groups at once.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
+    >>> alone = worst_groups(demographic_parity("sex"), pooling=None)
+    >>> alone(people, estimate="hired").select(".group", ".estimate").rows()
+    [('f', 1.0), ('m', 0.0)]
+    """
+    members = groupwise(metrics, "worst_groups")
+    if pooling is not None:
+        check_pooling("worst_groups", pooling, members)
+    return WorstGroups(
+        members, times=how_often(times), seed=whole("seed", seed, 0),
+        conf_level=proper_share("conf_level", conf_level), pooling=pooling,
+    )  # fmt: skip
 
 
 @refuse_unknown_keywords
@@ -206,7 +297,13 @@ def missing_truth(
     if not is_value(positive) or positive not in rows["estimate"].unique().to_list():
         msg = f"`positive`: {positive!r} is not among the predictions; give the label of selected rows."
         raise ArgumentError(msg)
-    table = _missing_counts(rows, keys, positive)
+    is_missing, is_positive = pl.col("truth").is_null(), pl.col("estimate") == pl.lit(positive)
+    masks = (is_missing & is_positive, is_positive, is_missing & ~is_positive, ~is_positive)
+    sums = [mask.sum().cast(pl.Int64).alias(name) for name, mask in zip(_MISSING, masks, strict=True)]
+    predicted = rows.drop_nulls("estimate")
+    table = predicted.group_by(keys).agg(sums).sort(keys, nulls_last=True) if keys else predicted.select(sums)
+    # groups with both positive and other predictions
+    table = table.filter((pl.col("size") > 0) & (pl.col("other size") > 0))
     missing, size, other_missing, other_size = (table[name].to_numpy() for name in _MISSING)
     if_positive = Shares.of_counts(missing, size.astype(float))
     if_negative = Shares.of_counts(other_missing, other_size.astype(float))
@@ -222,13 +319,3 @@ def missing_truth(
     )  # fmt: skip
     groups = table.select(pl.col(key).alias(columns[key].name) for key in keys)
     return source.restore(pl.DataFrame([*groups.get_columns(), *result.get_columns()]))
-
-
-def _missing_counts(rows: pl.DataFrame, keys: list[str], positive: object) -> pl.DataFrame:
-    """The rows, and those without a truth, among positive and other predictions of each group that has both."""
-    is_missing, is_positive = pl.col("truth").is_null(), pl.col("estimate") == pl.lit(positive)
-    masks = (is_missing & is_positive, is_positive, is_missing & ~is_positive, ~is_positive)
-    sums = [mask.sum().cast(pl.Int64).alias(name) for name, mask in zip(_MISSING, masks, strict=True)]
-    predicted = rows.drop_nulls("estimate")
-    table = predicted.group_by(keys).agg(sums).sort(keys, nulls_last=True) if keys else predicted.select(sums)
-    return table.filter((pl.col("size") > 0) & (pl.col("other size") > 0))

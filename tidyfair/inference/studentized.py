@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import polars as pl
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.permutation import VARIANT
-from tidyfair.inference.rate_tests import SAME
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
 from tidyfair.specs.metric_specs import formulas_of
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.rate_tests import Case
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.metric_specs import MetricSpec
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -41,60 +37,42 @@ _NO_VARIANCE = 1e-300
 """The least variance where no group has one: the weights that are its inverses can still be summed."""
 _ROUNDED = 1e-12
 """Distances from a mean that are smaller, relative to the mean, are rounding errors."""
+_SAME = 1e-9
+"""Statistics that differ by less are ties: the same counts, computed in another order."""
 _OUTER = "\0outer"
 """The number of an outer group, the draw being part of its key."""
 
 
-@dataclass(frozen=True, eq=False)
 class Families:
     """The families of values whose groups are compared, one for each metric, label and outer group."""
 
-    spec: MetricSpec
-    by: By
-    outer_keys: pl.DataFrame
-    clustered: bool
-    among: pl.DataFrame | None
-    """The labels, true and predicted, of the rows that are shuffled, if not of all."""
-    groups: pl.DataFrame
-    """The keys of the groups."""
-    observed: pl.DataFrame
-    """The groups that have a value: `outer`, `name`, `level` and `group`, and whether they are the reference."""
-
-    @classmethod
-    def of(cls, case: Case) -> Families:
-        """The families of the observed data."""
-        evaluated, by = case.evaluated, case.metric.by
-        groups = _renamed(evaluated.group_cells.keys[by]).unique(maintain_order=True)
-        (spec,) = evaluated.specs
-        families = cls(spec, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
-        rows = families.numbered(evaluated).filter(pl.col("estimate").is_not_null())
-        if spec.aggregate is not None and spec.aggregate.compares_with_majority:
+    def __init__(self, case: Case) -> None:
+        evaluated, formulas = case.evaluated, formulas_of(case.metric)
+        self.by, self.outer_keys, self.aggregate = case.metric.by, case.outer_keys, case.metric.aggregate
+        self.among = _odds_among(case)
+        """The labels, true and predicted, of the rows that are shuffled, if not of all."""
+        compares = any(formula.compares or formula.beyond for formula in formulas)
+        self.is_exact = compares or self.among is not None
+        """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
+        self.of_sums = all(formula.input == "sums" for formula in formulas)
+        """True where all formulas read sums only, so that parts of the rows are left out of these."""
+        are_independent = not case.tally.clusters and set(evaluated.rows["estimator"]) <= set(ONE_LABEL)
+        self.has_variance = are_independent and all(formula.spreads or share_of(formula) for formula in formulas)
+        """True where all formulas give the variance of their values."""
+        self.groups = _with_numbers(evaluated.group_cells.keys[self.by]).unique(maintain_order=True)
+        """The keys of the groups."""
+        rows = self._numbered(evaluated).filter(pl.col("estimate").is_not_null())
+        if self.aggregate.compares_with_majority:
             largest = pl.col("size") == pl.col("size").max().over("outer", "name", LEVEL)
             rows = rows.with_columns(is_reference=largest)
-        return replace(families, observed=rows.select("outer", "name", LEVEL, "group", "is_reference"))
+        self.observed = rows.select("outer", "name", LEVEL, "group", "is_reference")
+        """The groups that have a value, and whether they are the reference."""
 
-    @property
-    def is_exact(self) -> bool:
-        """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
-        compares = any(formula.compares or formula.beyond for formula in formulas_of(self.spec))
-        return compares or self.among is not None
-
-    @property
-    def of_sums(self) -> bool:
-        """True where all formulas read sums only, so that parts of the rows are left out of these."""
-        return all(formula.input == "sums" for formula in formulas_of(self.spec))
-
-    def has_variance(self, evaluated: Evaluated) -> bool:
-        """Check whether all formulas give the variance of their values, which needs independent rows."""
-        if self.clustered or not set(evaluated.rows["estimator"]) <= set(ONE_LABEL):
-            return False
-        return all(formula.spreads or share_of(formula) for formula in formulas_of(self.spec))
-
-    def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
+    def _numbered(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values with the number of their group."""
         # draws compare all groups that the observed data compare, whatever their policy says of sizes
         by = next(by for by in evaluated.group_cells.keys if by.columns == self.by.columns)
-        first, keys = evaluated.group_cells.spans[by][0], _renamed(evaluated.group_cells.keys[by])
+        first, keys = evaluated.group_cells.spans[by][0], _with_numbers(evaluated.group_cells.keys[by])
         groups = self.groups.with_row_index("group")
         joined = keys.join(groups, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
         numbers = joined["group"].cast(pl.Int64)
@@ -109,8 +87,14 @@ class Families:
         drawn_keys = evaluated.group_cells.outer_keys
         draw, variant = drawn_keys[DRAW].to_numpy(), drawn_keys[VARIANT].to_numpy()
         draw = draw - draw.min()
-        observed_outer = self._observed_outer(drawn_keys)
-        rows = self.numbered(evaluated).drop("is_reference").rename({"outer": _OUTER})
+        names, observed_outer = self.outer_keys.columns, np.zeros(len(drawn_keys), dtype=np.int64)
+        if names:
+            numbers = self.outer_keys.with_row_index(_OUTER)
+            joined = drawn_keys.select(names).join(
+                numbers, on=names, how="left", nulls_equal=True, maintain_order="left"
+            )  # fmt: skip
+            observed_outer = joined[_OUTER].cast(pl.Int64).to_numpy()
+        rows = self._numbered(evaluated).drop("is_reference").rename({"outer": _OUTER})
         drawn_outer = rows[_OUTER].to_numpy()
         rows = rows.with_columns(
             pl.Series("outer", observed_outer[drawn_outer]),
@@ -122,30 +106,17 @@ class Families:
         as_drawn = rows.filter(pl.col(VARIANT) == 0).drop("outer", DRAW, VARIANT).rename({_OUTER: "outer"})
         disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
         shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
-        outers = len(self.outer_keys) if self.outer_keys.width else 1
         values: list[Array] = []
         severities: list[Array] = []
-        for outer in range(outers):
-            value = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
-            values.append(value.to_numpy().astype(float))
-            severities.append(self._severity(value, rows.filter(outer=outer), shape))
+        for outer in range(len(self.outer_keys) if names else 1):
+            of_outer = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
+            value = of_outer.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            values.append(value)
+            if self.is_exact:
+                severities.append(self.aggregate.severity(value))
+            else:
+                severities.append(self._distances(rows.filter(outer=outer), shape))
         return values, severities
-
-    def _severity(self, disparities: pl.Series, rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
-        """The severity of each draw of an outer group: of its disparity, or the distances of its groups."""
-        aggregate = self.spec.aggregate
-        if self.is_exact and aggregate is not None:
-            return aggregate.severity(disparities.cast(pl.Float64).fill_null(np.nan).to_numpy())
-        return self._distances(rows, shape)
-
-    def _observed_outer(self, drawn_outer: pl.DataFrame) -> Array:
-        """The number of the observed outer group that each outer group of a draw comes from."""
-        names = self.outer_keys.columns
-        if not names:
-            return np.zeros(len(drawn_outer), dtype=np.int64)
-        numbers = self.outer_keys.with_row_index(_OUTER)
-        joined = drawn_outer.select(names).join(numbers, on=names, how="left", nulls_equal=True, maintain_order="left")
-        return joined[_OUTER].cast(pl.Int64).to_numpy()
 
     @staticmethod
     def _distances(rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
@@ -183,7 +154,7 @@ def _odds_among(case: Case) -> pl.DataFrame | None:
     return tally.cells.filter(pl.Series(is_among, dtype=pl.Boolean)).select(LABELS).unique()
 
 
-def _renamed(keys: pl.DataFrame) -> pl.DataFrame:
+def _with_numbers(keys: pl.DataFrame) -> pl.DataFrame:
     """Keys of groups under numbered names, which tallies of other keys have too."""
     return keys.rename({name: f"g{index}" for index, name in enumerate(keys.columns)})
 
@@ -204,7 +175,10 @@ def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
     one number for all draws. A group without a value has no distance.
     """
     if reference:
-        squares = np.concatenate([_squares_from(value, variance, one) for one in reference], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            from_each = [(value - value[:, [one]]) ** 2 / (variance + variance[:, [one]]) for one in reference]
+        squares = np.concatenate(from_each, axis=1)
+        squares = np.where(np.isnan(squares), 0.0, squares)
         return np.sqrt(np.stack([squares.sum(axis=1), squares.max(axis=1, initial=0)], axis=1))
     has_value = np.isfinite(value) & np.isfinite(variance)
     known = np.where(has_value, variance, 0.0)
@@ -222,13 +196,6 @@ def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
     return np.sqrt(np.stack([squares.sum(axis=1), from_others.max(axis=1, initial=0)], axis=1))
 
 
-def _squares_from(value: Array, variance: Array, reference: int) -> Array:
-    """The squared distances of groups from a reference in each draw."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        squares = (value - value[:, [reference]]) ** 2 / (variance + variance[:, [reference]])
-    return np.where(np.isnan(squares), 0.0, squares)
-
-
 def all_distances(one: Array, other: Array) -> Array:
     """The distances of two families of groups taken together."""
     return np.stack([np.hypot(one[:, 0], other[:, 0]), np.fmax(one[:, 1], other[:, 1])], axis=1)
@@ -243,11 +210,15 @@ def joint_ranks(tested: Array, by_chance: Array) -> Array:
     """
     ranks: list[Array] = []
     for column in (0, 1):
-        size = np.abs(np.where(np.isfinite(tested[:, column]), tested[:, column], 0))
-        slack = SAME * np.maximum(min(1, size.max(initial=0)), size)
-        rising = np.sort(by_chance[:, column])
-        ranks.append(len(rising) - np.searchsorted(rising, tested[:, column] - slack))
+        distance, rising = tested[:, column], np.sort(by_chance[:, column])
+        ranks.append(len(rising) - np.searchsorted(rising, distance - slack(distance)))
     return np.minimum(ranks[0], _RARER * ranks[1])
+
+
+def slack(values: Array) -> Array:
+    """The distance up to which other values are ties: differences of small numbers are small, too."""
+    size = np.abs(np.where(np.isfinite(values), values, 0))
+    return _SAME * np.maximum(min(1, size.max(initial=0)), size)
 
 
 def joint_distances(drawn: Array) -> Array:

@@ -1,8 +1,12 @@
-"""Searches for unfair subgroups: all conjunctions of features, and halves of their space."""
+"""Searches for unfair subgroups: all conjunctions of features, and halves of their space; and certificates.
+
+A certificate is an upper bound on how much worse any subgroup is than all others, simultaneous for all of them.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -14,14 +18,17 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
+from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.rate_tests import RateCounts
+from tidyfair.inference.rate_tests import with_outer_key
+from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
-from tidyfair.metric_sets import Metric
+from tidyfair.metric_sets import Metric, metric_set
 from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.metrics.probability import calibration_in_the_large, mean_score
 from tidyfair.progress import in_progress
-from tidyfair.specs.arguments import how_often, whole
+from tidyfair.specs.arguments import how_often, proper_share, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import ALL_GROUPS, Policy
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, Unpack
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import By, Privileged, Treatment
@@ -42,7 +49,10 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
-__all__ = ["LinearSubgroup", "SubgroupSearch", "linear_subgroup", "subgroup_search"]
+__all__ = [
+    "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",
+    "subgroup_search",
+]  # fmt: skip
 
 _SAME = 1e-9
 """Statistics that differ by less, relative to their size, are ties: the same counts in another order."""
@@ -52,6 +62,11 @@ _MOST_NUMBERS = 2**20
 """The most numbers in one step, so that they stay in the cache."""
 _FEW_ROWS = 16
 """The most rows for each combination at which it is faster to draw rows than counts of combinations."""
+_SPLITS = 24
+"""Steps in which the error is split between a subgroup and the rest; more make limits narrower by less than 1 %."""
+_RATES = "fall_out, miss_rate, selection_rate or accuracy; {} is not a share of rows"
+_RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_large of scores, not {}"
+"""What searches and certificates take, with the name of a metric that is nothing of the kind."""
 _TEXT = "\0text"
 _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 """Significant digits in the text of a linear subgroup."""
@@ -63,6 +78,16 @@ _SEARCHED = {
 _SPLIT = {
     ".metric": pl.String, ".subgroup": pl.String, ".estimate": pl.Float64, ".overall": pl.Float64,
     ".violation": pl.Float64, ".denominator": pl.Int64, ".share": pl.Float64, ".status": pl.String,
+}  # fmt: skip
+_CERTIFICATE = {
+    ".metric": pl.String, ".epsilon": pl.Float64, ".subgroup": pl.String, ".estimate": pl.Float64,
+    ".compared_with": pl.Float64, ".difference": pl.Float64, ".denominator": pl.Int64, ".searched": pl.Int64,
+    ".not_searched": pl.Int64, ".min_n": pl.Int64, ".confidence": pl.Float64, ".status": pl.String,
+}  # fmt: skip
+_LIMITS = {
+    ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64,
+    ".compared_with": pl.Float64, ".difference": pl.Float64, ".upper": pl.Float64, ".n": pl.Int64,
+    ".denominator": pl.Int64, ".status": pl.String,
 }  # fmt: skip
 
 
@@ -77,14 +102,20 @@ class AuditOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Combinations(RateCounts):
+class _Combinations:
     """The combinations of features that occur in an outer group, and the counts of their rows."""
 
+    numerator: Floats
+    denominator: Floats
     keys: pl.DataFrame
     rows: Floats
     """All rows, those outside the denominator included."""
     texts: Mapping[str, pl.DataFrame]
     """The values of each feature, and their texts in results."""
+    outer: tuple[Any, ...]
+    """The key of the outer group."""
+    scores: Floats | None = None
+    """The sums of scores, where these are compared with the numerators."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,14 +150,19 @@ class SubgroupAudit(CalledOnData):
         return self._on_data(data, truth, estimate, options)
 
     @abstractmethod
-    def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
-        """The results of the outer group of a key."""
+    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
+        """The results of an outer group."""
 
     @property
     def _compared(self) -> GroupwiseMetric:
         """The rate by all features together, from which combinations are counted."""
-        factory = new_groupwise_metric(self.metric, self.metric.name, difference())
+        factory = new_groupwise_metric(self._counted, self.metric.name, difference())
         return factory(*(column.source for column in self.features)).with_policy(ALL_GROUPS)
+
+    @property
+    def _counted(self) -> Metric | MetricSet:
+        """The metric, or those whose sums it is made of."""
+        return self.metric
 
     @property
     def _run(self) -> Run:
@@ -153,20 +189,13 @@ class SubgroupAudit(CalledOnData):
         compared = self._compared
         (evaluated,) = compared.run.evaluate(tally, options, are_features=False)
         outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
-        combinations = self._combinations(evaluated, compared.by)
-        if not outer_keys.width:
-            return self._audit(combinations[0], outer_keys)
-        if not combinations:
-            # the columns of a result follow from the call, not from the data
-            return pl.concat([outer_keys, pl.DataFrame(schema=self._schema)], how="horizontal")
-        tables: list[pl.DataFrame] = []
-        for outer, of_outer in enumerate(combinations):
-            key = outer_keys[outer]
-            table = self._audit(of_outer, key)
-            tables.append(pl.concat([key[[0] * len(table)], table], how="horizontal"))
+        # the columns of a result follow from the call, not from the data
+        tables = [pl.concat([outer_keys.clear(), pl.DataFrame(schema=self._schema)], how="horizontal")]
+        for outer, combinations in enumerate(self._combinations(evaluated, compared.by)):
+            tables.append(with_outer_key(outer_keys, outer, self._audit(combinations)))
         return pl.concat(tables)
 
-    def _combinations(self, evaluated: Evaluated, by: By) -> list[Combinations]:
+    def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
         """The combinations of features in each outer group."""
         group_cells, rows = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL)
         keys = group_cells.keys[by]
@@ -177,10 +206,12 @@ class SubgroupAudit(CalledOnData):
             numerator = numerator.round()
         size = rows["rows"].to_numpy().astype(float)
         texts = {name: keys.select(name, texts_of(keys.select(name)).alias(_TEXT)).unique() for name in keys.columns}
-        combinations: list[Combinations] = []
-        for outer in range(len(group_cells.outer_keys)):
+        combinations: list[_Combinations] = []
+        for outer, key in enumerate(group_cells.outer_keys.drop(UNGROUPED, strict=False).rows() or [()]):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
-            combinations.append(Combinations(numerator[index], denominator[index], keys[index], size[index], texts))
+            combinations.append(
+                _Combinations(numerator[index], denominator[index], keys[index], size[index], texts, key)
+            )
         return combinations
 
 
@@ -201,44 +232,36 @@ class SubgroupSearch(SubgroupAudit):
     times: int
     seed: int
 
-    def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
-        conjunctions = Conjunctions.of(combinations, self.depth, self.policy)
-        counts = np.stack([combinations.rows, combinations.denominator, combinations.numerator])
-        sums = conjunctions.sums(counts)
-        rows, denominator, numerator = sums
-        _, total, total_numerator = conjunctions.totals(sums)
-        status = conjunctions.statuses(sums)
-        searched = status == Status.OK
-        statistic = _standardised(numerator, denominator, total, total_numerator)
-        p_value, p_adjusted = self._p_values(
-            combinations, conjunctions, np.where(searched, denominator, 0), total, statistic, key
+    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
+        conjunctions = _Conjunctions(combinations, self.depth, self.policy)
+        searched = conjunctions.status == Status.OK
+        denominator = np.where(searched, conjunctions.denominator, 0)
+        statistic = _standardised(
+            conjunctions.numerator, conjunctions.denominator, conjunctions.total, conjunctions.total_numerator
         )
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rate = numerator / denominator
-            rest = (total_numerator - numerator) / (total - denominator)
-        columns = {
-            ".metric": [self.metric.name] * len(rows), ".subgroup": conjunctions.texts,
-            ".depth": conjunctions.depths, ".estimate": rate, ".rest": rest, ".difference": rate - rest,
-            ".n": rows.astype(int), ".denominator": denominator.astype(int),
-            ".share": rows / max(combinations.rows.sum(), 1),
+        p_value, p_adjusted = self._p_values(combinations, conjunctions, denominator, statistic)
+        rate, rest = conjunctions.rates()
+        table = conjunctions.table(self.metric, _SEARCHED, {
+            ".estimate": rate, ".rest": rest, ".difference": rate - rest,
+            ".share": conjunctions.rows / max(combinations.rows.sum(), 1),
             ".p_value": np.where(searched, p_value, np.nan), ".p_adjusted": np.where(searched, p_adjusted, np.nan),
-            ".status": status.astype(str),
-        }  # fmt: skip
-        table = pl.DataFrame(columns, schema=_SEARCHED).with_columns(pl.col(pl.Float64).fill_nan(None))
-        table = table[np.lexsort((np.arange(len(rows)), -statistic, ~searched))]
-        return listed_subgroups(table, self.policy)
+        })  # fmt: skip
+        in_order = np.lexsort((np.arange(len(searched)), -statistic, ~searched))
+        return conjunctions.listed(table[in_order])
 
     def _p_values(
-        self, combinations: Combinations, conjunctions: Conjunctions, denominator: Floats, total: Floats,
-        statistic: Floats, key: pl.DataFrame,
-    ) -> tuple[Floats, Floats]:  # fmt: skip
+        self, combinations: _Combinations, conjunctions: _Conjunctions, denominator: Floats, statistic: Floats
+    ) -> tuple[Floats, Floats]:
         """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
         # an outer group has its own numbers, whatever others there are
-        random = np.random.default_rng([self.seed, zlib.crc32(repr(key.rows()).encode())])
+        outer = [combinations.outer]
+        random = np.random.default_rng([self.seed, zlib.crc32(repr(outer).encode())])
         rows, events = combinations.denominator.sum(), combinations.numerator.sum()
         needed = statistic * (1 - _SAME)
         reached, largest = np.ones(len(denominator)), np.ones(len(denominator))
-        step = max(1, _MOST_NUMBERS // max(conjunctions.numbers, 1))
+        # the numbers of a draw in all tables
+        numbers = sum(map(len, conjunctions.combinations.values()))
+        step = max(1, _MOST_NUMBERS // max(numbers, 1))
         check_shuffled(int(rows))
         # both methods draw from the same distribution; one costs rows, the other combinations
         method = "count" if rows <= _FEW_ROWS * len(combinations.denominator) else "marginals"
@@ -249,7 +272,7 @@ class SubgroupSearch(SubgroupAudit):
             )
             # a subgroup that is not searched has a denominator of 0, and so a statistic of 0
             hits = conjunctions.sums(drawn)
-            statistics = _standardised(hits, denominator, total, conjunctions.totals(hits))
+            statistics = _standardised(hits, denominator, conjunctions.total, conjunctions.totals(hits))
             reached += (statistics >= needed).sum(axis=0)
             largest += size - np.searchsorted(np.sort(statistics.max(axis=1, initial=0)), needed)
         return reached / (self.times + 1), largest / (self.times + 1)
@@ -267,8 +290,7 @@ class LinearSubgroup(SubgroupAudit):
 
     _schema: ClassVar[Mapping[str, Any]] = _SPLIT
 
-    def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
-        del key
+    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
         names = combinations.keys.columns
         check_features(combinations.keys, {name: name for name in names}, "a linear threshold needs")
         counted = combinations.denominator > 0
@@ -280,6 +302,11 @@ class LinearSubgroup(SubgroupAudit):
         points = combinations.keys.select(pl.all().cast(pl.Float64)).to_numpy()[counted]
         slopes, middle = _slopes(points, denominator, numerator)
         fitted = ((points - middle) * slopes).sum(axis=1)
+        terms = [
+            f"{slope:.{_SLOPE_DIGITS}g} ({name} - {center:.{_CENTER_DIGITS}g})"
+            for name, slope, center in zip(names, slopes, middle, strict=True)
+        ]
+        fit = " + ".join(terms).replace("+ -", "- ").replace("- -", "+ ")
         rows: list[dict[str, object]] = []
         for sign, relation in ((-1, "<"), (1, ">")):
             inside = sign * fitted > _DUST
@@ -289,7 +316,7 @@ class LinearSubgroup(SubgroupAudit):
             if size:
                 rate = numerator[inside].sum() / size
                 row |= {
-                    ".subgroup": _condition(slopes, middle, names, relation), ".estimate": rate,
+                    ".subgroup": f"{fit} {relation} 0", ".estimate": rate,
                     ".violation": abs(rate - overall) * share, ".denominator": int(size), ".status": Status.OK,
                 }  # fmt: skip
             else:
@@ -313,85 +340,178 @@ def _slopes(points: Floats, denominator: Floats, numerator: Floats) -> tuple[Flo
 
 
 @dataclass(frozen=True)
-class _Margin:
-    """Sums of a finer table over the features that it has more."""
+class SubgroupCertificate(SubgroupAudit):
+    """A bound for all conjunctions of features, as a callable on dataframes; made by `certify_subgroups`.
 
-    finer: tuple[str, ...]
-    """The features of the finer table."""
-    index: Floats
-    """The index of the combination that a combination of the finer table is part of."""
-    size: int
-    """The number of combinations."""
+    Returns a frame of the caller's kind with one row for each outer group. Columns: the outer keys, `.metric`, the
+    certified `.epsilon`, the `.subgroup` that determines it, whose `.estimate` is compared with `.compared_with` (the
+    rate of all others, or its own mean score), their `.difference` in the unfavourable direction, the `.denominator` of
+    the subgroup, the numbers of conjunctions `.searched` and `.not_searched` (fewer than `.min_n` rows in the
+    denominator, or unknown people), the `.confidence`, and `.status`. If no conjunction is searched, `.epsilon` is
+    null, and `.status` gives the reason.
+    """
 
-    def sums(self, finer: Floats) -> Floats:
-        """The sums of the numbers of the finer table, which has a row for each draw."""
-        draws = len(finer)
-        index = self.index + self.size * np.arange(draws)[:, None]
-        sums = np.bincount(index.ravel(), weights=finer.ravel(), minlength=draws * self.size)
-        return sums.reshape(draws, self.size)
+    subject: ClassVar[str] = "A certificate"
+    _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
+    depth: int
+    policy: Policy
+    confidence: float
+
+    @show_keywords(AuditOptions)
+    def by_subgroup(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[AuditOptions],
+    ) -> Any:  # fmt: skip
+        """Return simultaneous limits for all conjunctions; the largest `.upper` is the certified bound.
+
+        Returns:
+            One row for each conjunction, those with the largest `.upper` first and those not searched last.
+        """
+        of_all = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.confidence)
+        return of_all(data, truth, estimate, **options)
+
+    @property
+    def _counted(self) -> Metric | MetricSet:
+        is_rate = self.metric.kind == "class"
+        return self.metric if is_rate else metric_set(calibration_in_the_large, mean_score)
+
+    def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
+        combinations_of = super()._combinations
+        if self.metric.kind == "class":
+            return combinations_of(evaluated, by)
+        excess, scores = (
+            combinations_of(evaluated.with_rows(evaluated.rows.filter(pl.col("metric") == number)), by)
+            for number in (0, 1)
+        )
+        return [
+            replace(total, numerator=(total.numerator - above.numerator).round(), scores=total.numerator)
+            for above, total in zip(excess, scores, strict=True)
+        ]
+
+    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
+        limits = self._limits(combinations)
+        searched = limits.filter(pl.col(".status") == Status.OK.value)
+        shared = {
+            ".searched": len(searched),
+            ".not_searched": int((limits[".status"].is_in(OUTSIDE) | (limits[".denominator"] == 0)).sum()),
+            ".min_n": self.policy.min_n, ".confidence": self.confidence,
+        }  # fmt: skip
+        if searched.is_empty():
+            found = set(limits[".status"])
+            # of several reasons, the one that concerns most rows
+            reasons = (
+                Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE, Status.NO_OTHER_GROUP, Status.ZERO_DENOMINATOR,
+                Status.UNKNOWN,
+            )  # fmt: skip
+            reason = next((reason for reason in reasons if reason in found), Status.NO_GROUPS)
+            empty = shared | {".metric": self.metric.name, ".status": reason}
+            return pl.DataFrame([empty], schema=_CERTIFICATE)
+        worst = searched[:1].rename({".upper": ".epsilon"})
+        return worst.with_columns(pl.lit(value).alias(name) for name, value in shared.items()).select(
+            pl.col(name).cast(dtype) for name, dtype in _CERTIFICATE.items()
+        )
+
+    def _limits(self, combinations: _Combinations) -> pl.DataFrame:
+        """The upper limits of all conjunctions that are searched, the largest first."""
+        conjunctions = _Conjunctions(combinations, self.depth, self.policy)
+        searched = conjunctions.status == Status.OK
+        error = (1 - self.confidence) / max(int(searched.sum()), 1)
+        rate, other = conjunctions.rates()
+        # the sign of a difference towards the bad side
+        badness = 1 if self.metric.direction == "minimize" else -1
+        upper = np.full(len(searched), math.nan)
+        hits, size = conjunctions.numerator[searched], conjunctions.denominator[searched]
+        if combinations.scores is not None:
+            differences = np.abs(rate - other)
+            upper[searched] = _upper_from_scores(hits, size, other[searched], error)
+        else:
+            differences = badness * (rate - other)
+            other_hits = conjunctions.total_numerator[searched] - hits
+            other_size = conjunctions.total[searched] - size
+            if badness < 0:
+                hits, other_hits = size - hits, other_size - other_hits
+            upper[searched] = _excess(hits, size, other_hits, other_size, error)
+        table = conjunctions.table(self.metric, _LIMITS, {
+            ".estimate": rate, ".compared_with": other, ".difference": np.where(searched, differences, math.nan),
+            ".upper": upper,
+        })  # fmt: skip
+        return conjunctions.listed(table.sort(".upper", descending=True, nulls_last=True, maintain_order=True))
 
 
 @dataclass(frozen=True)
-class Conjunctions:
-    """All conjunctions of up to some number of features, and the plan of the sums over their rows.
+class _LimitsOfAll(SubgroupCertificate):
+    """The limits of all conjunctions."""
+
+    _schema: ClassVar[Mapping[str, Any]] = _LIMITS
+
+    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
+        return self._limits(combinations)
+
+
+class _Conjunctions:
+    """All conjunctions of up to some number of features, and the sums over their rows.
 
     Tables of fewer and fewer features are summed from each other, so that many conjunctions cost little more than a
     few passes over the combinations of all features.
     """
 
-    features: tuple[str, ...]
-    subsets: list[tuple[str, ...]]
-    """The features that conjunctions name, one by one and then pair by pair."""
-    combinations: dict[tuple[str, ...], pl.DataFrame]
-    """The values of features that occur together, in order and null last."""
-    margins: dict[tuple[str, ...], _Margin]
-    """The sums for some features; a table comes after the finer one."""
-    texts_of_values: Mapping[str, pl.DataFrame]
-    """The values of each feature, and their texts in results."""
-    policy: Policy
-
-    @classmethod
-    def of(cls, every: Combinations, depth: int, policy: Policy) -> Conjunctions:
-        """Plan the sums over the combinations of all features."""
+    def __init__(self, every: _Combinations, depth: int, policy: Policy) -> None:
         features = tuple(every.keys.columns)
-        combinations, margins = {features: every.keys}, dict[tuple[str, ...], _Margin]()
+        self.every, self.policy = every, policy
+        self.combinations = {features: every.keys}
+        """The values of features that occur together, in order and null last."""
+        self.finer: dict[tuple[str, ...], tuple[tuple[str, ...], Floats]] = {}
+        """For each table the features of a finer one, before it, and the combination that each of the finer is in."""
         waiting = [features]
         for finer in waiting:
-            for coarser in _narrower(finer, depth):
-                if coarser not in combinations:
-                    index, combinations[coarser] = placed(combinations[finer], coarser)
-                    margins[coarser] = _Margin(finer, index, len(combinations[coarser]))
+            # any `depth` of the features are together in one of the tables without one of `depth` + 1 parts of them
+            parts = min(depth + 1, len(finer))
+            for omitted in range(parts if parts > 1 else 0):
+                coarser = tuple(name for index, name in enumerate(finer) if index % parts != omitted)
+                if coarser not in self.combinations:
+                    number, self.combinations[coarser] = placed(self.combinations[finer], coarser)
+                    self.finer[coarser] = finer, number
                     waiting.append(coarser)
-        sizes = range(1, min(depth, len(features)) + 1)
-        subsets = [names for size in sizes for names in itertools.combinations(features, size)]
-        return cls(features, subsets, combinations, margins, every.texts, policy)
+        depths = range(1, min(depth, len(features)) + 1)
+        self.subsets = [names for size in depths for names in itertools.combinations(features, size)]
+        """The features that conjunctions name, one by one and then pair by pair."""
+        self.sizes = [len(self.combinations[names]) for names in self.subsets]
+        unknown = [policy.is_unknown(self.combinations[names]).to_numpy() for names in self.subsets]
+        self.is_unknown: Floats = np.concatenate(unknown)
+        """A mask of the conjunctions that name an unknown value."""
+        counts = self.sums(np.stack([every.rows, every.denominator, every.numerator]))
+        self.rows, self.denominator, self.numerator = counts
+        self.all_rows, self.total, self.total_numerator = self.totals(counts)
 
     def sums(self, values: Floats) -> Floats:
         """Sums over the rows of each conjunction; `values` has a row for each draw."""
-        tables = {self.features: values}
-        for names, margin in self.margins.items():
-            tables[names] = margin.sums(tables[margin.finer])
+        draws = len(values)
+        tables = {tuple(self.every.keys.columns): values}
+        for names, (finer, number) in self.finer.items():
+            size = len(self.combinations[names])
+            index = number + size * np.arange(draws)[:, None]
+            sums = np.bincount(index.ravel(), weights=tables[finer].ravel(), minlength=draws * size)
+            tables[names] = sums.reshape(draws, size)
         return np.concatenate([tables[names] for names in self.subsets], axis=1)
 
     def totals(self, sums: Floats) -> Floats:
         """The sums over all known people for each conjunction: those of all conjunctions of the same features."""
         if not sums.shape[-1]:
             return sums
-        sizes = [len(self.combinations[names]) for names in self.subsets]
         known = np.where(self.is_unknown, 0, sums)
-        return np.repeat(np.add.reduceat(known, np.cumsum([0, *sizes[:-1]]), axis=-1), sizes, axis=-1)
+        return np.repeat(np.add.reduceat(known, np.cumsum([0, *self.sizes[:-1]]), axis=-1), self.sizes, axis=-1)
 
-    def statuses(self, sums: Floats, *, searches_all: bool = False) -> Floats:
-        """The reasons why conjunctions are not searched, from their rows and denominators, the first two sums.
+    @cached_property
+    def status(self) -> Floats:
+        """The reasons why conjunctions are not searched.
 
-        Without a rest there is no comparison, unless all people are searched like any subgroup.
+        Without a rest there is no comparison, but of the events of all people with their scores.
         """
-        rows, denominator = sums[:2]
-        all_rows, total = self.totals(sums)[:2]
+        is_all = (self.denominator >= self.total) & (self.every.scores is None)
         return np.select(
             [
-                self.is_unknown, denominator == 0, denominator < self.policy.min_n,
-                rows < self.policy.min_share * all_rows, (denominator >= total) & (not searches_all),
+                self.is_unknown, self.denominator == 0, self.denominator < self.policy.min_n,
+                self.rows < self.policy.min_share * self.all_rows, is_all,
             ],
             [
                 Status.UNKNOWN, Status.ZERO_DENOMINATOR, Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE,
@@ -400,65 +520,40 @@ class Conjunctions:
             Status.OK,
         )  # fmt: skip
 
-    @cached_property
-    def is_unknown(self) -> Floats:
-        """A mask of the conjunctions that name an unknown value."""
-        masks = [self.policy.is_unknown(self.combinations[names]).to_numpy() for names in self.subsets]
-        return np.concatenate(masks)
+    def rates(self) -> tuple[Floats, Floats]:
+        """The rate of each conjunction, and what it is compared with: that of all others, or its own mean score."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rate = self.numerator / self.denominator
+            if self.every.scores is not None:
+                (scores,) = self.sums(self.every.scores[None, :])
+                return rate, scores / self.denominator
+            return rate, (self.total_numerator - self.numerator) / (self.total - self.denominator)
 
-    @property
-    def numbers(self) -> int:
-        """The count of numbers of a draw in all tables."""
-        return sum(map(len, self.combinations.values()))
-
-    @property
-    def texts(self) -> list[str]:
-        """The conjunctions as text."""
+    def table(self, metric: Metric, schema: Mapping[str, Any], columns: Mapping[str, Floats]) -> pl.DataFrame:
+        """A table of all conjunctions with these columns."""
         texts: list[str] = []
         for names in self.subsets:
             conditions: list[list[str]] = []
             for name in names:
-                values = self.combinations[names].select(name)
-                named = values.join(
-                    self.texts_of_values[name], on=name, how="left", nulls_equal=True, maintain_order="left"
+                named = self.combinations[names].join(
+                    self.every.texts[name], on=name, how="left", nulls_equal=True, maintain_order="left"
                 )
                 conditions.append([f"{name}={text}" for text in named[_TEXT]])
             texts += map(" & ".join, zip(*conditions, strict=True))
-        return texts
+        counts = {
+            ".metric": [metric.name] * len(texts), ".subgroup": texts,
+            ".depth": np.repeat([len(names) for names in self.subsets], self.sizes),
+            ".n": self.rows.astype(int), ".denominator": self.denominator.astype(int),
+            ".status": self.status.astype(str),
+        }  # fmt: skip
+        return pl.DataFrame({**counts, **columns}, schema=schema).with_columns(pl.col(pl.Float64).fill_nan(None))
 
-    @property
-    def depths(self) -> list[int]:
-        """The number of features of each conjunction."""
-        return [len(names) for names in self.subsets for _ in range(len(self.combinations[names]))]
-
-
-def listed_subgroups(table: pl.DataFrame, policy: Policy) -> pl.DataFrame:
-    """The subgroups that results show: those of unknown people unless they are dropped, without a comparison."""
-    is_unknown = pl.col(".status") == Status.UNKNOWN.value
-    others = [name for name in (".rest", ".compared_with", ".difference") if name in table.columns]
-    table = table.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in others)
-    return table.filter(~is_unknown) if policy.unknown == "drop" else table
-
-
-def _narrower(features: tuple[str, ...], depth: int) -> list[tuple[str, ...]]:
-    """The features without one of `depth` + 1 parts of them; any `depth` of them are together in one of the results."""
-    parts = min(depth + 1, len(features))
-    if parts == 1:
-        return []
-    narrower: list[tuple[str, ...]] = []
-    for omitted in range(parts):
-        kept = [name for index, name in enumerate(features) if index % parts != omitted]
-        narrower.append(tuple(kept))
-    return narrower
-
-
-def _condition(slopes: Floats, middle: Floats, names: Sequence[str], relation: str) -> str:
-    """The text of the half of the space in which the fitted rate is below or above the overall rate."""
-    terms = [
-        f"{slope:.{_SLOPE_DIGITS}g} ({name} - {center:.{_CENTER_DIGITS}g})"
-        for name, slope, center in zip(names, slopes, middle, strict=True)
-    ]
-    return f"{' + '.join(terms)} {relation} 0".replace("+ -", "- ").replace("- -", "+ ")
+    def listed(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The subgroups that results show: those of unknown people unless they are dropped, without a comparison."""
+        is_unknown = pl.col(".status") == Status.UNKNOWN.value
+        others = [name for name in (".rest", ".compared_with", ".difference") if name in table.columns]
+        table = table.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in others)
+        return table.filter(~is_unknown) if self.policy.unknown == "drop" else table
 
 
 def _standardised(numerator: Floats, denominator: Floats, total: Floats, total_numerator: Floats) -> Floats:
@@ -469,27 +564,50 @@ def _standardised(numerator: Floats, denominator: Floats, total: Floats, total_n
         return np.where(variance > 0, np.abs(numerator - denominator * rate) / np.sqrt(variance), 0.0)
 
 
-def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]) -> tuple[Metric, tuple[Column, ...]]:
-    """A rate and its features, or an error."""
-    rate = checked_rate(name, metric, kinds)
-    return rate, features_of(name, rate, features)
+def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, error: float) -> Floats:
+    """An upper limit of the difference of two shares that is too small with at most the error, exactly.
+
+    The p-values of both exact tests are independent and no smaller than uniform ones, so that minus the logarithm of
+    their product is no larger than a gamma variable of shape 2 (Fisher's combination). The limit is the largest
+    difference of two shares that this test does not reject, worked out on a grid whose steps are counted twice.
+    """
+    from scipy.special import gammainccinv
+
+    log_product = float(gammainccinv(2, error))
+    splits = np.linspace(0, log_product, _SPLITS + 1)
+    # the share of the rest, if its test uses no more than what the subgroup leaves at the start of a step
+    lowest, _ = clopper_pearson(other_hits / other_rows, other_rows, np.exp(splits[:-1, None] - log_product))
+    _, highest = clopper_pearson(hits / rows, rows, np.exp(-splits[1:, None]))
+    return (highest - lowest).max(axis=0)
 
 
-def checked_rate(name: str, metric: object, kinds: tuple[str, ...]) -> Metric:
+def _upper_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float) -> Floats:
+    """Upper limits of the distances of shares of events from mean scores.
+
+    Events whose probabilities differ from row to row are no more spread than those of one probability with the same
+    mean, beyond one event from it (Hoeffding, 1956). So the exact binomial limits hold if they are one event away.
+    """
+    exact_lower, exact_upper = clopper_pearson(hits / rows, rows, error / 2)
+    upper = np.maximum(exact_upper, np.minimum(hits + 1, rows) / rows)
+    lower = np.minimum(exact_lower, np.maximum(hits - 1, 0) / rows)
+    return np.maximum(upper - scores, scores - lower)
+
+
+def checked_rate(name: str, metric: object, kinds: tuple[str, ...], takes: str = _RATES) -> Metric:
     """A rate, or an error."""
     if not isinstance(metric, Metric):
         msg = f"{name}() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
-    if metric.kind not in kinds or not is_rate_of_rows(metric):
-        msg = (
-            f"{name}() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; {metric.name} "
-            "is not a share of rows."
-        )
+    formula = metric.definition
+    counted = formula.input == "sums" and not any(term.compares_rows for term in formula.all_terms)
+    is_rate_of_rows = counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
+    if metric.kind not in kinds or not is_rate_of_rows:
+        msg = f"{name}() takes a rate of labels, such as {takes.format(metric.name)}."
         raise ArgumentError(msg)
     return metric
 
 
-def features_of(name: str, metric: Metric, features: object) -> tuple[Column, ...]:
+def _features_of(name: str, metric: Metric, features: object) -> tuple[Column, ...]:
     """The features that make up subgroups, or an error."""
     if not are_columns(features):
         example = f'`{name}({metric.name}, ["sex", "race"])`'
@@ -500,13 +618,6 @@ def features_of(name: str, metric: Metric, features: object) -> tuple[Column, ..
         msg = f"{name}() needs the features that define subgroups; `features` is empty."
         raise ArgumentError(msg)
     return columns
-
-
-def is_rate_of_rows(metric: Metric) -> bool:
-    """Check whether a metric is a share of rows that follows from sums."""
-    formula = metric.definition
-    counted = formula.input == "sums" and not any(term.compares_rows for term in formula.all_terms)
-    return counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
 
 
 @refuse_unknown_keywords
@@ -540,7 +651,8 @@ def subgroup_search(
     >>> result.select(".subgroup", ".denominator", ".p_adjusted").row(0)
     ('race=White', 1417, 0.0004997501249375312)
     """
-    rate, columns = _checked("subgroup_search", metric, features, ("class",))
+    rate = checked_rate("subgroup_search", metric, ("class",))
+    columns = _features_of("subgroup_search", rate, features)
     policy = Policy.of("subgroup_search()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
     return SubgroupSearch(rate, columns, whole("depth", depth, 1), policy, how_often(times), whole("seed", seed, 0))
 
@@ -565,4 +677,46 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSub
     >>> linear_subgroup(selection_rate, ["age"])(seen, estimate="hired")[".violation"].to_list()
     [0.25, 0.25]
     """
-    return LinearSubgroup(*_checked("linear_subgroup", metric, features, ("class", "prob")))
+    rate = checked_rate("linear_subgroup", metric, ("class", "prob"))
+    return LinearSubgroup(rate, _features_of("linear_subgroup", rate, features))
+
+
+@refuse_unknown_keywords
+def certify_subgroups(
+    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, confidence: float = 0.95,
+) -> SubgroupCertificate:  # fmt: skip
+    """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
+
+    Epsilon is the smallest bound that holds, with the given confidence, simultaneously for all conjunctions of up to
+    `depth` features with at least `min_n` rows. Worse means higher for metrics that should be small, such as
+    `error_rate`, and lower for metrics that should be large, such as `sens`. For scores, with
+    `calibration_in_the_large`, it is the distance of the share of events from the mean score in either direction: no
+    subgroup is miscalibrated by more (compare the bias scan of Zhang and Neill, 2016).
+
+    Limits are exact (Clopper and Pearson; two of them combined by Fisher's method), with a Bonferroni correction for
+    the conjunctions searched, valid for any overlap. Rows must be independent.
+
+    Args:
+        metric: A rate of labels, such as `fall_out`, or `calibration_in_the_large`.
+        features: Columns; each value, null included, may be part of a conjunction.
+        depth: Largest number of features in a conjunction.
+        min_n: Smallest number of rows in the denominator; smaller subgroups are not certified.
+        min_share: Smallest share of the rows, likewise.
+        unknown: Treatment of people with a missing or unknown value of a feature, as for `subgroup_search`.
+        unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
+        confidence: Confidence level of the certificate.
+
+    >>> from tidyfair import error_rate
+    >>> from tidyfair.datasets import lending
+    >>> certificate = certify_subgroups(error_rate, ["sex", "age_band"], min_n=100)
+    >>> certified = certificate(lending(), "repaid", "approved", pos_label="yes")
+    >>> certified.select(pl.col(".epsilon").round(2), ".subgroup", ".searched").row(0)
+    (0.11, 'sex=female & age_band=60+', 14)
+    """
+    is_calibration = isinstance(metric, Metric) and metric.definition == calibration_in_the_large.definition  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+    rate = metric if is_calibration else checked_rate("certify_subgroups", metric, ("class",), _RATES_OR_CALIBRATION)
+    columns = _features_of("certify_subgroups", rate, features)
+    policy = Policy.of("certify_subgroups()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
+    level = proper_share("confidence", confidence)
+    return SubgroupCertificate(rate, columns, whole("depth", depth, 1), policy, level)

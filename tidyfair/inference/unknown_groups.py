@@ -15,14 +15,13 @@ from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.tally import key_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
 
 UNKNOWN_ROWS, UNKNOWN_SHARE = ".unknown", ".unknown_share"
 """The rows of unknown groups, which are not compared, and their share of all rows of the outer group."""
-_NOT_COUNTED = [pl.lit(None, pl.Int64).alias(UNKNOWN_ROWS), pl.lit(None, pl.Float64).alias(UNKNOWN_SHARE)]
 WITH_UNKNOWN = ".with_unknown"
 """The verdict with unknown groups compared too, if the verdict on the known groups alone is a pass."""
 _MOST_GROUPS = 30
@@ -43,16 +42,52 @@ def with_unknown(metric: AnyMetric) -> AnyMetric:
     return metric
 
 
+def pass_in_each_group(
+    metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame, undecided: pl.Series,
+    passes_of: Callable[[By], Iterable[pl.Series]],
+) -> pl.Series:  # fmt: skip
+    """A mask of the undecided results that pass whichever known group the rows of unknown groups belong to.
+
+    `passes_of` gives the results that pass with these rows in each of the known groups of a feature; nothing if these
+    are many.
+    """
+    features: dict[By, list[str]] = {}
+    for metric in metrics:
+        if metric.by and has_unknown(metric):
+            features.setdefault(metric.by, []).append(metric.name)
+    passed = undecided & False
+    for by, names in features.items():
+        of_feature = undecided & (results[".by"] == by.text) & results[".metric"].is_in(names)
+        in_each_group = list(passes_of(by)) if of_feature.any() else []
+        for passes in in_each_group:
+            of_feature &= passes
+        if in_each_group:
+            passed |= of_feature
+    return passed
+
+
 def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame) -> pl.DataFrame:
     """The rows of unknown groups of each result and their share; null where a metric compares all of its groups."""
     outer = key_columns(results)
-    sided = tally.on_sides()
-    counts = [results.clear().select(*outer, ".metric", ".by").with_columns(_NOT_COUNTED)]
-    for metric in metrics:
-        if isinstance(metric, GroupwiseMetric) and has_unknown(metric):
-            of_metric = pl.lit(metric.name).alias(".metric"), pl.lit(metric.by.text).alias(".by")
-            counts.append(_counts(sided, metric.by, outer).select(*outer, *of_metric, UNKNOWN_ROWS, UNKNOWN_SHARE))
     keys = [*outer, ".metric", ".by"]
+    nothing = pl.lit(None, pl.Int64).alias(UNKNOWN_ROWS), pl.lit(None, pl.Float64).alias(UNKNOWN_SHARE)
+    counts = [results.clear().select(*keys, *nothing)]
+    sided = tally.on_sides()
+    outer_keys = [
+        sided.cells[cell].alias(name) for cell, name in zip(key_names(sided.keys, "outer"), outer, strict=True)
+    ]
+    for metric in metrics:
+        if metric.by is None or not has_unknown(metric):
+            continue
+        is_unknown = metric.by.is_unknown(metric.by.groups(sided.cells.select(sided.names(metric.by.columns))))
+        every, unknown = sided.cells["n"].alias(UNKNOWN_SHARE), (sided.cells["n"] * is_unknown).alias(UNKNOWN_ROWS)
+        rows = pl.DataFrame([*outer_keys, every, unknown])
+        totals = rows.group_by(outer).agg(pl.all().sum()) if outer else rows.sum()
+        share = (pl.col(UNKNOWN_ROWS) / pl.col(UNKNOWN_SHARE)).fill_nan(None)
+        counts.append(totals.select(
+            *outer, pl.lit(metric.name).alias(".metric"), pl.lit(metric.by.text).alias(".by"),
+            pl.col(UNKNOWN_ROWS).cast(pl.Int64), share.alias(UNKNOWN_SHARE),
+        ))  # fmt: skip
     joined = results.select(keys).join(
         pl.concat(counts), on=keys, how="left", nulls_equal=True, maintain_order="left"
     )  # fmt: skip
@@ -60,22 +95,15 @@ def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], r
 
 
 def with_unknown_in_each_group(tally: Tally, by: By) -> Iterator[Tally]:
-    """The tally with the rows of unknown groups in each of the known groups in turn."""
+    """The tally with the rows of unknown groups in each of the known groups in turn; nothing if these are many."""
     names = tally.names(by.columns)
-    for group in _known(tally, by).iter_rows(named=True):
+    keys = tally.cells.select(names)
+    known = keys.filter(~by.policy.is_unknown(keys)).unique().sort(names)
+    if len(known) > _MOST_GROUPS:
+        return
+    for group in known.iter_rows(named=True):
         rows = None if tally.rows is None else _moved(tally.rows, by, names, group)
         yield replace(tally, cells=_moved(tally.cells, by, names, group), rows=rows)
-
-
-def may_join(tally: Tally, by: By) -> bool:
-    """Check whether the known groups are few enough to try the unknown rows in each of them."""
-    return 0 < len(_known(tally, by)) <= _MOST_GROUPS
-
-
-def _known(tally: Tally, by: By) -> pl.DataFrame:
-    """The keys of the known groups of a feature."""
-    keys = tally.cells.select(tally.names(by.columns))
-    return keys.filter(~by.policy.is_unknown(keys)).unique().sort(keys.columns)
 
 
 def _moved(frame: pl.DataFrame, by: By, names: list[str], group: Mapping[str, Any]) -> pl.DataFrame:
@@ -84,17 +112,3 @@ def _moved(frame: pl.DataFrame, by: By, names: list[str], group: Mapping[str, An
     return frame.with_columns(
         pl.when(is_unknown).then(pl.lit(group[name], frame.schema[name])).otherwise(name).alias(name) for name in names
     )
-
-
-def _counts(tally: Tally, by: By, outer: list[str]) -> pl.DataFrame:
-    """The rows of unknown groups of a feature in each outer group."""
-    is_unknown = by.is_unknown(by.groups(tally.cells.select(tally.names(by.columns))))
-    columns = [tally.cells[cell].alias(name) for cell, name in zip(key_names(tally.keys, "outer"), outer, strict=True)]
-    rows = pl.DataFrame(
-        [*columns, tally.cells["n"].alias(UNKNOWN_SHARE), (tally.cells["n"] * is_unknown).alias(UNKNOWN_ROWS)]
-    )
-    totals = rows.group_by(outer).agg(pl.all().sum()) if outer else rows.sum()
-    return totals.select(
-        *outer, pl.col(UNKNOWN_ROWS).cast(pl.Int64),
-        (pl.col(UNKNOWN_ROWS) / pl.col(UNKNOWN_SHARE)).fill_nan(None).alias(UNKNOWN_SHARE),
-    )  # fmt: skip

@@ -7,24 +7,36 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Side: TypeAlias = Literal["below", "above"]
 """The good side of a limit."""
 Outside: TypeAlias = Literal["hold", "state"]
 """The effect of groups outside the policy of a metric: they hold a pass back, or are stated."""
 PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
+_LEFT_OUT = pl.col(".groups_left_out")
 LOW, HIGH = "\0low", "\0high"
 """The ends of the acceptable interval; null where there is none."""
 
 
-def with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Expr | pl.Series) -> pl.DataFrame:
-    """Results with the ends of the acceptable interval, which has two where a value may have either sign."""
-    limit = pl.col(".limit")
+def with_limits(
+    results: pl.DataFrame, limits: Sequence[tuple[str, float]], signed: pl.Expr | pl.Series
+) -> pl.DataFrame:  # fmt: skip
+    """Results with the limit of each, and the ends of what is acceptable: two where a value may have either sign."""
+    limit = pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64)
+    below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
     return results.with_columns(
+        limit,
         pl.when(~below).then(limit).when(signed).then(-limit).alias(LOW),
         pl.when(below).then(limit).when(signed).then(1 / limit).alias(HIGH),
     )
+
+
+def compares_all(outside: Outside, left_out: pl.Expr = _LEFT_OUT) -> pl.Expr:
+    """The results that leave no groups out, or none but those outside of the policy of their metric."""
+    if outside == "state":
+        left_out = left_out.list.set_difference(".groups_outside")
+    return left_out.list.len() == 0
 
 
 def passes(*, at_limit: bool = False) -> pl.Expr:

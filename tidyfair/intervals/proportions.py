@@ -160,13 +160,13 @@ def score_difference(one: Floats, rows: Floats, other: Floats, other_rows: Float
     """The differences that a score test does not reject (Miettinen and Nurminen, 1985)."""
 
     def statistic(difference: Floats) -> Floats:
-        first, second = _shares_apart(one, rows, other, other_rows, difference)
+        first, second = shares_apart(one, rows, other, other_rows, difference)
         variance = first * (1 - first) / rows + second * (1 - second) / other_rows
-        return _squared(one - other - difference, variance * _correction(rows + other_rows))
+        return squared(one - other - difference, variance * correction(rows + other_rows))
 
     observed = one - other
     ends = np.full_like(observed, -1.0), np.full_like(observed, 1.0)
-    return _root(statistic, observed, ends[0], z), _root(statistic, observed, ends[1], z)
+    return root(statistic, observed, ends[0], z), root(statistic, observed, ends[1], z)
 
 
 def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float | Floats) -> Limits:
@@ -181,12 +181,12 @@ def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z:
         second = (2 * (hits + other_hits) / (under - linear)).clip(0, 1)
         first = (ratio * second).clip(0, 1)
         variance = first * (1 - first) / rows + ratio**2 * second * (1 - second) / other_rows
-        return _squared(one - ratio * other, variance * _correction(total))
+        return squared(one - ratio * other, variance * correction(total))
 
     with np.errstate(divide="ignore", invalid="ignore"):
         observed = np.log(one / other).clip(-_WIDEST, _WIDEST)
     ends = np.full_like(observed, -_WIDEST), np.full_like(observed, _WIDEST)
-    lower, upper = (np.exp(_root(statistic, observed, end, z)) for end in ends)
+    lower, upper = (np.exp(root(statistic, observed, end, z)) for end in ends)
     both_zero = (one <= 0) & (other <= 0)
     return np.where((one <= 0) | both_zero, 0.0, lower), np.where((other <= 0) | both_zero, math.inf, upper)
 
@@ -195,22 +195,22 @@ def score_of_equality(one: Floats, rows: Floats, other: Floats, other_rows: Floa
     """The standard errors between two shares, by the score of their equality (Miettinen and Nurminen, 1985)."""
     total = rows + other_rows
     together = (one * rows + other * other_rows) / total
-    variance = together * (1 - together) * (1 / rows + 1 / other_rows) * _correction(total)
-    return np.sqrt(_squared(one - other, variance))
+    variance = together * (1 - together) * (1 / rows + 1 / other_rows) * correction(total)
+    return np.sqrt(squared(one - other, variance))
 
 
-def _correction(total: Floats) -> Floats:
+def correction(total: Floats) -> Floats:
     """The factor by which Miettinen and Nurminen widen the variance of so many rows."""
     return total / np.maximum(total - 1, 1)
 
 
-def _squared(distance: Floats, variance: Floats) -> Floats:
+def squared(distance: Floats, variance: Floats) -> Floats:
     """The squared score statistic."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(distance == 0, 0.0, distance**2 / variance)
 
 
-def _shares_apart(
+def shares_apart(
     one: Floats, rows: Floats, other: Floats, other_rows: Floats, difference: Floats
 ) -> tuple[Floats, Floats]:
     """The likeliest two shares with a given difference: a root of a cubic equation in closed form."""
@@ -230,7 +230,7 @@ def _shares_apart(
     return (second + difference).clip(0, 1), second
 
 
-def _root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float | Floats) -> Floats:
+def root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float | Floats) -> Floats:
     """The point at which a statistic that grows from the inside to the outside reaches z squared."""
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
@@ -248,7 +248,7 @@ def area(value: Floats, events: Floats, others: Floats, z: float | Floats) -> Li
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(value == true, 0.0, (value - true) ** 2 / (variance / (events * others)))
 
-    return _root(statistic, value, np.zeros_like(value), z), _root(statistic, value, np.ones_like(value), z)
+    return root(statistic, value, np.zeros_like(value), z), root(statistic, value, np.ones_like(value), z)
 
 
 def student(level: float, freedom: int) -> float:
@@ -265,101 +265,6 @@ def student_limits(z: float | Floats, freedom: Floats) -> Floats:
         # t² / freedom is the odds of a beta variable; either of the two shares may be next to 1
         t = np.sqrt(freedom * betainccinv(1 / 2, half, tail) / betaincinv(half, 1 / 2, tail)).clip(max=_WIDEST_STUDENT)
     return np.where(np.isposinf(freedom), z, np.where(freedom > 1 - _ROUNDED, t, math.nan))
-
-
-def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> tuple[float, float]:
-    """The difference of two shares within strata, weighted by their precision, and its standard error.
-
-    Mantel and Haenszel (1959); Greenland and Robins (1985); the error is Sato's (1989), for few large strata and for
-    many small ones.
-    """
-    total = rows + other_rows
-    weight = rows * other_rows / total
-    difference = float(((hits * other_rows - other_hits * rows) / total).sum() / weight.sum())
-    tilted = rows**2 * other_hits - other_rows**2 * hits + rows * other_rows * (other_rows - rows) / 2
-    mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
-    variance = (difference * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
-    return difference, float(np.sqrt(max(variance, 0.0)))
-
-
-def mantel_haenszel_limits(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, z: float) -> Limits:
-    """The differences within strata that a score test of `mantel_haenszel` does not reject, as arrays of one number.
-
-    Miettinen and Nurminen (1985), with Mantel and Haenszel's weights: 0 is outside where Cochran, Mantel and Haenszel's
-    test rejects it, and where all shares are 0 or 1 they are as wide as so few rows leave them.
-    """
-    one, other, total = hits / rows, other_hits / other_rows, rows + other_rows
-    weight = rows * other_rows / total
-    weight = weight / weight.sum()
-
-    def statistic(difference: Floats) -> Floats:
-        first, second = _shares_apart(one, rows, other, other_rows, difference)
-        variance = first * (1 - first) / rows + second * (1 - second) / other_rows
-        distance = (weight * (one - other - difference)).sum(keepdims=True)
-        return _squared(distance, (weight**2 * variance * _correction(total)).sum(keepdims=True))
-
-    observed = (weight * (one - other)).sum(keepdims=True)
-    return _root(statistic, observed, np.array([-1.0]), z), _root(statistic, observed, np.array([1.0]), z)
-
-
-def mantel_haenszel_ratio(
-    hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, z: float
-) -> tuple[float, float, float]:
-    """The ratio of two shares within strata, and its limits; nan where one side has no hits.
-
-    Mantel and Haenszel's, with the error of its logarithm by Greenland and Robins (1985).
-    """
-    total = rows + other_rows
-    above, below = (hits * other_rows / total).sum(), (other_hits * rows / total).sum()
-    if not above or not below:
-        return math.nan, math.nan, math.nan
-    variance = ((hits + other_hits) * rows * other_rows / total**2 - hits * other_hits / total).sum() / (above * below)
-    return _about(above / below, z * math.sqrt(variance))
-
-
-def mantel_haenszel_odds_ratio(
-    hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, z: float
-) -> tuple[float, float, float]:
-    """The common odds ratio of strata, and its limits; nan where it is 0 or infinite.
-
-    Mantel and Haenszel's (1959), with the error of its logarithm by Robins, Breslow and Greenland (1986).
-    """
-    total, misses, other_misses = rows + other_rows, rows - hits, other_rows - other_hits
-    agree, differ = (hits + other_misses) / total, (misses + other_hits) / total
-    along, across = hits * other_misses / total, misses * other_hits / total
-    above, below = along.sum(), across.sum()
-    if not above or not below:
-        return math.nan, math.nan, math.nan
-    mixed = (agree * across + differ * along).sum() / (2 * above * below)
-    variance = (agree * along).sum() / (2 * above**2) + mixed + (differ * across).sum() / (2 * below**2)
-    return _about(above / below, z * math.sqrt(variance))
-
-
-def _about(value: float, half: float) -> tuple[float, float, float]:
-    """A ratio, with limits that are so far from it on the logarithmic scale."""
-    return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
-
-
-def cochran_mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:
-    """The probability of such differences within strata if there are none (Cochran; Mantel and Haenszel, 1959)."""
-    total, all_hits = rows + other_rows, hits + other_hits
-    counted = total > 1
-    excess = (hits - rows * all_hits / total)[counted].sum()
-    variance = (rows * other_rows * all_hits * (total - all_hits) / (total**2 * (total - 1).clip(1)))[counted].sum()
-    return 1.0 if variance <= 0 else math.erfc(math.sqrt(excess**2 / variance / 2))
-
-
-def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:
-    """The probability that differences within strata vary so much by chance (Cochran's Q, 1954)."""
-    from scipy.special import chdtrc
-
-    # a continuity correction of half a row, so that no stratum has a variance of zero
-    shares = [(count + 0.5) / (size + 1) for count, size in ((hits, rows), (other_hits, other_rows))]
-    variance = shares[0] * (1 - shares[0]) / rows + shares[1] * (1 - shares[1]) / other_rows
-    distance = hits / rows - other_hits / other_rows
-    middle = (distance / variance).sum() / (1 / variance).sum()
-    spread = float(((distance - middle) ** 2 / variance).sum())
-    return float(chdtrc(len(rows) - 1, spread)) if len(rows) > 1 else 1.0
 
 
 def adjusted(p_values: Floats, method: str) -> Floats:

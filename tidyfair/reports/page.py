@@ -23,7 +23,7 @@ from tidyfair.audits.usual_metrics import LEAST_ROWS, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
-from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
+from tidyfair.inference.small_groups import WorstGroups, worst_groups
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.progress import in_progress
