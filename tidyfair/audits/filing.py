@@ -13,6 +13,7 @@ from tidyfair.audits.credit import lending_adverse_impact
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
 from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
+from tidyfair.audits.published import html_page
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.specs.columns import Column
@@ -44,8 +45,6 @@ NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
 """The audits of the library by their names."""
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), "")
 _UNKNOWN = "unknown"
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Content security policy: a browser may show the page, and nothing else."""
 _STYLE = """
 .tidyfair-audit { line-height: 1.5; }
 .tidyfair-audit h1 { font-size: 1.5em; line-height: 1.25; margin: 0 0 1em; }
@@ -171,13 +170,7 @@ class FiledAudit:
 
     def page(self) -> str:
         """The same as a page that needs nothing else."""
-        return (
-            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{as_html(self.audit.title)}</title>\n<style>{_STYLE_OF_PAGE}</style>\n"
-            f"</head>\n<body>\n{self.html()}\n</body>\n</html>\n"
-        )
+        return html_page(self.audit.title, _STYLE_OF_PAGE, self.html())
 
     def _repr_html_(self) -> str:
         return self.html()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +17,7 @@ from tidyfair.audits.significance import compared_groups
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title
-from tidyfair.reports.tables import left_out_in_words, reason, rounded
+from tidyfair.reports.tables import ends_in_words, left_out_in_words, number_in_digits, reason
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of
 
@@ -44,11 +45,6 @@ def feature_in_words(by: By) -> str:
     if by.sides is None:
         return " and ".join(column.name for column in by.columns)
     return f"{_condition(by, 'privileged')} vs {_condition(by, 'unprivileged')}"
-
-
-def features_in_words(bys: Sequence[By]) -> dict[str, str]:
-    """The words for the features of results, by their text in `.by`."""
-    return {by.text: feature_in_words(by) for by in bys}
 
 
 def group_in_words(by: By, group: str) -> str:
@@ -90,11 +86,6 @@ def _condition(by: By, side: str) -> str:
     return " or ".join(texts)
 
 
-def of_percents(metric: Metric) -> bool:
-    """True for a share of rows, whose values are written in percent."""
-    return share_of(metric.definition) is not None
-
-
 def disparity_in_words(row: Mapping[str, Any]) -> str:
     """The title of a disparity of a row of results, with the time, metric or label of which several it is about."""
     title = at_cut(short_title(row[".metric"]), row)
@@ -105,34 +96,9 @@ def disparity_in_words(row: Mapping[str, Any]) -> str:
     return title
 
 
-@dataclass(frozen=True)
-class Scale:
-    """The way in which values of a metric and their differences are written in sentences."""
-
-    in_percent: bool
-
-    def value(self, number: float) -> str:
-        """A value."""
-        return f"{number * 100:.1f} %" if self.in_percent else number_in_digits(number)
-
-    def difference(self, number: float) -> str:
-        """A difference of two values."""
-        return f"{number * 100:.1f} points" if self.in_percent else number_in_digits(number)
-
-    def interval(self, low: float | None, high: float | None, level: float) -> str:
-        """A confidence interval of a difference."""
-        ends = [None if end is None else self.difference(end).removesuffix(" points") for end in (low, high)]
-        name = f"{percent(level)} CI"
-        if ends[0] is None:
-            return f"{name} up to {ends[1]}"
-        if ends[1] is None:
-            return f"{name} from {ends[0]}"
-        return f"{name} {ends[0]} to {ends[1]}"
-
-
-def number_in_digits(number: float) -> str:
-    """A number as it is written in sentences."""
-    return str(rounded(pl.Series([number]))[0])
+def _in_unit(number: float, unit: str) -> str:
+    """A number as it is written in sentences: a hundred times as large in `%` and in `points`."""
+    return f"{number * 100:.1f} {unit}" if unit else number_in_digits(number)
 
 
 @dataclass(frozen=True)
@@ -146,17 +112,18 @@ class Ends:
     """None where groups have the same name, so that it does not say whose value is whose."""
 
     @property
-    def scale(self) -> Scale:
-        """The way in which the values are written."""
-        return Scale(of_percents(self.metric))
-
-    @property
     def text(self) -> str:
         """The values and their groups."""
         low, high = self.groups
         if self.values is None:
             return f"lowest for {low} and highest for {high}"
-        return f"{self.scale.value(self.values[0])} for {low} and {self.scale.value(self.values[1])} for {high}"
+        least, most = (_in_unit(value, "%" if _is_share(self.metric) else "") for value in self.values)
+        return f"{least} for {low} and {most} for {high}"
+
+
+def _is_share(metric: Metric) -> bool:
+    """True for a share of rows, whose values are written in percent."""
+    return share_of(metric.definition) is not None
 
 
 @dataclass(frozen=True)
@@ -201,7 +168,7 @@ class Finding:
         if not self.disparity:
             return f"No comparison by {words}:"
         if self.metric is None:
-            return f"{capitalized(self._in_prose(self.disparity))} by {words}:"
+            return f"{capitalized(self._of_part(in_prose(self.disparity)))} by {words}:"
         if self.is_significant is False:
             return f"No clear difference by {words}:"
         name = in_prose(self.metric.name)
@@ -214,34 +181,26 @@ class Finding:
         """The values of the groups, the size of the disparity, its certainty, and the other disparities."""
         if not self.disparity:
             return f"{self.why}."
-        certainty = f" ({self.certainty})" if self.certainty else ""
+        size = f"{self.size} ({self.certainty})" if self.certainty else self.size
+        left_out = f" Left out: {self.left_out}." if self.left_out else ""
         if self.metric is None:
-            values = "".join(
-                f"; {at_cut(in_prose(ends.metric.name), self.cut)} is {ends.text}" for ends in self.compared
-            )
-            outcome = (
-                "" if self.is_significant is None else f" It is {'' if self.is_significant else 'not '}significant."
-            )
-            return f"{self.size}{certainty}{values}.{outcome}{self._on_others}{self._on_left_out}"
-        (ends,) = self.compared
-        values = ends.text
+            parts = [size]
+            for ends in self.compared:
+                parts.append(f"{at_cut(in_prose(ends.metric.name), self.cut)} is {ends.text}")
+            outcome = ""
+            if self.is_significant is not None:
+                outcome = f" It is {'' if self.is_significant else 'not '}significant."
+            return f"{'; '.join(parts)}.{outcome}{self._on_others}{left_out}"
+        values = self.compared[0].text
         if self.is_significant is False:
-            name = self._in_prose(self.metric.name)
+            name = self._of_part(in_prose(self.metric.name))
             values = f"the largest is in {name}, {values}" if self.others else f"{name} is {values}"
-        return f"{values}, {self.size}{certainty}.{self._on_others}{self._on_left_out}"
-
-    def _in_prose(self, name: str) -> str:
-        """The name of a metric, with the label, time or quantile level of which several the disparity is about."""
-        return self._of_part(in_prose(name))
+        return f"{values}, {size}.{self._on_others}{left_out}"
 
     def _of_part(self, name: str) -> str:
+        """The name of a metric, with the label, time or quantile level of which several the disparity is about."""
         of_label = "" if self.label is None else f" of label {self.label}"
         return at_cut(f"{name}{of_label}", self.cut)
-
-    @property
-    def _on_left_out(self) -> str:
-        """The sentence on the groups that are left out."""
-        return f" Left out: {self.left_out}." if self.left_out else ""
 
     @property
     def _on_others(self) -> str:
@@ -255,9 +214,8 @@ class Finding:
             return f" None of the other {others} disparities is significant."
         if significant == others:
             return f" All {others} other disparities are also significant."
-        return (
-            f" {significant} of the other {others} disparities {'is' if significant == 1 else 'are'} also significant."
-        )
+        verb = "is" if significant == 1 else "are"
+        return f" {significant} of the other {others} disparities {verb} also significant."
 
 
 def of_feature(
@@ -353,15 +311,14 @@ def _compared(by: By, row: Mapping[str, Any], parity: GroupwiseMetric, groups: p
     compared: list[Ends] = []
     for metric in metrics:
         of_metric = of_feature.filter(pl.col(".metric") == metric.name)
-        values = [
-            (group, value)
-            for group, level, value in of_metric.select(".group", ".level", ".estimate").rows()
-            if (group, metric.name, level) not in left_out
-        ]
+        values: list[tuple[str, float]] = []
+        for group, level, value in of_metric.select(".group", ".level", ".estimate").rows():
+            if (group, metric.name, level) not in left_out:
+                values.append((group, value))
         if len(metrics) == 1 and (row[".group_min"] or row[".group_max"]) is not None:
             compared.append(_ends_of_row(by, row, parity.aggregate, metric, values))
         elif len(values) > 1:
-            (low, least), (high, most) = min(values, key=_value_of), max(values, key=_value_of)
+            (low, least), (high, most) = min(values, key=itemgetter(1)), max(values, key=itemgetter(1))
             compared.append(Ends(metric, (group_in_sentence(by, low), group_in_sentence(by, high)), (least, most)))
     return tuple(compared)
 
@@ -372,10 +329,6 @@ def at_same_cut(values: pl.DataFrame, row: Mapping[str, Any]) -> pl.DataFrame:
         if name in values.columns and name in row:
             values = values.filter(pl.col(name).eq_missing(pl.lit(row[name], values.schema[name])))
     return values
-
-
-def _value_of(pair: tuple[str, float]) -> float:
-    return pair[1]
 
 
 def _ends_of_row(
@@ -415,18 +368,20 @@ def _other_value(value: float | None, estimate: float, kind: str, *, is_higher: 
 def _size(row: Mapping[str, Any], parity: GroupwiseMetric, compared: Sequence[Ends]) -> str:
     """The size of a disparity, in words."""
     estimate, kind = row[".estimate"], parity.aggregate.kind
-    scale = _scale_of(parity)
     if kind not in _KINDS or len(compared) != 1:
-        return scale.value(estimate) if parity.aggregate.is_extreme else scale.difference(estimate)
+        return _in_unit(estimate, _unit_of(parity))
     if kind == "difference":
-        return f"{scale.difference(abs(estimate))} apart"
+        return f"{_in_unit(abs(estimate), _unit_of(parity))} apart"
     return f"a {kind.replace('_', ' ')} of {number_in_digits(estimate)}"
 
 
-def _scale_of(parity: GroupwiseMetric) -> Scale:
-    """The way in which a disparity is written."""
-    in_units = parity.aggregate.is_difference or parity.aggregate.is_extreme
-    return Scale(in_units and all(map(of_percents, parity.metrics)))
+def _unit_of(parity: GroupwiseMetric) -> str:
+    """The unit in which a disparity is written: percent of an extreme share, points between shares."""
+    if not all(map(_is_share, parity.metrics)):
+        return ""
+    if parity.aggregate.is_extreme:
+        return "%"
+    return "points" if parity.aggregate.is_difference else ""
 
 
 def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | None) -> str:
@@ -438,4 +393,6 @@ def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | N
         return "no confidence interval"
     if parity.aggregate.is_difference and row[".estimate"] < 0:
         low, high = (None if high is None else -high), (None if low is None else -low)
-    return _scale_of(parity).interval(low, high, level)
+    unit = _unit_of(parity)
+    ends = [None if end is None else _in_unit(end, unit).removesuffix(f" {unit}") for end in (low, high)]
+    return f"{percent(level)} CI {ends_in_words(*ends)}"
