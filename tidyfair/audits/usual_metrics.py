@@ -124,7 +124,7 @@ def _rates_of_groups(rates: Sequence[Metric], parities: Sequence[GroupwiseMetric
     return of_groups
 
 
-def _differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
+def differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
     """The differences of rates between the groups of features, under the names of the rates."""
     factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
     differences: list[GroupwiseMetric] = []
@@ -185,7 +185,7 @@ class UsualMetrics:
             definitions = {rate.definition for rate in parity.metrics}
             if not definitions <= of_groups.keys():
                 others.append(parity)
-        compared = _differences(of_groups.values(), dict.fromkeys(bys))
+        compared = differences(of_groups.values(), dict.fromkeys(bys))
         return cls(metric_set(*rates, *parities), metric_set(*of_groups.values(), *compared, *others))
 
     def everything(self, *more: Metric | GroupwiseMetric) -> MetricSet:
