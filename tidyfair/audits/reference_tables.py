@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.audits.effect_sizes import SPREADS, Standardization
+from tidyfair.audits.effect_sizes import SPREADS, Standardization, two_sided, with_adjusted_p_values
 from tidyfair.audits.references import (
     BY_VALUE,
     IN_WORDS,
@@ -38,7 +38,7 @@ from tidyfair.intervals.pairs import (
     pair_limits,
     scale_of,
 )
-from tidyfair.intervals.proportions import adjusted, z_value
+from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.specs.aggregates import CONTEXTS
@@ -179,23 +179,8 @@ class GroupComparison(GroupsCompared):
         evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)
         tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
         table = pl.concat(tables, how="diagonal_relaxed")
-        table = self._adjusted(table)
+        table = with_adjusted_p_values(table, self.adjust, None if self.family == "all" else f".{self.family}")
         return table if options.explain else table.drop(_DETAILS)
-
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all comparisons that are adjusted together."""
-        p_values = table[".p_value"]
-        together = pl.Series([0]).new_from_index(0, len(table))
-        if self.family != "all":
-            together = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
-        values: list[float | None] = [None] * len(table)
-        for number in together.unique():
-            index = ((together == number) & p_values.is_not_null()).arg_true()
-            adjusted_together = adjusted(p_values.gather(index).to_numpy(), self.adjust)
-            for row, value in zip(index, adjusted_together, strict=True):
-                values[row] = float(value)
-        after = table.columns.index(".p_value") + 1
-        return table.insert_column(after, pl.Series(".p_adjusted", values, dtype=pl.Float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,7 +338,7 @@ class _Table:
                 tables = np.broadcast_arrays(hits, denominator, *sides.others)
                 columns[".p_value"] = fisher(*map(np.round, tables), mid_p=test == "mid_p")
             elif test == "z":
-                columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
+                columns[".p_value"] = np.array([two_sided(own, 1.0) for own in columns[".deviations"]])
         for name, values in columns.items():
             self.numbers[name][index] = values
         for row, *numbers in zip(index.tolist(), columns[".disparity"].tolist(), value.tolist(), strict=True):
@@ -385,7 +370,7 @@ class _Table:
             deviation, value, error = result
             self.numbers[".spread"][row], self.numbers[".disparity"][row] = deviation, value
             self.numbers[".lower"][row], self.numbers[".upper"][row] = value - z * error, value + z * error
-            self.numbers[".p_value"][row] = math.erfc(abs(value) / error / math.sqrt(2))
+            self.numbers[".p_value"][row] = two_sided(value, error)
             self.texts[".method"][row] = "hedges_olkin"
 
     def _is_rate(self, family: ComparedGroups) -> bool:
