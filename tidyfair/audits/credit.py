@@ -103,17 +103,19 @@ def _with_residuals(source: Source, call: AuditCall) -> pl.DataFrame:
     if not scores.dtype.is_numeric():
         msg = f"`probs`: the column {score.name!r} holds no numbers, which residuals are made of."
         raise ColumnError(msg)
-    if not _is_measured(actual, call):
-        _check_probabilities(scores, score)
+    # fractions that no option calls labels are measured
+    are_labels = not actual.dtype.is_float() or bool({"labels", "pos_label"} & call.reading.keys())
+    if are_labels or not (actual != actual.round()).any():
+        low, high = cast("Any", scores.min()), cast("Any", scores.max())
+        if low is not None and not (low >= 0 and high <= 1):
+            msg = (
+                f"`probs`: {score.name!r} holds values from {low:g} to {high:g}, and residuals of labels need "
+                "probabilities, between 0 and 1. Without residuals the scores are compared all the same: leave `truth` "
+                "out."
+            )
+            raise ColumnError(msg)
         actual = _is_event(rows, actual, truth, call)
     return rows.with_columns((actual.cast(pl.Float64) - scores).alias(_RESIDUAL))
-
-
-def _is_measured(truth: pl.Series, call: AuditCall) -> bool:
-    """True for fractions that no option calls labels."""
-    if not truth.dtype.is_float() or {"labels", "pos_label"} & call.reading.keys():
-        return False
-    return bool((truth != truth.round()).any())
 
 
 def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditCall) -> pl.Series:
@@ -126,17 +128,6 @@ def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditC
     # Python compares labels by value, True with 1 and 1.0, and polars by dtype
     same = [value for value in tally.seen[TRUTH] if value == event]
     return actual.is_in(pl.Series(same, dtype=actual.dtype).implode())
-
-
-def _check_probabilities(scores: pl.Series, score: Column) -> None:
-    """Refuse scores from which labels cannot be subtracted."""
-    low, high = cast("Any", scores.min()), cast("Any", scores.max())
-    if low is not None and not (low >= 0 and high <= 1):
-        msg = (
-            f"`probs`: {score.name!r} holds values from {low:g} to {high:g}, and residuals of labels need "
-            "probabilities, between 0 and 1. Without residuals the scores are compared all the same: leave `truth` out."
-        )
-        raise ColumnError(msg)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +164,13 @@ class SegmentedTable(AuditTable):
             for name, value in cut.items():
                 frame = frame.insert_column(frame.columns.index(".strata"), pl.lit(value).alias(name))
             frames.append(frame)
-        return _with_marginal_effects(pl.concat(frames, how="vertical_relaxed"))
+        # reference less group as in the whole, above 0 where differences are adverse
+        return pl.concat(frames, how="vertical_relaxed").with_columns(
+            (-pl.col(".crude")).alias(".marginal_effect"),
+            (-pl.col(".adjusted")).alias(".marginal_effect_within"),
+            (-pl.col(".upper")).alias(".marginal_effect_lower"),
+            (-pl.col(".lower")).alias(".marginal_effect_upper"),
+        )
 
     def specification(self) -> str:
         """The table in words."""
@@ -181,16 +178,6 @@ class SegmentedTable(AuditTable):
             f"{self.metric.name} by group within segments, Mantel and Haenszel's difference from a group that is named "
             "and ratio to it, with tests of no difference and of segments that are alike"
         )
-
-
-def _with_marginal_effects(segments: pl.DataFrame) -> pl.DataFrame:
-    """Differences within segments as those of the whole: reference less group, above 0 where they are adverse."""
-    return segments.with_columns(
-        (-pl.col(".crude")).alias(".marginal_effect"),
-        (-pl.col(".adjusted")).alias(".marginal_effect_within"),
-        (-pl.col(".upper")).alias(".marginal_effect_lower"),
-        (-pl.col(".lower")).alias(".marginal_effect_upper"),
-    )
 
 
 def _text(feature: tuple[Any, ...]) -> str:

@@ -376,7 +376,13 @@ class _Groups:
 
     def _reference(self, rows: pl.DataFrame, keys: Sequence[str], by: By) -> str | tuple[tuple[object, ...], str]:
         """The rule by which the reference is chosen, or the key and the text of a named group, which must occur."""
-        named = self._named(by)
+        named: Any = self.to
+        if isinstance(named, Mapping):
+            of_features: dict[str, object] = {}
+            for feature, group in cast("Mapping[object, object]", named).items():
+                columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
+                of_features[":".join(map(str, columns))] = group
+            named = of_features.get(by.text)
         if named in _BY_VALUE:
             return cast("str", named)
         groups = _with_texts(rows.select(keys).unique().sort(keys, nulls_last=True), keys)
@@ -394,17 +400,6 @@ class _Groups:
             problem = f"`to={named!r}` names several groups of {by.text!r}; give a tuple of values."
         msg = f"{self.function}(): {problem} The groups: {listed(texts)}."
         raise ArgumentError(msg)
-
-    def _named(self, by: By) -> Any:
-        """The reference of a feature as the user gave it."""
-        given = cast("object", self.to)
-        if not isinstance(given, Mapping):
-            return given
-        of_features: dict[object, object] = {}
-        for feature, group in cast("Mapping[object, object]", given).items():
-            columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
-            of_features[":".join(map(str, columns))] = group
-        return of_features.get(by.text)
 
     def _compared(
         self,

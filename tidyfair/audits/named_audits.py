@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -83,12 +83,8 @@ class AuditCall:
     @property
     def given(self) -> set[str]:
         """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and others."""
-        columns = {
-            "truth": self.truth, "estimate": self.estimate, "probs": self.counting.get("probs"), "within": self.within,
-        }  # fmt: skip
-        given = {role for role, column in columns.items() if column is not None}
-        if self.counting.get("threshold") is not None:
-            given.add("threshold")
+        given = {role for role in ("truth", "estimate", "within") if getattr(self, role) is not None}
+        given |= {role for role in ("probs", "threshold") if self.counting.get(role) is not None}
         is_cut = any(self.counting.get(cut) is not None for cut in _CUTS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
 
@@ -121,11 +117,11 @@ class AuditCall:
                 msg = f"audit(): the median of scores does not accept `{name}`; repeat the rows, or filter them."
                 raise ArgumentError(msg)
         score = Column.of(self.counting["probs"], "probs")
-        wanted = {"score": ("probs", score)}
-        for number, column in enumerate(source.outer):
-            wanted[f"outer {number}"] = ("group_by", column)
-        for number, (role, column) in enumerate(self._other_columns()):
-            wanted[f"other {number}"] = (role, column)
+        other_columns = [("group_by", column) for column in source.outer]
+        other_columns += [("by", Column.of(part, "by")) for feature in self.features for part in feature]
+        if self.counting.get("cluster") is not None:
+            other_columns.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
+        wanted = {"score": ("probs", score), **{f"other {index}": own for index, own in enumerate(other_columns)}}
         frame = source.here(wanted).frame.lazy()
         if not frame.select(score.expr).collect_schema().dtypes()[0].is_numeric():
             msg = f"`probs`: the column {score.name!r} holds no numbers, so that there is no median of them."
@@ -142,13 +138,6 @@ class AuditCall:
         return replace(
             self, truth=None, data=decided, estimate=Column(_ABOVE_MEDIAN), counting=counting, reading=reading
         )
-
-    def _other_columns(self) -> list[tuple[str, Column]]:
-        """The columns that are read beside the scores, and their roles."""
-        columns = [("by", Column.of(part, "by")) for feature in self.features for part in feature]
-        if self.counting.get("cluster") is not None:
-            columns.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
-        return columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -420,8 +409,6 @@ class NamedAudit:
     min_share: float = 0.0
     one_event: bool = False
 
-    noun: ClassVar[str] = "audit"
-
     def __str__(self) -> str:
         """The specification."""
         lines = [f"{self.name}: {self.title}", f"version: {self.version}", f"source: {self.source}"]
@@ -445,7 +432,7 @@ class NamedAudit:
         }
         remark = f"{self.title}. Version: {self.version}. It is: {self.purpose}. Groups: {self.policy}."
         call = f'audit("{self.name}", data, …)'
-        return display(self.noun, columns, name=self.name, remark=remark, call=call)
+        return display("audit", columns, name=self.name, remark=remark, call=call)
 
     @property
     def group_options(self) -> dict[str, Any]:
@@ -481,10 +468,9 @@ class NamedAudit:
             raise ArgumentError(msg)
         able = [table for table in self.tables if set(table.needs) <= call.given]
         if not able:
-            ways = " or ".join(
-                dict.fromkeys(" with ".join(f"`{role}`" for role in table.needs) for table in self.tables)
-            )
-            msg = f"audit(): {self.name} needs {ways}, and the call has {listed(sorted(call.given)) or 'neither'}."
+            ways = [" with ".join(f"`{role}`" for role in table.needs) for table in self.tables]
+            ways = " or ".join(dict.fromkeys(ways))
+            msg = f"audit(): {self.name} needs {ways}, and the call has {listed(sorted(call.given))}."
             raise ArgumentError(msg)
         return able
 
