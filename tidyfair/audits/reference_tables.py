@@ -213,15 +213,23 @@ class _Table:
         self.texts: dict[str, list[str | None]] = {name: [None] * size for name in _TEXTS}
         self.status: list[str] = evaluated.rows["status"].to_list()
         self.variations: dict[int, Variations] = {}
+        # some metrics of the call may be evaluated apart
+        members = {(metric.name, metric.by): number for number, metric in enumerate(settings.metrics)}
+        own = [members[spec.name, cast("By", spec.by)] for spec in evaluated.specs]
+        self.metrics = [settings.metrics[number] for number in own]
+        self.to = [settings.to[number] for number in own]
+        self.scale = [settings.scale[number] for number in own]
+        # a standardized difference is one first
+        self.scale_of_values: list[Scale] = ["difference" if one == "standardized" else one for one in self.scale]
 
     def frame(self) -> pl.DataFrame:
         """The tidy frame."""
         compared = families(self.evaluated, self.options)
-        of_contexts = [family for family in compared if self._to(family.spec) in CONTEXTS]
+        of_contexts = [family for family in compared if self.to[family.spec] in CONTEXTS]
         for family in of_contexts:
             if len(family.rows) > 1:
-                check_positive(family, self._scale_of_values(family.spec))
-        scales: dict[int, Scale] = {family.spec: self._scale_of_values(family.spec) for family in of_contexts}
+                check_positive(family, self.scale_of_values[family.spec])
+        scales = {family.spec: self.scale_of_values[family.spec] for family in of_contexts}
         drawn = {family.spec for family in of_contexts if isinstance(family.estimates, Resampled)}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
@@ -231,40 +239,28 @@ class _Table:
                 self._compare(family, sides)
         return self._assembled()
 
-    def _number(self, spec: int) -> int:
-        """The number of a metric among those of the call, of which some may be evaluated apart."""
-        own = self.evaluated.specs[spec]
-        numbers = {(metric.name, metric.by): number for number, metric in enumerate(self.settings.metrics)}
-        return numbers[own.name, cast("By", own.by)]
-
-    def _to(self, spec: int) -> object:
-        return self.settings.to[self._number(spec)]
-
-    def _scale(self, spec: int) -> TableScale:
-        return self.settings.scale[self._number(spec)]
-
-    def _scale_of_values(self, spec: int) -> Scale:
-        """The scale on which two values are compared; a standardized difference is one first."""
-        scale = self._scale(spec)
-        return "difference" if scale == "standardized" else scale
-
     def _references(self, family: ComparedGroups) -> _Sides | None:
         """The group that all others of a family are compared with."""
-        reference = reference_index(family, self.evaluated, self._to(family.spec))
+        reference = reference_index(family, self.evaluated, self.to[family.spec])
         rows, quantities = family.rows, family.estimates
         if reference is None:
             for row in rows["row"].to_list():
                 self.status[row] = Status.NO_REFERENCE.value
             return None
-        name, value = rows["text"][reference], quantities.value[reference]
-        self._show_reference(rows["row"][reference], name, float(value), family.spec)
+        scale = self.scale_of_values[family.spec]
+        name, value = rows["text"][reference], quantities.value[reference : reference + 1]
+        # a reference equals itself
+        row, disparity = rows["row"][reference], float(compare_values(value, value, scale)[0])
+        self.texts[".reference"][row] = name
+        self.numbers[".estimate_reference"][row] = value[0]
+        self.numbers[".disparity"][row] = disparity
+        self._explain(row, disparity, float(value[0]))
         group = np.delete(np.arange(len(rows)), reference)
         if not len(group):
             return None
-        if self._scale(family.spec) == "standardized":
+        if self.scale[family.spec] == "standardized":
             self._standardize(family, group.tolist(), reference)
             return None
-        scale = self._scale_of_values(family.spec)
         check_positive(family, scale)
         references = np.full(len(group), reference)
         hits, denominator = _counts(rows)
@@ -279,14 +275,6 @@ class _Table:
             p_value=p_values(quantities, group, references, scale),
         )
 
-    def _show_reference(self, row: int, name: str, value: float, spec: int) -> None:
-        """The row of a reference, which equals itself."""
-        disparity = float(compare_values(np.array([value]), np.array([value]), self._scale_of_values(spec))[0])
-        self.texts[".reference"][row] = name
-        self.numbers[".estimate_reference"][row] = value
-        self.numbers[".disparity"][row] = disparity
-        self._explain(row, disparity, value)
-
     def _explain(self, row: int, disparity: float, value: float) -> None:
         """Set the status of a disparity that is no finite number."""
         if math.isinf(disparity):
@@ -297,7 +285,7 @@ class _Table:
 
     def _contexts(self, family: ComparedGroups, beside: pl.DataFrame) -> _Sides | None:
         """All rows, or all other groups, that each group of a family is compared with."""
-        to, rows, spec = str(self._to(family.spec)), family.rows, family.spec
+        to, rows, spec = str(self.to[family.spec]), family.rows, family.spec
         own = beside.filter(pl.col("spec") == spec, pl.col(LEVEL) == family.level)
         pairs = rows.select(GROUP_CELL).join(own, on=GROUP_CELL, how="left", maintain_order="left")
         is_compared = pairs["of_rest"].is_not_null()
@@ -316,23 +304,25 @@ class _Table:
             counts = hits + own_hits[group], denominator + own_rows[group]
             value = family.estimates.value[group]
             share = share_of_group(value, rest, other, share)
-            limits = limits_to_overall(limits, value, rest, other, share, self._scale_of_values(spec))
+            limits = limits_to_overall(limits, value, rest, other, share, self.scale_of_values[spec])
         return _Sides(group, to, other, counts, others, limits, p_value)
 
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
-        scale, rows = self._scale_of_values(family.spec), family.rows
+        scale, rows = self.scale_of_values[family.spec], family.rows
         value, (lower, upper) = family.estimates.value[sides.group], sides.limits
         index = rows["row"].to_numpy()[sides.group]
         columns: dict[str, Array] = {
             ".estimate_reference": sides.other, ".disparity": compare_values(value, sides.other, scale),
             ".lower": lower, ".upper": upper, ".p_value": sides.p_value,
         }  # fmt: skip
-        is_rate = self._is_rate(family)
-        test = self._test(is_rate=is_rate)
+        # values that are not shares of rows have no counts, and the test that agrees with the interval
+        formula = dict(self.evaluated.specs[family.spec].formulas)[rows["name"][0]]
+        is_rate = self.plain and share_of(formula) is not None and rows["estimator"][0] in ONE_LABEL
+        test = self.settings.test if is_rate else "interval"
         if is_rate:
             hits, denominator = (counts[sides.group] for counts in _counts(rows))
-            is_overall = self._to(family.spec) == "overall"
+            is_overall = self.to[family.spec] == "overall"
             columns |= _selections(value, (hits, denominator), sides, scale, is_overall=is_overall)
             if test in {"fisher", "mid_p"}:
                 tables = np.broadcast_arrays(hits, denominator, *sides.others)
@@ -353,8 +343,8 @@ class _Table:
         """Fill the rows of the groups of a family with standardized differences."""
         spec, z = family.spec, z_value(self.settings.conf_level)
         if spec not in self.variations:
-            tally, metric = self.evaluated.evaluator.tally, self.settings.metrics[self._number(spec)]
-            self.variations[spec] = Variations.of(metric, tally, self.options)
+            tally = self.evaluated.evaluator.tally
+            self.variations[spec] = Variations.of(self.metrics[spec], tally, self.options)
         variations = self.variations[spec]
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
         overall = variations.deviation.get((family.outer, family.level))
@@ -373,24 +363,6 @@ class _Table:
             self.numbers[".p_value"][row] = two_sided(value, error)
             self.texts[".method"][row] = "hedges_olkin"
 
-    def _is_rate(self, family: ComparedGroups) -> bool:
-        """Check whether values are shares of rows that count alike, and are independent."""
-        formula = dict(self.evaluated.specs[family.spec].formulas)[family.rows["name"][0]]
-        return self.plain and share_of(formula) is not None and family.rows["estimator"][0] in ONE_LABEL
-
-    def _test(self, *, is_rate: bool) -> str:
-        """The test of pairs, which is the one that agrees with the interval where there are no counts."""
-        return self.settings.test if is_rate else "interval"
-
-    def _counts_of_rates(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The rows that rates are shares of, and how many of them count; null of other values, and with weights."""
-        rates = [share_of(formula) is not None for spec in self.evaluated.specs for _, formula in spec.formulas]
-        is_rate = pl.Series(rates)[rows["spec"]] & rows["estimator"].is_in(list(ONE_LABEL)) & self.plain
-        denominator = pl.when(is_rate).then("counted_rows")
-        numerator = (pl.col("rate") * denominator).round()
-        shown = rows.select(numerator.cast(pl.Int64).alias("numerator"), denominator.alias("denominator"))
-        return {".numerator": shown["numerator"], ".denominator": shown["denominator"]}
-
     def _assembled(self) -> pl.DataFrame:
         """The columns of the table."""
         evaluated = self.evaluated
@@ -400,11 +372,15 @@ class _Table:
         columns |= evaluated.group_cells.features_of(rows[GROUP_CELL]).to_dict()
         columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
         columns |= {".n": rows["n"], ".share": rows["share"], ".estimate": rows["rate"]}
-        scales = [self._scale(spec) for spec in range(len(evaluated.specs))]
         shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
         shown |= {name: pl.Series(values, dtype=pl.String) for name, values in self.texts.items()}
-        shown |= self._counts_of_rates(rows)
-        shown[".scale"] = pl.Series(scales, dtype=pl.String)[rows["spec"]]
+        # the rows that rates are shares of, and how many of them count; null of other values, and with weights
+        rates = [share_of(formula) is not None for spec in evaluated.specs for _, formula in spec.formulas]
+        is_rate = pl.Series(rates)[rows["spec"]] & rows["estimator"].is_in(list(ONE_LABEL)) & self.plain
+        denominator = pl.when(is_rate).then("counted_rows")
+        numerator = (pl.col("rate") * denominator).round().cast(pl.Int64)
+        shown |= rows.select(numerator.alias(".numerator"), denominator.alias(".denominator")).to_dict()
+        shown[".scale"] = pl.Series(self.scale, dtype=pl.String)[rows["spec"]]
         shown[".status"] = pl.Series(self.status, dtype=pl.String)
         return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
 
@@ -518,7 +494,9 @@ def compare_groups(
     members = _members(metrics, _features(by), policy)
     references = _references(to, members)
     standardization = Standardization(cast("Spread", one_of("spread", spread, SPREADS)), flag("corrected", corrected))
-    scales: tuple[TableScale, ...] = tuple(_scale_of(metric, scale) for metric in members)
+    if scale is not None:
+        one_of("scale", scale, (*SCALES, "standardized"))
+    scales: tuple[TableScale, ...] = tuple(scale or scale_of(metric.aggregate) for metric in members)
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
         _check(metric, reference, own_scale)
@@ -545,17 +523,25 @@ def _features(by: Any) -> list[tuple[Any, ...]]:
 
 def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
     """The metrics by the features that are compared."""
+    parts = [part for metric in given for part in (metric if isinstance(metric, MetricSet) else (metric,))]
     members: list[GroupwiseMetric] = []
-    for metric in given:
-        parts: Sequence[object] = tuple(metric) if isinstance(metric, MetricSet) else (metric,)
-        for part in parts:
-            if isinstance(part, Metric):
-                members += _by_features(part, features, policy)
-            elif isinstance(part, GroupwiseMetric):
-                limited = part.with_policy(policy.beside(part.policy))
-                members += [replace(limited, metrics=(base,), less=(), otherwise=()) for base in part.metrics]
-            else:
-                raise ArgumentError(_no_metric(part))
+    for part in parts:
+        if isinstance(part, Metric):
+            if not features:
+                msg = f'compare_groups(): name the feature whose groups {part.name} compares: `by="column"`.'
+                raise ArgumentError(msg)
+            members += [comparison(part, "difference")(*feature).with_policy(policy) for feature in features]
+        elif isinstance(part, GroupwiseMetric):
+            limited = part.with_policy(policy.beside(part.policy))
+            members += [replace(limited, metrics=(base,), less=(), otherwise=()) for base in part.metrics]
+        else:
+            msg = (
+                'compare_groups() takes metrics, and then data, as in `compare_groups(selection_rate, by="sex")'
+                f"(data, …)`; not {in_short(part)}."
+            )
+            if isinstance(part, GroupwiseFactory):
+                msg = f'{part.name} compares the groups of a column: did you mean `{part.name}("col")`?'
+            raise ArgumentError(msg)
     if not members:
         msg = 'compare_groups() needs a metric and a feature: `compare_groups(selection_rate, by="sex")`.'
         raise ArgumentError(msg)
@@ -563,22 +549,6 @@ def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], polic
         msg = f"compare_groups(): {members[0].name} has a feature of its own, {members[0].by.text!r}; leave out `by`."
         raise ArgumentError(msg)
     return members
-
-
-def _by_features(metric: Metric, features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
-    """A metric compared by each feature."""
-    if not features:
-        msg = f'compare_groups(): name the feature whose groups {metric.name} compares: `by="column"`.'
-        raise ArgumentError(msg)
-    return [comparison(metric, "difference")(*feature).with_policy(policy) for feature in features]
-
-
-def _no_metric(given: object) -> str:
-    """The message for something that is no metric."""
-    if isinstance(given, GroupwiseFactory):
-        return f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
-    call = '`compare_groups(selection_rate, by="sex")(data, …)`'
-    return f"compare_groups() takes metrics, and then data, as in {call}; not {in_short(given)}."
 
 
 def _references(to: object, metrics: Sequence[GroupwiseMetric]) -> tuple[object, ...]:
@@ -604,13 +574,6 @@ def _reference_of(metric: GroupwiseMetric) -> object:
     if isinstance(aggregate, Contrast) and aggregate.to not in (None, "range"):
         return aggregate.to
     return "best"
-
-
-def _scale_of(metric: GroupwiseMetric, scale: object) -> TableScale:
-    """The scale that is asked for, or that of the aggregate of a metric."""
-    if scale is not None:
-        return cast("TableScale", one_of("scale", scale, (*SCALES, "standardized")))
-    return scale_of(metric.aggregate)
 
 
 def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> None:
