@@ -218,7 +218,7 @@ class _Table:
         own = [members[spec.name, cast("By", spec.by)] for spec in evaluated.specs]
         self.metrics = [settings.metrics[number] for number in own]
         self.to = [settings.to[number] for number in own]
-        self.scale = [settings.scale[number] for number in own]
+        self.scale: list[TableScale] = [settings.scale[number] for number in own]
         # a standardized difference is one first
         self.scale_of_values: list[Scale] = ["difference" if one == "standardized" else one for one in self.scale]
 

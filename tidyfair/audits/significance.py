@@ -100,7 +100,7 @@ class Significance:
             tested = _adjusted(tested, len(untested))
             outcomes |= {key: p_value < error for key, p_value in _by_key(tested, ".p_adjusted").items()}
         # what is not clear by itself is not clear at a stricter level either
-        undecided = _clear(compared, untested)
+        undecided: dict[RowKey, GroupwiseMetric] = _clear(compared, untested)
         while undecided:
             remaining = sum(not is_significant for is_significant in outcomes.values())
             at_level = compared

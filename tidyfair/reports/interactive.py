@@ -105,8 +105,8 @@ def explorer_of(
     rates: list[Metric] = []
     for metric in audit.groups:
         # shares of rows that depend on the predictions
-        if isinstance(metric, Metric) and share_of(metric.definition) and metric.definition.reads != {"truth"}:
-            rates.append(metric)
+        if isinstance(metric, Metric) and metric.definition.reads != frozenset({"truth"}):
+            rates += [metric] if share_of(metric.definition) else []
     start = call.get("threshold")
     note = f"Groups of fewer than {min_n} rows are not shown." if min_n else ""
     if tally.scores is not None and not tally.scores.several:

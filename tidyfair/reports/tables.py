@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
@@ -223,7 +224,7 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     for column in frame.drop(hidden, strict=False):
         text = column
         if column.name == value:
-            text = with_interval(frame, value)
+            text = with_interval(frame, column.name)
         elif column.dtype == pl.List:
             text = column.cast(pl.List(pl.String)).list.join(", ")
             text = text.set(text == "", None)
@@ -280,7 +281,7 @@ def as_p_value(numbers: pl.Series) -> pl.Series:
 def _published(table: pl.DataFrame, notes: Sequence[Note], title: str | None, *, remark: str = "") -> Any:
     """The table of great_tables."""
     try:
-        import great_tables as gt  # noqa: PLC0415 - only where tables are made
+        gt: Any = import_module("great_tables")
     except ModuleNotFoundError as error:
         msg = f"Tables are made by great_tables: pip install 'tidyfair[report]' ({error})."
         raise ArgumentError(msg) from error
