@@ -229,7 +229,7 @@ class _Table:
         for family in of_contexts:
             if len(family.rows) > 1:
                 check_positive(family, self.scale_of_values[family.spec])
-        scales = {family.spec: self.scale_of_values[family.spec] for family in of_contexts}
+        scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in of_contexts}
         drawn = {family.spec for family in of_contexts if isinstance(family.estimates, Resampled)}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:

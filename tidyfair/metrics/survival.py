@@ -91,14 +91,10 @@ def _influence_of_pairs(columns: dict[str, Array], of_event: Array, weight: Arra
     value = _concordance(*own)
     concordant, comparable = concordant_pairs(time, event, estimate, of_event, weight, both_sides=True)
     change = (concordant - value * comparable) / own[1].sum()
-    return _summed_influence(change, np.where(event, of_event, 0.0), units)
-
-
-def _summed_influence(change: Array, of_event: Array, units: Array | None) -> Influence:
-    """The influence of rows or clusters, with the degrees of freedom that rows with the event leave."""
     units = np.arange(len(change)) if units is None else units
     of_unit: Array = np.bincount(units, change)
-    of_events = np.bincount(units, of_event)
+    # degrees of freedom are those that rows with the event leave
+    of_events = np.bincount(units, np.where(event, of_event, 0.0))
     effective = float(of_events.sum() ** 2 / (of_events**2).sum())
     count = len(of_unit)
     of_unit = of_unit * (math.sqrt(count / (count - 1)) if count > 1 else math.nan)
