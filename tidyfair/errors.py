@@ -12,7 +12,7 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable
 
 __all__ = [
     "AggregateError",
@@ -81,18 +81,6 @@ def in_short(value: object) -> str:
         name = own.__qualname__
         return f"a {name}" if module == "builtins" else f"a {module}.{name}"
     return representation
-
-
-def _and_more(names: Sequence[str]) -> str:
-    """The first of some names, and the number of the others."""
-    more = [f"{len(names) - _FEW} more"] if len(names) > _FEW else []
-    return ", ".join([*names[:_FEW], *more])
-
-
-def _first_lines(problem: object) -> str:
-    """The start of the message of another library, as one line without a full stop."""
-    text = " ".join(str(problem).split()) or type(problem).__name__
-    return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…").rstrip(".")
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -242,12 +230,16 @@ class EngineError(TidyfairError):
     """The metrics that the query was for, where they are known."""
 
     def __init__(self, engine: str, problem: object, way_out: str) -> None:
-        super().__init__(engine, _first_lines(problem), way_out)
+        # the start of the message of another library, as one line without a full stop
+        text = " ".join(str(problem).split()) or type(problem).__name__
+        start = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        super().__init__(engine, start.rstrip("."), way_out)
 
     def __str__(self) -> str:
         """The message."""
         engine, problem, way_out = self.args
-        purpose = f" for {_and_more(self.metrics)}" if self.metrics else ""
+        more = [f"{len(self.metrics) - _FEW} more"] if len(self.metrics) > _FEW else []
+        purpose = f" for {', '.join([*self.metrics[:_FEW], *more])}" if self.metrics else ""
         return f"{engine} could not run the query{purpose}: {problem}. {way_out}"
 
 

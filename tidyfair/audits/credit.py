@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.audits.effect_sizes import standardized_differences
-from tidyfair.audits.named_audits import NOTE, AuditTable, ComparisonTable, NamedAudit, note
+from tidyfair.audits.named_audits import CUTS, NOTE, AuditTable, ComparisonTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.pairwise_tests import stratified
 from tidyfair.metrics.classification import base_rate, selection_rate
+from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import TRUTH
+from tidyfair.tallies.thresholds import Cut
 
 if TYPE_CHECKING:
     from tidyfair.audits.effect_sizes import Spread
@@ -157,12 +159,17 @@ class SegmentedTable(AuditTable):
         conf_level = call.reading.get("conf_level", 0.95)
         reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none", conf_level=conf_level)
+        option = next((option for option in CUTS if is_list(call.counting.get(option))), None)
+        cuts = [None]
+        if option is not None:
+            cuts = call.counting[option]
+            Cut.of({option: cuts}, {"probs"})
         frames: list[pl.DataFrame] = []
-        for one_cut, cut in call.cuts():
-            tested = test(one_cut.data, one_cut.truth, one_cut.estimate, **one_cut.counting, **reading)
-            frame = open_frame(tested).to_polars()
-            for name, value in cut.items():
-                frame = frame.insert_column(frame.columns.index(".strata"), pl.lit(value).alias(name))
+        for cut in cuts:
+            counting = call.counting if option is None else {**call.counting, option: cut}
+            frame = open_frame(test(call.data, call.truth, call.estimate, **counting, **reading)).to_polars()
+            if option is not None:
+                frame = frame.insert_column(frame.columns.index(".strata"), pl.lit(cut).alias(f".{option}"))
             frames.append(frame)
         # reference less group as in the whole, above 0 where differences are adverse
         return pl.concat(frames, how="vertical_relaxed").with_columns(

@@ -67,7 +67,13 @@ class Standardization:
         `overall` is the standard deviation of all rows.
         """
         freedom = other.size - 1 if self.spread == "reference" else group.size + other.size - 2
-        deviation = self._deviation(group, other, overall) if freedom > int(self.corrected) else None
+        if freedom <= int(self.corrected):
+            return None
+        deviation = overall
+        if self.spread == "reference":
+            deviation = math.sqrt(other.squares / freedom)
+        elif self.spread == "pooled":
+            deviation = math.sqrt((group.squares + other.squares) / freedom)
         if not deviation:
             return None
         factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0
@@ -75,14 +81,6 @@ class Standardization:
         of_deviation = 2 * freedom if self.spread == "reference" else 2 * (group.size + other.size)
         error = factor * math.sqrt(1 / group.size + 1 / other.size + difference**2 / of_deviation)
         return deviation, factor * difference, error
-
-    def _deviation(self, group: Sample, other: Sample, overall: float | None) -> float | None:
-        """The standard deviation."""
-        if self.spread == "all":
-            return overall
-        if self.spread == "reference":
-            return math.sqrt(other.squares / (other.size - 1))
-        return math.sqrt((group.squares + other.squares) / (group.size + other.size - 2))
 
 
 @refuse_unknown_keywords

@@ -17,7 +17,6 @@ from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
 from tidyfair.notebook_html import display
-from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Policy
 from tidyfair.specs.options import Options
@@ -46,7 +45,7 @@ _HEADINGS = {
 _OF_COMPARISONS = ("conf_level", "times", "seed")
 """The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
-_CUTS = ("threshold", "top_k", "top_fraction")
+CUTS = ("threshold", "top_k", "top_fraction")
 _ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within")
 """The arguments that tables may need."""
 _UNHEEDED = ("case_weights", "frequency_weights", "cluster")
@@ -85,19 +84,8 @@ class AuditCall:
         """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and others."""
         given = {role for role in ("truth", "estimate", "within") if getattr(self, role) is not None}
         given |= {role for role in ("probs", "threshold") if self.counting.get(role) is not None}
-        is_cut = any(self.counting.get(cut) is not None for cut in _CUTS)
+        is_cut = any(self.counting.get(cut) is not None for cut in CUTS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
-
-    def cuts(self) -> list[tuple[AuditCall, dict[str, float]]]:
-        """The call for each threshold, or number or share of the best scores, and the column that names it."""
-        for option in _CUTS:
-            listed_cuts = self.counting.get(option)
-            if is_list(listed_cuts):
-                Cut.of({option: listed_cuts}, {"probs"})
-                return [
-                    (replace(self, counting={**self.counting, option: cut}), {f".{option}": cut}) for cut in listed_cuts
-                ]
-        return [(self, {})]
 
     def refuse_weights(self, table: str, argument: str) -> None:
         """Refuse weights and clusters, which a table made of an argument would not heed."""
@@ -131,7 +119,7 @@ class AuditCall:
         if source.outer:
             median = median.over([column.expr for column in source.outer])
         decided = frame.with_columns((value > median).alias(_ABOVE_MEDIAN)).collect()
-        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *_CUTS}}
+        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *CUTS}}
         counting["group_by"] = source.group_by or None
         reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
         reading["pos_label"] = True
@@ -285,7 +273,7 @@ class ValuesTable(AuditTable):
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         if not self.at_risk:
-            return self._values(call, audit, self.metrics, without=_CUTS if "estimate" not in self.needs else ())
+            return self._values(call, audit, self.metrics, without=CUTS if "estimate" not in self.needs else ())
         frames: list[pl.DataFrame] = []
         for risk in self._risks(call.counting["threshold"]):
             metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]

@@ -365,10 +365,11 @@ def _arrayed(
 def _check_ends(function: object, direction: object, ends: object) -> None:
     """Refuse an unknown direction, and a range that is not two ascending numbers."""
     one_of("direction", direction, DIRECTIONS)
+    given = ends
     pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
     are_numbers = len(pair) == 2 and all(isinstance(end, Real) for end in pair)
     if not are_numbers or not pair[0] < pair[1]:
-        msg = f"{name_of(function)}: `range` must be a lower and an upper end, such as (0, 1), not {in_short(ends)}."
+        msg = f"{name_of(function)}: `range` must be a lower and an upper end, such as (0, 1), not {in_short(given)}."
         raise ArgumentError(msg)
 
 
