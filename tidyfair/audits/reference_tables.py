@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
@@ -193,10 +192,8 @@ class _Sides:
     """The name of what they are compared with."""
     other: Array
     """The values of the references."""
-    counts: tuple[Array, Array]
-    """The numerators and denominators of the references."""
     others: tuple[Array, Array]
-    """The same of the rows that are not of a group but of its reference."""
+    """The numerators and denominators of the rows that are not of a group but of its reference."""
     limits: tuple[Array, Array]
     p_value: Array
     """The p-values that agree with the limits."""
@@ -210,8 +207,8 @@ class _Table:
         self.evaluated = evaluated.with_rows(evaluated.rows.with_row_index("row"))
         size = len(evaluated.rows)
         self.numbers = {name: np.full(size, np.nan) for name in _NUMBERS}
-        self.texts: dict[str, list[str | None]] = {name: [None] * size for name in _TEXTS}
-        self.status: list[str] = evaluated.rows["status"].to_list()
+        self.texts = {name: np.full(size, None, dtype=object) for name in _TEXTS}
+        self.texts[".status"] = np.array(evaluated.rows["status"], dtype=object)
         self.variations: dict[int, Variations] = {}
         # some metrics of the call may be evaluated apart
         members = {(metric.name, metric.by): number for number, metric in enumerate(settings.metrics)}
@@ -242,46 +239,32 @@ class _Table:
     def _references(self, family: ComparedGroups) -> _Sides | None:
         """The group that all others of a family are compared with."""
         reference = reference_index(family, self.evaluated, self.to[family.spec])
-        rows, quantities = family.rows, family.estimates
+        rows, quantities, scale = family.rows, family.estimates, self.scale_of_values[family.spec]
+        index = rows["row"].to_numpy()
         if reference is None:
-            for row in rows["row"].to_list():
-                self.status[row] = Status.NO_REFERENCE.value
+            self.texts[".status"][index] = Status.NO_REFERENCE.value
             return None
-        scale = self.scale_of_values[family.spec]
-        name, value = rows["text"][reference], quantities.value[reference : reference + 1]
         # a reference equals itself
-        row, disparity = rows["row"][reference], float(compare_values(value, value, scale)[0])
-        self.texts[".reference"][row] = name
-        self.numbers[".estimate_reference"][row] = value[0]
-        self.numbers[".disparity"][row] = disparity
-        self._explain(row, disparity, float(value[0]))
+        name, value = rows["text"][reference], quantities.value[[reference]]
+        itself = {".estimate_reference": value, ".disparity": compare_values(value, value, scale)}
+        self._fill(index[[reference]], name, value, itself)
         group = np.delete(np.arange(len(rows)), reference)
         if not len(group):
             return None
         if self.scale[family.spec] == "standardized":
-            self._standardize(family, group.tolist(), reference)
+            self._standardize(family, group, reference)
             return None
         check_positive(family, scale)
         references = np.full(len(group), reference)
         hits, denominator = _counts(rows)
-        counts = hits[references], denominator[references]
         return _Sides(
             group=group,
             reference=name,
             other=quantities.value[references],
-            counts=counts,
-            others=counts,
+            others=(hits[references], denominator[references]),
             limits=pair_limits(quantities, group, references, z_value(self.settings.conf_level), scale),
             p_value=p_values(quantities, group, references, scale),
         )
-
-    def _explain(self, row: int, disparity: float, value: float) -> None:
-        """Set the status of a disparity that is no finite number."""
-        if math.isinf(disparity):
-            self.status[row] = Status.INFINITE.value
-        elif math.isnan(disparity):
-            reason = Status.INFINITE_LESS_INFINITE if math.isinf(value) else Status.ZERO_DENOMINATOR
-            self.status[row] = reason.value
 
     def _contexts(self, family: ComparedGroups, beside: pl.DataFrame) -> _Sides | None:
         """All rows, or all other groups, that each group of a family is compared with."""
@@ -289,29 +272,24 @@ class _Table:
         own = beside.filter(pl.col("spec") == spec, pl.col(LEVEL) == family.level)
         pairs = rows.select(GROUP_CELL).join(own, on=GROUP_CELL, how="left", maintain_order="left")
         is_compared = pairs["of_rest"].is_not_null()
-        for row in rows["row"].filter(~is_compared).to_list():
-            self.status[row] = Status.NO_REFERENCE.value
+        self.texts[".status"][rows["row"].filter(~is_compared).to_numpy()] = Status.NO_REFERENCE.value
         if not is_compared.any():
             return None
         group = is_compared.arg_true().to_numpy()
         hits, denominator, rest, share, lower, upper, p_value = (
             pairs[name].to_numpy()[group] for name in ("hits", "rows", "of_rest", "share", "lower", "upper", "p_value")
         )
-        other, others = rows[to].to_numpy()[group], (hits, denominator)
-        counts, limits = others, (lower, upper)
+        other, limits = rows[to].to_numpy()[group], (lower, upper)
         if to == "overall":
-            own_hits, own_rows = _counts(rows)
-            counts = hits + own_hits[group], denominator + own_rows[group]
             value = family.estimates.value[group]
             share = share_of_group(value, rest, other, share)
             limits = limits_to_overall(limits, value, rest, other, share, self.scale_of_values[spec])
-        return _Sides(group, to, other, counts, others, limits, p_value)
+        return _Sides(group, to, other, (hits, denominator), limits, p_value)
 
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
         scale, rows = self.scale_of_values[family.spec], family.rows
         value, (lower, upper) = family.estimates.value[sides.group], sides.limits
-        index = rows["row"].to_numpy()[sides.group]
         columns: dict[str, Array] = {
             ".estimate_reference": sides.other, ".disparity": compare_values(value, sides.other, scale),
             ".lower": lower, ".upper": upper, ".p_value": sides.p_value,
@@ -329,17 +307,10 @@ class _Table:
                 columns[".p_value"] = fisher(*map(np.round, tables), mid_p=test == "mid_p")
             elif test == "z":
                 columns[".p_value"] = np.array([two_sided(own, 1.0) for own in columns[".deviations"]])
-        for name, values in columns.items():
-            self.numbers[name][index] = values
-        for row, *numbers in zip(index.tolist(), columns[".disparity"].tolist(), value.tolist(), strict=True):
-            self._explain(row, *numbers)
         method = method_of(family.estimates, scale)
-        for row, no_limit in zip(index.tolist(), np.isnan(lower).tolist(), strict=True):
-            self.texts[".reference"][row] = sides.reference
-            self.texts[".method"][row] = None if no_limit else method
-            self.texts[".test"][row] = test
+        self._fill(rows["row"].to_numpy()[sides.group], sides.reference, value, columns, method, test)
 
-    def _standardize(self, family: ComparedGroups, groups: Sequence[int], reference: int) -> None:
+    def _standardize(self, family: ComparedGroups, groups: Array, reference: int) -> None:
         """Fill the rows of the groups of a family with standardized differences."""
         spec, z = family.spec, z_value(self.settings.conf_level)
         if spec not in self.variations:
@@ -348,20 +319,35 @@ class _Table:
         variations = self.variations[spec]
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
         overall = variations.deviation.get((family.outer, family.level))
-        name = family.rows["text"][reference]
-        for group in groups:
-            row = family.rows["row"][group]
-            self.texts[".reference"][row], self.texts[".test"][row] = name, "interval"
-            self.numbers[".estimate_reference"][row] = samples[reference].mean
+        mean = np.full(len(groups), samples[reference].mean)
+        columns = {
+            name: np.full(len(groups), np.nan) for name in (".spread", ".disparity", ".lower", ".upper", ".p_value")
+        }
+        for number, group in enumerate(groups):
             result = self.settings.standardization.compared(samples[group], samples[reference], overall)
-            if result is None:
-                self.status[row] = Status.ZERO_DENOMINATOR.value
-                continue
-            deviation, value, error = result
-            self.numbers[".spread"][row], self.numbers[".disparity"][row] = deviation, value
-            self.numbers[".lower"][row], self.numbers[".upper"][row] = value - z * error, value + z * error
-            self.numbers[".p_value"][row] = two_sided(value, error)
-            self.texts[".method"][row] = "hedges_olkin"
+            if result is not None:
+                deviation, value, error = result
+                numbers = (deviation, value, value - z * error, value + z * error, two_sided(value, error))
+                for column, own in zip(columns.values(), numbers, strict=True):
+                    column[number] = own
+        index, name = family.rows["row"].to_numpy()[groups], family.rows["text"][reference]
+        self._fill(index, name, mean, {".estimate_reference": mean, **columns}, "hedges_olkin", "interval")
+
+    def _fill(
+        self, index: Array, reference: str, value: Array, columns: Mapping[str, Array], method: str = "", test: str = ""
+    ) -> None:
+        """Fill the rows of some groups, with the reasons why disparities are no finite numbers."""
+        for name, numbers in columns.items():
+            self.numbers[name][index] = numbers
+        self.texts[".reference"][index] = reference
+        if test:
+            self.texts[".test"][index] = test
+            self.texts[".method"][index] = np.where(np.isnan(columns[".lower"]), None, method)
+        disparity, is_infinite = columns[".disparity"], np.isinf(value)
+        is_undefined = np.isnan(disparity)
+        self.texts[".status"][index[np.isinf(disparity)]] = Status.INFINITE.value
+        self.texts[".status"][index[is_undefined & is_infinite]] = Status.INFINITE_LESS_INFINITE.value
+        self.texts[".status"][index[is_undefined & ~is_infinite]] = Status.ZERO_DENOMINATOR.value
 
     def _assembled(self) -> pl.DataFrame:
         """The columns of the table."""
@@ -373,7 +359,7 @@ class _Table:
         columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
         columns |= {".n": rows["n"], ".share": rows["share"], ".estimate": rows["rate"]}
         shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
-        shown |= {name: pl.Series(values, dtype=pl.String) for name, values in self.texts.items()}
+        shown |= {name: pl.Series(values.tolist(), dtype=pl.String) for name, values in self.texts.items()}
         # the rows that rates are shares of, and how many of them count; null of other values, and with weights
         rates = [share_of(formula) is not None for spec in evaluated.specs for _, formula in spec.formulas]
         is_rate = pl.Series(rates)[rows["spec"]] & rows["estimator"].is_in(list(ONE_LABEL)) & self.plain
@@ -381,7 +367,6 @@ class _Table:
         numerator = (pl.col("rate") * denominator).round().cast(pl.Int64)
         shown |= rows.select(numerator.alias(".numerator"), denominator.alias(".denominator")).to_dict()
         shown[".scale"] = pl.Series(self.scale, dtype=pl.String)[rows["spec"]]
-        shown[".status"] = pl.Series(self.status, dtype=pl.String)
         return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
 
 
@@ -411,8 +396,8 @@ def _selections(
         reference = sides.other if is_overall else (other_hits - 1) / other_rows
         moved = compare_values((hits + 1) / denominator, reference, scale)
         return {
-            ".numerator_reference": sides.counts[0],
-            ".denominator_reference": sides.counts[1],
+            ".numerator_reference": other_hits + hits if is_overall else other_hits,
+            ".denominator_reference": other_rows + denominator if is_overall else other_rows,
             ".shortfall": (sides.other - value) * denominator,
             ".deviations": np.where(error > 0, (value - other_hits / other_rows) / error, 0.0),
             ".flip_flop": np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
