@@ -323,7 +323,7 @@ class _Table:
         columns = {
             name: np.full(len(groups), np.nan) for name in (".spread", ".disparity", ".lower", ".upper", ".p_value")
         }
-        for number, group in enumerate(groups):
+        for number, group in enumerate(groups.tolist()):
             result = self.settings.standardization.compared(samples[group], samples[reference], overall)
             if result is not None:
                 deviation, value, error = result
@@ -342,7 +342,8 @@ class _Table:
         self.texts[".reference"][index] = reference
         if test:
             self.texts[".test"][index] = test
-            self.texts[".method"][index] = np.where(np.isnan(columns[".lower"]), None, method)
+            self.texts[".method"][index] = method
+            self.texts[".method"][index[np.isnan(columns[".lower"])]] = None
         disparity, is_infinite = columns[".disparity"], np.isinf(value)
         is_undefined = np.isnan(disparity)
         self.texts[".status"][index[np.isinf(disparity)]] = Status.INFINITE.value
