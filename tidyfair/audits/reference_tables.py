@@ -323,7 +323,7 @@ class _Table:
         columns = {
             name: np.full(len(groups), np.nan) for name in (".spread", ".disparity", ".lower", ".upper", ".p_value")
         }
-        for number, group in enumerate(groups.tolist()):
+        for number, group in enumerate(map(int, groups)):
             result = self.settings.standardization.compared(samples[group], samples[reference], overall)
             if result is not None:
                 deviation, value, error = result
