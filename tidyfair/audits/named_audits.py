@@ -16,9 +16,9 @@ from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, list
 from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
-from tidyfair.notebook_html import display
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Policy
+from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame

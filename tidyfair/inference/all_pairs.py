@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import z_value
-from tidyfair.progress import in_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidyfair.progress import in_progress
+from tidyfair.intervals.progress import in_progress
 
 if TYPE_CHECKING:
     from typing import TypeAlias

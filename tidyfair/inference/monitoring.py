@@ -14,9 +14,9 @@ from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Tot
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.running_sums import LOOK, MOST_PAIRS, Looks, RunningSums
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
-from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.contrasts import Difference, Ratio
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords

@@ -17,10 +17,10 @@ from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.rate_tests import RateCounts
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import check_shuffled, placed
 from tidyfair.metric_sets import Metric
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference

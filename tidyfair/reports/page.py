@@ -25,9 +25,9 @@ from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.pairwise_tests import worst_groups
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.progress import in_progress
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
 from tidyfair.reports.findings import feature_in_words, of_feature
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
