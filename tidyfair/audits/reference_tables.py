@@ -318,7 +318,7 @@ class _Table:
             self.variations[spec] = Variations.of(self.metrics[spec], tally, self.options)
         variations = self.variations[spec]
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
-        overall = variations.deviation.get((family.outer, family.level))
+        overall = variations.deviation.get(family.outer)
         mean = np.full(len(groups), samples[reference].mean)
         columns = {
             name: np.full(len(groups), np.nan) for name in (".spread", ".disparity", ".lower", ".upper", ".p_value")

@@ -16,7 +16,7 @@ from tidyfair.errors import Status, without_notices
 from tidyfair.inference.permutation_test import disparity_test
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.metric_sets import metric_set
-from tidyfair.specs.result_columns import CUTS, key_columns, key_of, keys_of
+from tidyfair.specs.result_columns import CUTS, key_columns, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -53,10 +53,6 @@ class Significance:
     def number(self) -> int:
         """The number of significant disparities."""
         return sum(self.outcomes.values())
-
-    def has(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether the disparity of a row of results is significant."""
-        return self.outcomes.get(key_of(row), False)
 
     @classmethod
     def of(

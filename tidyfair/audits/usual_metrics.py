@@ -144,7 +144,7 @@ class UsualMetrics:
         kind: Predictions,
         *,
         metrics: MetricSet | None = None,
-        policy: Policy | None = None,
+        policy: Policy,
         more: Sequence[Metric | GroupwiseFactory] = (),
     ) -> UsualMetrics:
         """The usual metrics for a kind of predictions and `more` of them, or those of a set, for all features.
@@ -152,7 +152,6 @@ class UsualMetrics:
         `policy` says which groups disparities are taken over, unless they have one of their own. Groups show what
         their disparities are made of.
         """
-        policy = policy or Policy()
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
             raise ArgumentError(msg)

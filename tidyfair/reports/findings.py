@@ -153,7 +153,7 @@ def of_feature(
     def rank(row: Mapping[str, Any]) -> tuple[bool, int, float]:
         """The order of disparities: significant ones before others, differences before ratios, then by size."""
         aggregate = of_by[row[".metric"]].aggregate
-        is_significant = significance.has(row)
+        is_significant = significance.outcomes.get(key_of(row), False)
         size = _evidence(row, aggregate) if is_significant else abs(row[".estimate"] - (aggregate.equality or 0.0))
         kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
         return is_significant, -kind, size

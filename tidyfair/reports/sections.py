@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.audits.usual_metrics import differences
 from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
-from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
 from tidyfair.reports.findings import (
@@ -42,7 +42,6 @@ from tidyfair.reports.tables import (
     with_interval,
 )
 from tidyfair.specs.columns import names_of
-from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of, keys_of
 from tidyfair.tallies.moments import SCORE, ends_of
@@ -612,9 +611,7 @@ def _curves(
     audit: UsualMetrics, thresholds: list[float], data: Any, call: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> pl.DataFrame:
     """The selection rate and the sensitivity of each group at each threshold."""
-    rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
-    of_features = [replace(rates(*by.features), by=by) for by in audit.bys]
-    curve = threshold_curve(metric_set(*of_features), thresholds)
+    curve = threshold_curve(metric_set(*differences((selection_rate, sens), audit.bys)), thresholds)
     options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
     values = curve.by_group(data, **columns, **options, on_undefined="ignore")
     return open_frame(values).to_polars()
