@@ -73,22 +73,18 @@ class StandardizedTable(AuditTable):
         data, values, group_by = call.data, call.counting["probs"], call.counting.get("group_by")
         if self.of_residuals:
             data, values, group_by = _with_residuals(source, call), Column(_RESIDUAL), source.group_by or None
-        self._check_values(data, values, call)
-        to = {_text(feature): reference_of(call, feature) for feature in call.features}
-        result = standardized_differences(
-            data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
-            **audit.group_options, conf_level=call.reading.get("conf_level", 0.95),
-        )  # fmt: skip
-        return open_frame(result).to_polars().with_columns(note())
-
-    def _check_values(self, data: Any, values: Any, call: AuditCall) -> None:
-        """Refuse data without a single value to compare."""
         read = open_frame(data).read({"value": ("probs", Column.of(values, "probs"))})["value"]
         if len(read) == read.null_count():
             names = [Column.of(call.counting["probs"], "probs").name]
             names += [Column.of(call.truth, "truth").name] if self.of_residuals else []
             msg = f"audit(): the table {self.name!r} has no row with {' and '.join(map(repr, names))}."
             raise ArgumentError(msg)
+        to = {_text(feature): reference_of(call, feature) for feature in call.features}
+        result = standardized_differences(
+            data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
+            **audit.group_options, conf_level=call.reading.get("conf_level", 0.95),
+        )  # fmt: skip
+        return open_frame(result).to_polars().with_columns(note())
 
     def specification(self) -> str:
         """The table in words."""
