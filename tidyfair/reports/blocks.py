@@ -154,7 +154,7 @@ class Facts:
     def html(self, name: str) -> str:
         """As a list of terms."""
         rows = [f"<div><dt>{as_html(label)}</dt><dd>{prose(text)}</dd></div>" for label, text in self.facts]
-        return "\n".join([f'<dl class="facts" id="{name}">', *rows, "</dl>"])
+        return "\n".join([f'<dl class="facts" id="{name}">', "\n".join(rows), "</dl>"])
 
     def markdown(self) -> str:
         """As a list."""
@@ -190,7 +190,7 @@ class Verdicts:
             )
         head = f'<p class="headline">{_mark(self.verdict)} {prose(self.headline)}</p>'
         start = f'<div class="verdicts {_CLASSES[self.verdict]}" id="{name}">'
-        return "\n".join([start, head, "<ul>", *rows, "</ul>", "</div>"])
+        return "\n".join([start, head, "<ul>", "\n".join(rows), "</ul>", "</div>"])
 
     def markdown(self) -> str:
         """As a headline and a list."""
@@ -225,7 +225,7 @@ class Findings:
         for finding in self.findings:
             kind = "clear" if finding.is_significant else "unclear"
             rows.append(f'<li class="{kind}"><strong>{prose(finding.lead)}</strong> {prose(finding.text)}</li>')
-        return "\n".join([f'<ul class="findings" id="{name}">', *rows, "</ul>"])
+        return "\n".join([f'<ul class="findings" id="{name}">', "\n".join(rows), "</ul>"])
 
     def markdown(self) -> str:
         """As a list."""
@@ -264,7 +264,7 @@ class Table:
         short = " short" if len(rows) <= _ON_A_PAGE else ""
         notes = f'\n<p class="note">{"<br>".join(below)}</p>' if below else ""
         start = f'<div class="table{short}" id="{name}">\n<table>\n{caption}<thead><tr>{"".join(heads)}</tr></thead>'
-        return "\n".join([start, "<tbody>", *rows, "</tbody>", f"</table>{notes}", "</div>"])
+        return "\n".join([start, "<tbody>", "\n".join(rows), "</tbody>", f"</table>{notes}", "</div>"])
 
     def _marks(self) -> tuple[dict[str, int], dict[tuple[str, int], str]]:
         """The numbers of notes, and the note on each cell."""

@@ -732,7 +732,7 @@ def left_out(
     found: list[str] = []
     if na_rm and (lacking := missing_of(tally).filter(pl.col("missing") > 0).rows()):
         texts = [f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}" for name, _, rows in lacking]
-        verb = "is" if texts[1:] == [] and lacking[0][2] == 1 else "are"
+        verb = "is" if len(lacking) == 1 and lacking[0][2] == 1 else "are"
         found.append(f"{' and '.join(texts)} {verb} left out of the metrics that need these values")
     by_size = f"Groups with fewer than {min_n} rows that count for a metric are not compared." if min_n else ""
     undefined = groups.filter(pl.col(".estimate").is_null() & (pl.col(".n") >= min_n))
