@@ -277,6 +277,12 @@ def _error_of_logarithm(values: pl.Series, share: float) -> float:
     return (math.log(ordered[last - 1]) - math.log(ordered[first - 1])) / deviations
 
 
+def columns_of_features(by: Any) -> list[tuple[Any, ...]]:
+    """The columns of each feature: of one, or of a list of them."""
+    features = cast("list[Any]", by if isinstance(by, list) else [by])
+    return [feature if isinstance(feature, tuple) else (feature,) for feature in features]
+
+
 def two_sided(distance: float, error: float) -> float:
     """The two-sided p-value of a normal number."""
     return math.erfc(abs(distance) / error / math.sqrt(2))
@@ -328,14 +334,12 @@ class _Groups:
 
     def _features(self) -> list[By]:
         """The features whose groups are compared."""
-        by: Any = self.by
-        given = cast("list[Any]", by if isinstance(by, list) else [by])
-        if not given or any(isinstance(feature, tuple) and not feature for feature in given):
+        given = columns_of_features(self.by)
+        if not given or not all(given):
             msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
             raise ArgumentError(msg)
         features: list[By] = []
-        for feature in given:
-            columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
+        for columns in given:
             if any(isinstance(column, Privileged) for column in columns):
                 msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)

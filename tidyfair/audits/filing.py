@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.audits.chai import applied_model_card
 from tidyfair.audits.credit import lending_adverse_impact
+from tidyfair.audits.effect_sizes import columns_of_features
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
 from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
@@ -279,10 +280,8 @@ def _refuse_unheeded(named: NamedAudit, call: AuditCall) -> None:
 
 def _features(by: Any) -> tuple[tuple[Any, ...], ...]:
     """The features, each as a tuple of columns."""
-    features = cast("list[Any]", by if isinstance(by, list) else [by])
     distinct: dict[tuple[object, ...], tuple[Any, ...]] = {}
-    for feature in features:
-        columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
+    for columns in columns_of_features(by):
         if not columns:
             continue
         # expressions are equal as columns, and have no hash of their own

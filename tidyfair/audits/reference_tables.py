@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.audits.effect_sizes import SPREADS, Standardization, two_sided, with_adjusted_p_values
+from tidyfair.audits.effect_sizes import (
+    SPREADS,
+    Standardization,
+    columns_of_features,
+    two_sided,
+    with_adjusted_p_values,
+)
 from tidyfair.audits.references import (
     BY_VALUE,
     IN_WORDS,
@@ -477,7 +483,7 @@ def compare_groups(
     [('f', 4, 0.75, 'f', 1.0), ('m', 4, 0.25, 'f', 0.333)]
     """
     policy = Policy.of("compare_groups", min_n, min_share, unknown, unknown_values)
-    members = _members(metrics, _features(by), policy)
+    members = _members(metrics, [] if by is None else columns_of_features(by), policy)
     references = _references(to, members)
     standardization = Standardization(cast("Spread", one_of("spread", spread, SPREADS)), flag("corrected", corrected))
     if scale is not None:
@@ -497,14 +503,6 @@ def compare_groups(
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES),
         proper_share("conf_level", conf_level), how_often(times), whole("seed", seed, 0), standardization,
     )  # fmt: skip
-
-
-def _features(by: Any) -> list[tuple[Any, ...]]:
-    """The features, each as the arguments of a factory."""
-    if by is None:
-        return []
-    features = cast("list[Any]", by if isinstance(by, list) else [by])
-    return [feature if isinstance(feature, tuple) else (feature,) for feature in features]
 
 
 def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
