@@ -321,8 +321,8 @@ METHODS_OF_INTERVALS = """# Methods of intervals
 
 The table that `interval=` is looked up in, as the library reads it: the first row that admits the kind of value, what
 is compared and how the rows were sampled, and that answers to the name that is asked for. `"auto"` is the recommended
-method, `"analytic"` the same where it needs no replicates, and any other name asks for that method alone. A name that
-does not apply is an error that lists those that do:
+method, `"analytic"` the same where it needs no replicates, `"exact"` that of exact tests, and any other name asks for
+that method alone. A name that does not apply is an error that lists those that do:
 
 ```pycon
 >>> import tidyfair as tdf
@@ -335,15 +335,74 @@ does not apply is an error that lists those that do:
 ...     tdf.mcc(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")
 ... except tdf.TidyfairError as error:
 ...     print(error)
-mcc: `interval='jeffreys'` is no interval of a value; take 'auto', 'jackknife', 'bootstrap', 'bayes'.
+mcc: `interval='jeffreys'` is no interval of single values; take 'auto', 'jackknife', 'bootstrap'.
 
 ```
 
 Values are *rates* (shares of rows), *functions* and *sums of rates* (F1, balanced accuracy), *areas* under a ROC curve,
 *ranked* ones (areas under a precision-recall curve), *calibration errors*, *fits* of calibration lines, and *smooth*
-functions of sums; *resampled* ones have errors from replicates. Samples are *rows* (with weights or in clusters, too),
-*strata* of a survey, or *replicate weights*.
+functions of sums; *resampled* ones have errors from replicates. Compared are the values of two groups (*difference*,
+*ratio*, *odds ratio*); the *range* of several groups or from a named one; the range of *many*, more than 200 groups;
+groups with the *rest* or with all rows; the *extreme*, which is the smallest or largest value; and other *distances*.
+Samples are *rows* (with weights or in clusters, too), *strata* of a survey, or *replicate weights*.
+
+In results, `.method` may say more: `cluster bootstrap` draws whole clusters; `…, empty cells` is widened by cells that
+no row is in; `…, upper end` has no other end; `…, simultaneous` holds for all groups at once, and `…, lower end of each
+group` is the limit of each group by itself. The [sources](#sources) are at the end.
 [How intervals are computed](../how-sure/interval-methods.md) says which method a metric has, and how well it holds."""
+
+SOURCES = """## Sources
+
+- Agresti, A. and Caffo, B. (2000). Simple and effective confidence intervals for proportions and differences of
+  proportions result from adding two successes and two failures. *The American Statistician* 54, 280-288.
+- Agresti, A. and Coull, B. A. (1998). Approximate is better than "exact" for interval estimation of binomial
+  proportions. *The American Statistician* 52, 119-126.
+- Berger, R. L. (1982). Multiparameter hypothesis testing and acceptance sampling. *Technometrics* 24, 295-300.
+- Binder, D. A. (1983). On the variances of asymptotically normal estimators from complex surveys. *International
+  Statistical Review* 51, 279-292.
+- Boyd, K., Eng, K. H. and Page, C. D. (2013). Area under the precision-recall curve: point estimates and confidence
+  intervals. *Machine Learning and Knowledge Discovery in Databases*, 451-466.
+- Bröcker, J. (2012). Estimating reliability and resolution of probability forecasts through decomposition of the
+  empirical score. *Climate Dynamics* 39, 655-667.
+- Brown, L. D., Cai, T. T. and DasGupta, A. (2001). Interval estimation for a binomial proportion. *Statistical
+  Science* 16, 101-133.
+- Clopper, C. J. and Pearson, E. S. (1934). The use of confidence or fiducial limits illustrated in the case of the
+  binomial. *Biometrika* 26, 404-413.
+- DeLong, E. R., DeLong, D. M. and Clarke-Pearson, D. L. (1988). Comparing the areas under two or more correlated
+  receiver operating characteristic curves: a nonparametric approach. *Biometrics* 44, 837-845.
+- Efron, B. (1979). Bootstrap methods: another look at the jackknife. *The Annals of Statistics* 7, 1-26.
+- Garthwaite, P. H. and Buckland, S. T. (1992). Generating Monte Carlo confidence intervals by the Robbins-Monro
+  process. *Applied Statistics* 41, 159-171.
+- Jaeckel, L. A. (1972). The infinitesimal jackknife. Memorandum, Bell Laboratories.
+- Jeffreys, H. (1946). An invariant form for the prior probability in estimation problems. *Proceedings of the Royal
+  Society A* 186, 453-461.
+- Katz, D., Baptista, J., Azen, S. P. and Pike, M. C. (1978). Obtaining confidence intervals for the risk ratio in
+  cohort studies. *Biometrics* 34, 469-474.
+- Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. *Advances in Neural Information Processing
+  Systems* 32.
+- Laplace, P.-S. (1812). *Théorie analytique des probabilités*.
+- Leone, F. C., Nelson, L. S. and Nottingham, R. B. (1961). The folded normal distribution. *Technometrics* 3,
+  543-550.
+- Miettinen, O. and Nurminen, M. (1985). Comparative analysis of two rates. *Statistics in Medicine* 4, 213-226.
+- Newcombe, R. G. (1998). Interval estimation for the difference between independent proportions: comparison of eleven
+  methods. *Statistics in Medicine* 17, 873-890.
+- Obuchowski, N. A. (1997). Nonparametric analysis of clustered ROC curve data. *Biometrics* 53, 567-578.
+- Prékopa, A. (1973). On logarithmic concave measures and functions. *Acta Scientiarum Mathematicarum* 34, 335-343.
+- Quenouille, M. H. (1956). Notes on bias in estimation. *Biometrika* 43, 353-360.
+- Šidák, Z. (1967). Rectangular confidence regions for the means of multivariate normal distributions. *Journal of the
+  American Statistical Association* 62, 626-633.
+- Tukey, J. W. (1953). The problem of multiple comparisons. Manuscript, Princeton University.
+- Tukey, J. W. (1958). Bias and confidence in not-quite large samples (abstract). *The Annals of Mathematical
+  Statistics* 29, 614.
+- Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. *Journal of the American
+  Statistical Association* 22, 209-212.
+- Wolter, K. M. (2007). *Introduction to Variance Estimation*, second edition. Springer.
+- Woodruff, R. S. (1971). A simple method for approximating the variance of a complicated estimate. *Journal of the
+  American Statistical Association* 66, 411-414.
+- Zou, G. Y. and Donner, A. (2008). Construction of confidence limits about effect measures: a general approach.
+  *Statistics in Medicine* 27, 1693-1702.
+- Zou, G. Y., Huang, W. and Zhang, X. (2009). A note on confidence interval estimation for a linear function of
+  binomial proportions. *Computational Statistics & Data Analysis* 53, 1080-1085."""
 
 COMPARED = {
     "Values by themselves": {"alone"},
@@ -410,6 +469,7 @@ def _methods_of_intervals() -> Iterator[str]:
             columns = [f"`{method.name}`", _words(method.value), _words(" ".join(sorted(own))), _words(method.sampling)]
             rows.append(f"| {' | '.join([*columns, ', '.join(f'`{name}`' for name in asked), method.source])} |")
         yield "\n".join(rows)
+    yield SOURCES
 
 
 def _words(words: str) -> str:

@@ -24,6 +24,7 @@ import tidyfair as tf
 from tidyfair.cli.main import main
 from tidyfair.datasets import lending
 from tidyfair.errors import Status
+from tidyfair.intervals.methods import METHODS
 from tidyfair.specs.result_columns import RESERVED
 
 if TYPE_CHECKING:
@@ -171,6 +172,14 @@ def test_generated_folders_hold_no_other_pages(written: dict[str, str]) -> None:
         str(path.relative_to(PAGES)) for folder in ("coming-from", "metrics") for path in (PAGES / folder).iterdir()
     ]
     assert sorted(written) == sorted([*there, "reference/columns.md", "reference/interval-methods.md"]) == WRITTEN
+
+
+def test_sources_of_methods_of_intervals_are_listed() -> None:
+    listed = (PAGES / "reference" / "interval-methods.md").read_text("utf-8").partition("## Sources")[2]
+    for method in METHODS:
+        for authors, year in re.findall(r"(\w[\w ,.]*?) \((\d{4})\)", method.source):
+            first = re.split(r",| and | et al", authors.removeprefix("with ends after "))[0]
+            assert re.search(rf"^- {first}, [^(]*\({year}\)", listed, re.MULTILINE), f"{authors} ({year})"
 
 
 def test_every_metric_factory_and_curve_is_on_exactly_one_page() -> None:

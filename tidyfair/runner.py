@@ -162,7 +162,7 @@ class Run:
         if options.interval is not None:
             self.check_independence(options)
         unknown = options.cluster is None and options.parts is None and options.design is None
-        if options.interval in {"auto", "bootstrap"} and unknown:
+        if options.interval not in {None, "bayes", "exact"} and unknown:
             # intervals need to see how much sums vary from part to part
             options = options.in_parts(options.seed)
         many = self._many(options)

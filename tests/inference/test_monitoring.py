@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 import tidyfair as tf
 from tidyfair.inference import confidence_sequences, monitor
 from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
-from tidyfair.inference.running_sums import Looks
+from tidyfair.inference.monitoring import Looks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -167,6 +167,8 @@ def test_named_intervals_of_two_rates_equal_statsmodels(
     result = metric(of_two(one, other), estimate="e", interval=name)
     compare = "diff" if compared == "difference" else "ratio"
     expected = confint_proportions_2indep(*one, *other, method=OF_TWO[compared, name], compare=compare)
+    if compared == "difference":
+        expected = np.clip(expected, -1, 1)
     # the ends of scores are searched for; those of differences are inverted below
     assert ends(result) == pytest.approx(expected, rel=1e-6 if name == "miettinen_nurminen" else 1e-9)
     assert result[".method"].item() == name
@@ -221,12 +223,12 @@ def test_pure_wilson_is_narrower_than_the_recommended_limits_of_few_hits_alone()
 @pytest.mark.parametrize(
     ("metric", "options", "expected"),
     [
-        (tf.mcc, LABELS | {"interval": "wilson"}, ["auto", "jackknife", "bootstrap", "bayes"]),
+        (tf.mcc, LABELS | {"interval": "wilson"}, ["auto", "jackknife", "bootstrap"]),
         (tf.sens, LABELS | {"interval": "katz"}, ["wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald"]),
-        (tf.roc_auc, SCORES | {"interval": "wilson"}, ["auto", "delong", "bootstrap", "bayes"]),
+        (tf.roc_auc, SCORES | {"interval": "wilson"}, ["auto", "delong", "bootstrap"]),
         (tf.sens.difference("pair"), LABELS | {"interval": "katz"}, ["newcombe", "agresti_caffo", "wald", "mover"]),
         (tf.sens.ratio("pair"), LABELS | {"interval": "wald"}, ["miettinen_nurminen", "katz", "mover"]),
-        (tf.sens.difference("g"), LABELS | {"interval": "newcombe"}, ["auto", "pairwise", "bootstrap", "bayes"]),
+        (tf.sens.difference("g"), LABELS | {"interval": "newcombe"}, ["auto", "pairwise", "bootstrap"]),
     ],
 )
 def test_refusals_name_those_that_apply(metric: Any, options: dict[str, Any], expected: list[str]) -> None:

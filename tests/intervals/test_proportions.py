@@ -24,7 +24,6 @@ from tidyfair.intervals.proportions import (
     clopper_pearson,
     difference_limits,
     katz,
-    on_logits,
     score_difference,
     score_ratio,
     student,
@@ -150,13 +149,6 @@ def test_auc_interval_ends_invert_the_test() -> None:
             spread = 1 + middle * (1 - true) / (2 - true) + middle * true / (1 + true)
             error = math.sqrt(true * (1 - true) * spread / (events * others))
             assert abs(value - true) == pytest.approx(Z * error, rel=1e-6) or true in (0, 1)
-
-
-def test_logit_limits_equal_the_formula() -> None:
-    (low,), (high,) = on_logits(np.array([0.9]), np.array([0.02]), Z)
-    logit, half = math.log(9), Z * 0.02 / 0.09
-    assert low == pytest.approx(1 / (1 + math.exp(half - logit)))
-    assert high == pytest.approx(1 / (1 + math.exp(-half - logit)))
 
 
 @LAW

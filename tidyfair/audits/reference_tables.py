@@ -30,7 +30,6 @@ from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.comparison_gates import GroupsCompared
 from tidyfair.inference.contingency import fisher
-from tidyfair.intervals.estimates import Resampled
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     SCALES,
@@ -233,7 +232,7 @@ class _Table:
             if len(family.rows) > 1:
                 check_positive(family, self.scale_of_values[family.spec])
         scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in of_contexts}
-        drawn = {family.spec for family in of_contexts if isinstance(family.estimates, Resampled)}
+        drawn = {family.spec for family in of_contexts if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
             has_context = family.spec in scales

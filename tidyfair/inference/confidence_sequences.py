@@ -129,21 +129,53 @@ class Pair:
 
     def log_e_value(self, contrast: Contrast, value: Floats | float) -> Floats:
         """Logarithm of the e-value against a difference, or a ratio, of at most `value`."""
-        parameter = contrast.parameter(np.broadcast_to(value, self.one.total.shape))
-        return _OnLines(self, contrast).least(parameter, ...)[0]
+        shape = self.one.total.shape
+        parameter = contrast.parameter(np.broadcast_to(value, shape))
+        return self._least(contrast, parameter, ..., np.full(shape, math.nan))[0]
 
     def lower_limit(self, contrast: Contrast, log_threshold: Floats) -> Floats:
         """The smallest difference, or ratio, whose e-value is below the threshold."""
-        lines, shape = _OnLines(self, contrast), self.one.total.shape
-        log_threshold = np.broadcast_to(log_threshold, shape)
+        shape = self.one.total.shape
+        log_threshold, positions = np.broadcast_to(log_threshold, shape), np.full(shape, math.nan)
         start = contrast.parameter(contrast.rough_limit(self, log_threshold))
 
         def excess(parameter: Floats, index: Index) -> tuple[Floats, Floats]:
-            value, slope = lines.least(parameter, index)
+            value, slope = self._least(contrast, parameter, index, positions)
             return value - log_threshold[index], slope
 
         ends = np.full(shape, contrast.least), np.ones(shape)
         return contrast.value(_falling_root(excess, *ends, start))
+
+    def _least(
+        self, contrast: Contrast, parameter: Floats, index: Index, positions: Floats
+    ) -> tuple[Floats, Floats]:  # fmt: skip
+        """The smallest logarithm of the e-value of some pairs on lines, and its derivative by the parameter.
+
+        It is sought from the position of the one before: `positions` are shares of the ends of lines, and renewed.
+        """
+        lines, pair = contrast.lines(parameter), self.at(index)
+        values = np.zeros((3, *parameter.shape))
+
+        def descent(position: Floats, some: Index) -> tuple[Floats, Floats]:
+            direction = lines.direction[:, *some]
+            (value, slope, curvature), (other_value, other_slope, other_curvature) = pair.at(some).bets(
+                lines.start[:, *some] + position * direction
+            )
+            along = direction[0] * slope + direction[1] * other_slope
+            bend = direction[0] ** 2 * curvature + direction[1] ** 2 * other_curvature
+            # the value after a last step, unless it leads off the line
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = -along / bend
+            is_last = abs(along * step) <= _EXACT_VALUE
+            is_last &= (position + step >= 0) & (position + step <= lines.end[some])
+            values[:, *some] = value + other_value + np.where(is_last, along * step / 2, 0), slope, other_slope
+            return -along, -bend
+
+        before = positions[index]
+        start = np.where(np.isnan(before), lines.nearest(pair), before * lines.end)
+        position = _falling_root(descent, np.zeros(lines.end.shape), lines.end, start, _EXACT_VALUE)
+        positions[index] = position / np.where(lines.end > 0, lines.end, 1)
+        return values[0], contrast.shift(position) * (values[1] - values[2])
 
     def extreme_limits(self, contrast: Contrast, log_threshold: Floats, compared: Mask) -> tuple[Floats, Floats]:
         """The smallest and the largest lower limit of the pairs that are compared, of each row of pairs.
@@ -314,42 +346,6 @@ class _Ratio(Contrast):
 
 
 DIFFERENCE, RATIO = Contrast(), _Ratio()
-
-
-class _OnLines:
-    """The smallest e-values of pairs on lines, each sought from the position of the one before."""
-
-    def __init__(self, pair: Pair, contrast: Contrast) -> None:
-        self._pair = pair
-        self._contrast = contrast
-        self._share = pair.one.total * math.nan
-        """The position on the line as a share of its end."""
-
-    def least(self, parameter: Floats, index: Index) -> tuple[Floats, Floats]:
-        """The smallest logarithm of the e-value, and its derivative by the parameter."""
-        lines, pair = self._contrast.lines(parameter), self._pair.at(index)
-        values = np.zeros((3, *parameter.shape))
-
-        def descent(position: Floats, some: Index) -> tuple[Floats, Floats]:
-            direction = lines.direction[:, *some]
-            (value, slope, curvature), (other_value, other_slope, other_curvature) = pair.at(some).bets(
-                lines.start[:, *some] + position * direction
-            )
-            along = direction[0] * slope + direction[1] * other_slope
-            bend = direction[0] ** 2 * curvature + direction[1] ** 2 * other_curvature
-            # the value after a last step, unless it leads off the line
-            with np.errstate(divide="ignore", invalid="ignore"):
-                step = -along / bend
-            is_last = abs(along * step) <= _EXACT_VALUE
-            is_last &= (position + step >= 0) & (position + step <= lines.end[some])
-            values[:, *some] = value + other_value + np.where(is_last, along * step / 2, 0), slope, other_slope
-            return -along, -bend
-
-        before = self._share[index]
-        start = np.where(np.isnan(before), lines.nearest(pair), before * lines.end)
-        position = _falling_root(descent, np.zeros(lines.end.shape), lines.end, start, _EXACT_VALUE)
-        self._share[index] = position / np.where(lines.end > 0, lines.end, 1)
-        return values[0], self._contrast.shift(position) * (values[1] - values[2])
 
 
 def _falling_root(

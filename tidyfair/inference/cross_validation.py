@@ -16,7 +16,7 @@ from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import alike
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidyfair.tallies.source import Source
 
@@ -48,81 +48,50 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
     [('a', 1), ('b', 0)]
     """
     text("name", name)
-    pairs = _pairs(parts)
-    labels, frames, source = _of_frames(pairs) if data is None else _of_splits(pairs, data)
-    _check_labels(labels)
+    labels, frames, source = _parts(parts, data)
+    kinds: set[type] = set(map(type, labels))
+    if len(kinds) > 1 or not kinds <= {str, int, float, bool} or len(set(labels)) < len(labels):
+        msg = f"Resamples need distinct names, either all text or all numbers, not {listed(labels)}."
+        raise ArgumentError(msg)
     columns = frames[0].columns
     if name in columns:
         msg = f"The frames already have a column {name!r}; give the column of resamples another name with `name=`."
         raise ColumnError(msg)
-    _check_columns(labels, frames)
+    for label, frame in zip(labels, frames, strict=True):
+        if odd := set(columns) ^ set(frame.columns):
+            msg = f"The resamples {label!r} and {labels[0]!r} have different columns: {listed(sorted(odd))}."
+            raise ColumnError(msg)
+    for column in columns:
+        # a column that is null everywhere fits any other
+        types = [(label, frame.schema[column]) for label, frame in zip(labels, frames, strict=True)]
+        with_values = [(label, kind) for label, kind in types if kind != pl.Null]
+        for label, kind in with_values:
+            first, kind_of_first = with_values[0]
+            if not alike(kind_of_first, kind):
+                msg = f"The column {column!r} is {kind_of_first} in the resample {first!r} and {kind} in {label!r}."
+                raise ColumnError(msg)
     labelled: list[pl.DataFrame] = []
     for label, frame in zip(labels, frames, strict=True):
         labelled.append(frame.select(pl.lit(label).alias(name), *columns))
     return source.restore(stacked(labelled, dict(zip(columns, columns, strict=True))))
 
 
-def _of_frames(pairs: list[tuple[Any, Any]]) -> tuple[list[Any], list[pl.DataFrame], Source]:
-    """The names and frames of pairs, and the source whose kind the result has."""
-    labels = [label for label, _ in pairs]
-    sources = [_ungrouped(frame) for _, frame in pairs]
-    return labels, [source.to_polars() for source in sources], sources[0]
-
-
-def _of_splits(pairs: list[tuple[Any, Any]], data: object) -> tuple[list[Any], list[pl.DataFrame], Source]:
-    """The numbered test rows of splits, and the source whose kind the result has."""
-    source = _ungrouped(data)
-    rows = source.to_polars()
-    parts: list[pl.DataFrame] = []
-    for _, test in pairs:
-        parts.append(rows[_test_rows(test, len(rows))])
-    return list(range(len(parts))), parts, source
-
-
-def _check_labels(labels: list[Any]) -> None:
-    """Refuse names of resamples of several types, or repeated ones."""
-    kinds: set[type] = set(map(type, labels))
-    if len(kinds) > 1 or not kinds <= {str, int, float, bool} or len(set(labels)) < len(labels):
-        msg = f"Resamples need distinct names, either all text or all numbers, not {listed(labels)}."
-        raise ArgumentError(msg)
-
-
-def _check_columns(labels: list[Any], frames: list[pl.DataFrame]) -> None:
-    """Refuse frames whose columns differ from the first one in name or type."""
-    first = frames[0].schema
-    for label, frame in zip(labels, frames, strict=True):
-        if odd := set(first) ^ set(frame.columns):
-            msg = f"The resamples {label!r} and {labels[0]!r} have different columns: {listed(sorted(odd))}."
-            raise ColumnError(msg)
-    for column in first:
-        kinds = [frame.schema[column] for frame in frames]
-        _check_kinds(column, dict(zip(labels, kinds, strict=True)))
-
-
-def _check_kinds(column: str, kinds: Mapping[Any, pl.DataType]) -> None:
-    """Refuse a column that is of another kind in some resample; one that is null everywhere fits any other."""
-    with_values = {label: kind for label, kind in kinds.items() if kind != pl.Null}
-    for label, kind in with_values.items():
-        first = next(iter(with_values))
-        if not alike(with_values[first], kind):
-            msg = f"The column {column!r} is {with_values[first]} in the resample {first!r} and {kind} in {label!r}."
-            raise ColumnError(msg)
-
-
-def _pairs(parts: object) -> list[tuple[Any, Any]]:
-    """The parts of `resamples`, which must be pairs."""
-    items = list(parts) if is_list(parts) else []
+def _parts(parts: object, data: object) -> tuple[list[Any], list[pl.DataFrame], Source]:
+    """The names and frames of resamples, and the source whose kind the result has."""
+    items: list[Any] = list(parts) if is_list(parts) else []
     if not items:
         msg = "`parts` is empty; give pairs of a name and a frame, or splits of `data`."
         raise ArgumentError(msg)
-    pairs: list[tuple[Any, Any]] = []
     for item in items:
         if not isinstance(item, tuple | list) or len(cast("Sequence[Any]", item)) != 2:
             msg = "`parts` must be pairs of a name and a frame or, with `data`, pairs of training and test rows."
             raise ArgumentError(msg)
-        first, second = cast("Sequence[Any]", item)
-        pairs.append((first, second))
-    return pairs
+    if data is None:
+        sources = [_ungrouped(frame) for _, frame in items]
+        return [label for label, _ in items], [source.to_polars() for source in sources], sources[0]
+    source = _ungrouped(data)
+    rows = source.to_polars()
+    return list(range(len(items))), [rows[_test_rows(test, len(rows))] for _, test in items], source
 
 
 def _ungrouped(frame: object) -> Source:
@@ -201,20 +170,17 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
     by = [*chosen, *kept]
     have_same_keys = {*by} == {*chosen_of_second, *kept_of_second}
     can_be_paired = have_same_keys and all(alike(first.schema[name], second.schema[name]) for name in by)
-    pairs = _paired(first, second, by) if can_be_paired else None
+    pairs = None
+    if can_be_paired:
+        keys = stacked([first.select(by), second.select(by)], dict(zip(by, by, strict=True)))
+        values = keys[len(first) :].with_columns(second[".estimate"].alias("\0other"))
+        first = first.with_columns(keys[: len(first)].get_columns())
+        pairs = first.join(values, on=by, how="inner", nulls_equal=True, maintain_order="left")
     if pairs is None or not len(pairs) == len(first) == len(second):
         msg = "The two results have no metrics and resamples in common; evaluate both models on the same resamples."
         raise ArgumentError(msg)
     change = (pl.col("\0other") - pl.col(".estimate")).fill_nan(None)
     return source.restore(_summary(pairs, kept, change, ".difference", corrected=corrected))
-
-
-def _paired(first: pl.DataFrame, second: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """The rows of the first result with the estimates of the second as an additional column."""
-    keys = stacked([first.select(by), second.select(by)], dict(zip(by, by, strict=True)))
-    first = first.with_columns(keys[: len(first)].get_columns())
-    values = keys[len(first) :].with_columns(second[".estimate"].alias("\0other"))
-    return first.join(values, on=by, how="inner", nulls_equal=True, maintain_order="left")
 
 
 def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
@@ -234,7 +200,16 @@ def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
 def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list[str]]:
     """The columns that number the resamples, and those that are kept apart."""
     outer = [column for column in frame.columns if column not in RESERVED]
-    chosen = outer if over is None else _outer_groups(over, outer, role)
+    chosen: list[Any] = outer
+    if over is not None:
+        chosen = list(over) if is_list(over) else [over]
+        if unknown := [column for column in chosen if not isinstance(column, str) or column not in outer]:
+            close = nearest(unknown[0], outer)
+            msg = f"`over`: {unknown[0]!r} is not an outer group of `{role}`.{close} Outer groups: {listed(outer)}."
+            raise ColumnError(msg)
+        if len(set(chosen)) < len(chosen):
+            msg = f"`over` must list distinct outer groups, not {listed(chosen)}."
+            raise ArgumentError(msg)
     if not chosen:
         msg = "The result has no outer groups to summarise over; evaluate with `group_by=` first."
         raise ArgumentError(msg)
@@ -247,19 +222,6 @@ def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list
         msg = f"`{role}` has several values of the same metric and resample; remove the duplicates."
         raise ArgumentError(msg)
     return chosen, kept
-
-
-def _outer_groups(over: object, outer: list[str], role: str) -> list[str]:
-    """The outer groups that are named, without repeats."""
-    chosen: list[Any] = list(over) if is_list(over) else [over]
-    if unknown := [column for column in chosen if not isinstance(column, str) or column not in outer]:
-        close = nearest(unknown[0], outer)
-        msg = f"`over`: {unknown[0]!r} is not an outer group of `{role}`.{close} Outer groups: {listed(outer)}."
-        raise ColumnError(msg)
-    if len(set(chosen)) < len(chosen):
-        msg = f"`over` must list distinct outer groups, not {listed(chosen)}."
-        raise ArgumentError(msg)
-    return chosen
 
 
 def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str, *, corrected: bool) -> pl.DataFrame:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.periods import check_periods
+from tidyfair.inference.periods import check_periods, period_column
 from tidyfair.inference.permutation_test import by_chance, compared_draws
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -59,135 +58,117 @@ class PeriodTest(RateTest):
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         keys = case.evaluated.group_cells.outer_keys
         check_periods("compare_periods", keys, self.period)
+        named = keys.rename({self.period: ".period"})
         # the columns of a result follow from the call, not from the data
-        yield self._keyed(keys, 0, 0, pl.DataFrame([dict.fromkeys(_CHANGED)], schema=_CHANGED)).clear()
+        before = keys[self.period].alias(".before")
+        yield named.with_columns(before).join(pl.DataFrame(schema=_CHANGED), how="cross")
         others = keys.drop(self.period).columns
         numbered = keys.with_row_index(_OUTER)
         series = numbered.partition_by(others, maintain_order=True) if others else [numbered]
         for periods in series:
-            for before, after in itertools.pairwise(periods[_OUTER].to_list()):
-                yield self._keyed(keys, before, after, self._tested(case, before, after))
+            for first, second in itertools.pairwise(periods[_OUTER].to_list()):
+                row = pl.DataFrame([self._tested(case, first, second)], schema=_CHANGED)
+                yield named[second].with_columns(before[[first]]).join(row, how="cross")
 
-    def _keyed(self, keys: pl.DataFrame, before: int, after: int, table: pl.DataFrame) -> pl.DataFrame:
-        """A test with the keys of the outer group, and the period before."""
-        named = keys[after : after + 1].rename({self.period: ".period"})
-        named = named.with_columns(keys[self.period][before : before + 1].alias(".before"))
-        return named.join(table, how="cross")
-
-    def _tested(self, case: Case, before: int, after: int) -> pl.DataFrame:
+    def _tested(self, case: Case, before: int, after: int) -> dict[str, Any]:
         """The test of a period against the one before it."""
         metric, evaluated = case.metric, case.evaluated
-        random = generator(self.seed, "shuffled periods")
+        random, texts = generator(self.seed, "shuffled periods"), evaluated.group_cells.text
         counts_before, counts_after = rate_counts(case, before), rate_counts(case, after)
-        drawn_before: list[Array] = []
-        drawn_after: list[Array] = []
-        changes: list[_Changes] = []
-        for one, other in zip(counts_before, counts_after, strict=True):
-            matches = _groups_of_both(one, other, evaluated.group_cells.text)
-            of_one, of_other = _between(one, other, matches, self.times, random)
-            drawn_before.append(of_one)
-            drawn_after.append(of_other)
-            changes.append(_changes(one, other, matches, (of_one, of_other)))
+        shuffled = [
+            _Shuffled.of(one, other, texts, self.times, random)
+            for one, other in zip(counts_before, counts_after, strict=True)
+        ]
         rows_before, rows_after = (evaluated.rows.filter(pl.col("outer") == outer) for outer in (before, after))
+        drawn_before, drawn_after = [rate.drawn_before for rate in shuffled], [rate.drawn_after for rate in shuffled]
         values_before = compared_draws(evaluated, rows_before, counts_before, drawn_before)["value"]
         values_after = compared_draws(evaluated, rows_after, counts_after, drawn_after)["value"]
         change = (values_after - values_before).to_numpy()
-        row = dict.fromkeys(_CHANGED) | {
+        row: dict[str, Any] = {
             ".metric": metric.name, ".by": metric.by.text, ".estimate_before": values_before[-1],
             ".estimate": values_after[-1],
         }  # fmt: skip
         has_value = ~np.isnan(change)
         if not has_value[-1] or has_value.sum() < 2:
-            return pl.DataFrame([row], schema=_CHANGED)
+            return row
         change = change[has_value]
         expected = float(change[:-1].mean())
         row |= {".change": float(change[-1])} | by_chance(change, abs(change - expected))
         if isinstance(metric.aggregate, Contrast) and not metric.aggregate.is_signed:
+            # if all groups change alike, no disparity changes; if a disparity reverses, the difference of two groups
+            # changes although the unsigned disparity does not
+            largest = np.zeros(len(has_value))
+            for rate in shuffled:
+                values, variance = rate.changes(relative=metric.aggregate.is_relative)
+                of_rate = rows_after.filter((pl.col("name") == rate.name) & pl.col("is_reference"))
+                reference = np.flatnonzero(np.isin(rate.group_cells, of_rate[GROUP_CELL].to_numpy())).tolist()
+                np.fmax(largest, farthest(values, variance[None], reference), out=largest)
             # what is not significant then is no range of changes of the disparity
-            distances = _largest_distances(metric.aggregate, rows_after, changes)[has_value]
-            row |= by_chance(np.full(len(change), math.nan), distances) | {".expected": expected}
-        return pl.DataFrame([row], schema=_CHANGED)
+            row |= by_chance(np.full(len(change), math.nan), largest[has_value]) | {".expected": expected}
+        return row
 
 
 @dataclass(frozen=True, eq=False)
-class _Changes:
-    """The numerators of the groups that both periods have, drawn; the observed ones come last."""
+class _Shuffled:
+    """The numerators of a rate in two periods, with the rows of each group shuffled between them: draws by groups."""
 
     name: str
-    group_cells: Array
-    """The group cells of the later period."""
+    drawn_before: Array
+    """Those of all groups; groups that only one period has are not shuffled."""
+    drawn_after: Array
     before: Array
+    """Those of groups that both periods have; the observed ones come last."""
     after: Array
     rows_before: Array
     rows_after: Array
+    group_cells: Array
+    """The group cells of these groups in the later period."""
 
-    def of_rates(self) -> tuple[Array, Array]:
-        """The change of the rate of each group in each draw, and its variance."""
-        share = (self.before[-1] + self.after[-1]) / (self.rows_before + self.rows_after)
-        variance = share * (1 - share) * (1 / self.rows_before + 1 / self.rows_after)
-        return self.after / self.rows_after - self.before / self.rows_before, variance
+    @classmethod
+    def of(
+        cls, one: CountedRate, other: CountedRate, texts: pl.Series, times: int, random: np.random.Generator
+    ) -> _Shuffled:
+        """Shuffle the rows of the groups that both periods have; `texts` are the names of group cells."""
+        first, second = one.of_groups, other.of_groups
+        drawn_before, drawn_after = np.tile(first.numerator, (times, 1)), np.tile(second.numerator, (times, 1))
+        index_of = {texts[int(group_cell)]: index for index, group_cell in enumerate(other.group_cells)}
+        indices: list[int] = []
+        matches: list[int] = []
+        for index, group_cell in enumerate(one.group_cells):
+            match = index_of.get(texts[int(group_cell)])
+            if match is None:
+                continue
+            rows = first.denominator[index] + second.denominator[match]
+            hits = first.numerator[index] + second.numerator[match]
+            check_shuffled(int(rows))
+            drawn_before[:, index] = random.hypergeometric(hits, rows - hits, first.denominator[index], times)
+            drawn_after[:, match] = hits - drawn_before[:, index]
+            indices.append(index)
+            matches.append(match)
+        return cls(
+            name=one.name,
+            drawn_before=drawn_before,
+            drawn_after=drawn_after,
+            before=np.vstack([drawn_before, first.numerator])[:, indices].astype(float),
+            after=np.vstack([drawn_after, second.numerator])[:, matches].astype(float),
+            rows_before=first.denominator[indices],
+            rows_after=second.denominator[matches],
+            group_cells=other.group_cells[matches],
+        )
 
-    def of_logarithms(self) -> tuple[Array, Array]:
-        """The same of logarithms of rates; half a row more, so that all of them have one."""
-        share = (self.before[-1] + self.after[-1] + 0.5) / (self.rows_before + self.rows_after + 1)
-        variance = (1 - share) / share * (1 / self.rows_before + 1 / self.rows_after)
-        after = np.log((self.after + 0.5) / (self.rows_after + 1))
-        return after - np.log((self.before + 0.5) / (self.rows_before + 1)), variance
+    def changes(self, *, relative: bool) -> tuple[Array, Array]:
+        """The change of the rate of each group in each draw, or that of its logarithm (`relative`), and the variance.
 
-
-def _largest_distances(aggregate: Contrast, rows: pl.DataFrame, changes: list[_Changes]) -> Array:
-    """The largest distance of the changes of two groups in each draw, in standard errors.
-
-    If all groups change alike, no disparity changes; if a disparity reverses, the difference of two groups changes
-    although the unsigned disparity does not.
-    """
-    largest = np.zeros(len(changes[0].before))
-    for change in changes:
-        values, variance = change.of_logarithms() if aggregate.is_relative else change.of_rates()
-        references = rows.filter((pl.col("name") == change.name) & pl.col("is_reference"))[GROUP_CELL].to_numpy()
-        reference = np.flatnonzero(np.isin(change.group_cells, references)).tolist()
-        np.fmax(largest, farthest(values, variance[None], reference), out=largest)
-    return largest
-
-
-def _groups_of_both(one: CountedRate, other: CountedRate, texts: pl.Series) -> tuple[Array, Array]:
-    """The indices of the groups that two periods have, in each of them."""
-    index_of = {texts[int(group_cell)]: index for index, group_cell in enumerate(other.group_cells)}
-    matches = [
-        (index, index_of[texts[int(group_cell)]])
-        for index, group_cell in enumerate(one.group_cells)
-        if texts[int(group_cell)] in index_of
-    ]
-    pairs = np.array(matches, dtype=np.int64).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _between(
-    one: CountedRate, other: CountedRate, matches: tuple[Array, Array], times: int, random: np.random.Generator
-) -> tuple[Array, Array]:
-    """The numerators of each group in both periods, with the rows of the group shuffled between them."""
-    first, second = one.of_groups, other.of_groups
-    drawn_first, drawn_second = np.tile(first.numerator, (times, 1)), np.tile(second.numerator, (times, 1))
-    for index, match in zip(*matches, strict=True):
-        rows = first.denominator[index] + second.denominator[match]
-        hits = first.numerator[index] + second.numerator[match]
-        check_shuffled(int(rows))
-        drawn = random.hypergeometric(hits, rows - hits, first.denominator[index], times)
-        drawn_first[:, index], drawn_second[:, match] = drawn, hits - drawn
-    return drawn_first, drawn_second
-
-
-def _changes(
-    one: CountedRate, other: CountedRate, matches: tuple[Array, Array], drawn: tuple[Array, Array]
-) -> _Changes:
-    """The draws of the groups that both periods have, and what was observed of them."""
-    (index, match), first, second = matches, one.of_groups, other.of_groups
-    before, after = (
-        np.concatenate([of_draws, counts.numerator[None]])[:, chosen].astype(float)
-        for of_draws, counts, chosen in ((drawn[0], first, index), (drawn[1], second, match))
-    )
-    rows_before, rows_after = first.denominator[index], second.denominator[match]
-    return _Changes(one.name, other.group_cells[match], before, after, rows_before, rows_after)
+        Of logarithms half a row more, so that all rates have one.
+        """
+        more = 0.5 if relative else 0.0
+        share = (self.before[-1] + self.after[-1] + more) / (self.rows_before + self.rows_after + 2 * more)
+        before = (self.before + more) / (self.rows_before + 2 * more)
+        after = (self.after + more) / (self.rows_after + 2 * more)
+        of_one_row = 1 / self.rows_before + 1 / self.rows_after
+        if relative:
+            return np.log(after) - np.log(before), (1 - share) / share * of_one_row
+        return after - before, share * (1 - share) * of_one_row
 
 
 @refuse_unknown_keywords
@@ -229,9 +210,7 @@ def compare_periods(
     >>> test(people, estimate="hired", group_by="month").select(".before", ".period", ".change").row(0)
     (1, 2, 0.0)
     """
-    if not isinstance(period, str) or not period:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"compare_periods(): `period` must be the name of a column, not {in_short(period)}."
-        raise ArgumentError(msg)
+    period_column("compare_periods", period)
     return PeriodTest(
         groupwise(metrics, "compare_periods"), (), how_often(times), whole("seed", seed, 0),
         one_of("adjust", adjust, ADJUSTMENTS), cast("Any", one_of("family", family, FAMILIES)), period=period,

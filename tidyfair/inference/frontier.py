@@ -27,10 +27,9 @@ from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import TypeAlias, Unpack
 
-    from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
@@ -114,64 +113,78 @@ class ModelFrontier:
         if source.outer or source.sides:
             msg = "model_frontier() does not accept grouped data; call it for each group."
             raise ArgumentError(msg)
-        columns = self._columns(source, Column.of(truth, "truth"), models, baseline)
-        rows = self._rows(source, columns, checked)
-        table = {".model": [column.name for column in columns.models]} | rows.shown | self._names(len(columns.models))
-        if rows.frame.is_empty():
-            return source.restore(_nothing_compared(table))
-        counts = JointCounts.of(rows.frame, rows.event, len(columns.models))
-        compared = _Comparison(
-            self.performance, self.disparity, counts, rows.excluded, checked.conf_level, checked.seed
-        )
-        return source.restore(compared.table(table, rows.groups))
+        read, columns = Column.of(truth, "truth"), _models_of(models, baseline)
+        self._check_columns(source, read, columns)
+        rows, groups, missing = self._rows(source, read, columns, checked)
+        # what there is without rows, or without two groups to compare
+        table: dict[str, Any] = {
+            ".model": [column.name for column in columns], ".n": len(rows), ".n_missing": missing,
+            ".performance_metric": self.performance.name, ".disparity_metric": self.disparity.name,
+            ".by": self.disparity.by.text, ".on_frontier": False,
+            ".verdict": [_BASELINE, *[None] * (len(columns) - 1)], ".groups_left_out": [[]] * len(columns),
+        }  # fmt: skip
+        if not rows.is_empty():
+            table |= _Comparison(self.performance, self.disparity, JointCounts.of(rows), groups, checked).columns()
+        shown = pl.DataFrame({name: table.get(name) for name in _FRONTIER}, schema=_FRONTIER)
+        shown = shown.with_columns(pl.col(pl.Float64).fill_nan(None))
+        # the baseline is not compared with itself
+        is_baseline = pl.int_range(pl.len()) == 0
+        return source.restore(shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$"))))
 
-    def _names(self, models: int) -> dict[str, list[str]]:
-        """The names of the metrics, as columns of results."""
-        names = {
-            ".performance_metric": self.performance.name,
-            ".disparity_metric": self.disparity.name,
-            ".by": self.disparity.by.text,
-        }
-        return {column: [name] * models for column, name in names.items()}
-
-    def _columns(self, source: Source, truth: Column, models: object, baseline: object) -> _Columns:
-        """The columns that are read, after a check that the predictions are nothing else."""
-        columns = _Columns(truth, self.disparity.by.columns, _models_of(models, baseline))
+    def _check_columns(self, source: Source, truth: Column, models: Sequence[Column]) -> None:
+        """Refuse columns that do not exist, and predictions that are the truth or define the groups."""
+        groups = self.disparity.by.columns
         truth.check(source.columns, "truth")
-        for group in columns.groups:
+        for group in groups:
             group.check(source.columns, "by")
-        for index, model in enumerate(columns.models):
+        others = [(truth, "is the truth"), *((group, "defines the groups") for group in groups)]
+        for index, model in enumerate(models):
             role = "models" if index else "baseline"
             model.check(source.columns, role)
-            if _is_same(model, truth):
-                msg = f"`{role}`: {model.name!r} is the truth; give a column of predictions."
-                raise ColumnError(msg)
-            if any(_is_same(model, group) for group in columns.groups):
-                msg = f"`{role}`: {model.name!r} defines the groups; give a column of predictions."
-                raise ColumnError(msg)
-        return columns
+            for other, problem in others:
+                # the same column under another name
+                if model.expr.meta.undo_aliases().meta.eq(other.expr.meta.undo_aliases()):
+                    msg = f"`{role}`: {model.name!r} {problem}; give a column of predictions."
+                    raise ColumnError(msg)
 
-    def _rows(self, source: Source, columns: _Columns, options: Options) -> _Rows:
-        """The rows with a truth and the predictions of all models."""
+    def _rows(
+        self, source: Source, truth: Column, models: Sequence[Column], options: Options
+    ) -> tuple[pl.DataFrame, pl.DataFrame, list[int]]:
+        """The rows that are compared, their groups, and the rows with a truth that lack the prediction of each model.
+
+        Rows have the index of the `group`, and whether the `truth` and the predictions of the models `m0`, `m1` … are
+        the event. Groups have a `text`, and are `excluded` if they are unknown or have too small a share of the rows.
+        """
+        keys = [f"g{index}" for index in range(len(self.disparity.by.columns))]
+        names = [f"m{index}" for index in range(len(models))]
+        wanted = {"truth": ("truth", truth)}
+        wanted |= {name: ("by", column) for name, column in zip(keys, self.disparity.by.columns, strict=True)}
+        wanted |= {name: ("models", column) for name, column in zip(names, models, strict=True)}
         # True is 1, whichever of the columns it is in
-        rows = source.read(columns.wanted).with_columns(pl.selectors.boolean().exclude("^g.*$").cast(pl.Int8))
+        rows = source.read(wanted).with_columns(pl.selectors.boolean().exclude("^g.*$").cast(pl.Int8))
         rows = rows.with_columns(pl.selectors.float().exclude("^g.*$").fill_nan(None))
-        labels = self._labels(rows, columns, options)
-        names = [f"m{index}" for index in range(len(columns.models))]
-        for name, column in zip(names, columns.models, strict=True):
-            unknown = [value for value in rows[name].unique().to_list() if value not in (None, *labels.values)]
+        event, labels = self._labels(rows, truth.name, models[0].name, options)
+        for name, column in zip(names, models, strict=True):
+            unknown = [value for value in rows[name].unique().to_list() if value not in (None, *labels)]
             if unknown:
                 msg = (
                     f"`models`: {column.name!r} holds {listed(unknown)}, which is not among the labels "
-                    f"{listed(labels.values)}."
+                    f"{listed(labels)}."
                 )
                 raise ColumnError(msg)
         with_truth = rows.drop_nulls("truth")
         missing = [int(with_truth[name].null_count()) for name in names]
         complete = with_truth.drop_nulls(names)
         if complete.is_empty() and len(rows):
-            raise ArgumentError(_no_rows(len(with_truth), missing, [column.name for column in columns.models]))
-        keys = [f"g{index}" for index in range(len(columns.groups))]
+            problem = "no row has a truth"
+            if len(with_truth):
+                worst = models[missing.index(max(missing))].name
+                problem = f"{max(missing)} of {len(with_truth)} rows with a truth have no prediction in {worst!r}"
+            msg = (
+                "model_frontier() needs rows with a truth and predictions of all models, but the data have none: "
+                f"{problem}."
+            )
+            raise ArgumentError(msg)
         every = rows.select(keys).unique()
         named = every.with_columns(texts_of(every).alias("text"))
         groups = named.join(complete, on=keys, how="semi", nulls_equal=True).sort(keys, nulls_last=True)
@@ -180,89 +193,27 @@ class ModelFrontier:
             raise ArgumentError(msg)
         numbered = groups.with_row_index("group")
         complete = complete.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        event = labels.values[labels.event or 0]
-        event = int(event) if isinstance(event, bool) else event
         policy = self.disparity.policy
         sizes = complete["group"].value_counts().sort("group")["count"]
         excluded = policy.is_unknown(groups.select(keys)) | (sizes < policy.min_share * len(complete))
-        return _Rows(complete.select("truth", "group", *names), event, groups["text"].to_list(), excluded, missing)
+        is_event = [complete[name] == event for name in ("truth", *names)]
+        return complete.select("group", *is_event), groups.select("text", excluded.alias("excluded")), missing
 
-    def _labels(self, rows: pl.DataFrame, columns: _Columns, options: Options) -> Labels:
-        """The labels of the truth and of the baseline's predictions, of which one is the event."""
+    def _labels(self, rows: pl.DataFrame, truth: str, baseline: str, options: Options) -> tuple[object, list[Any]]:
+        """The label that is the event, and all labels of the truth and of the baseline's predictions."""
         run = metric_set(self.performance).run
-        truth, baseline = columns.truth.name, columns.models[0].name
         two = pl.DataFrame([rows["truth"].alias(truth), rows["m0"].alias(baseline)])
         named = replace(options, truth=truth, estimate=baseline)
         (evaluated,) = run.evaluate(run.count(open_frame(two), named), named)
-        if evaluated.labels.event is None and len(rows):
+        labels = evaluated.labels
+        if labels.event is None and len(rows):
             msg = (
-                f"model_frontier() compares one label with the rest; give one of {listed(evaluated.labels.values)} as "
+                f"model_frontier() compares one label with the rest; give one of {listed(labels.values)} as "
                 "`pos_label=`."
             )
             raise ArgumentError(msg)
-        return evaluated.labels
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns that are read."""
-
-    truth: Column
-    groups: Sequence[Column]
-    models: Sequence[Column]
-    """The baseline comes first."""
-
-    @property
-    def wanted(self) -> dict[str, tuple[str, Column]]:
-        """All of them with their roles, as `truth`, `g0`, `g1` …, and `m0`, `m1` …."""
-        wanted = {"truth": ("truth", self.truth)}
-        wanted |= {f"g{index}": ("by", column) for index, column in enumerate(self.groups)}
-        return wanted | {f"m{index}": ("models", column) for index, column in enumerate(self.models)}
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows that are compared."""
-
-    frame: pl.DataFrame
-    """Columns `truth`, the index of the `group`, and of the models `m0`, `m1` …."""
-    event: object
-    groups: list[str]
-    excluded: pl.Series
-    """A mask of the groups of unknown people, and of those with too small a share of the rows."""
-    missing: list[int]
-    """The rows with a truth that lack the prediction of each model."""
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        """The counts of rows, as columns of results."""
-        return {".n": [len(self.frame)] * len(self.missing), ".n_missing": self.missing}
-
-
-def _no_rows(with_truth: int, missing: Sequence[int], names: Sequence[str]) -> str:
-    """The message if no row is complete."""
-    needed = "model_frontier() needs rows with a truth and predictions of all models, but the data have none"
-    if not with_truth:
-        return f"{needed}: no row has a truth."
-    most = max(missing)
-    worst = names[missing.index(most)]
-    return f"{needed}: {most} of {with_truth} rows with a truth have no prediction in {worst!r}."
-
-
-def _nothing_compared(columns: Mapping[str, Any]) -> pl.DataFrame:
-    """The results of no rows."""
-    table = pl.DataFrame({name: columns.get(name, None) for name in _FRONTIER}, schema=_FRONTIER)
-    is_baseline = pl.int_range(pl.len()) == 0
-    return table.with_columns(
-        pl.lit(value=False).alias(".on_frontier"), pl.when(is_baseline).then(pl.lit(_BASELINE)).alias(".verdict"),
-        pl.lit([], pl.List(pl.String)).alias(".groups_left_out"),
-    )  # fmt: skip
-
-
-def _is_same(one: Column, other: Column) -> bool:
-    """Check whether two columns are the same except for their names."""
-    first, second = (column.expr.meta.undo_aliases() for column in (one, other))
-    return first.meta.eq(second)
+        event = labels.values[labels.event or 0]
+        return int(event) if isinstance(event, bool) else event, list(labels.values)
 
 
 def _models_of(models: object, baseline: object) -> list[Column]:
@@ -297,46 +248,46 @@ class _Comparison:
     performance: Metric
     disparity: GroupwiseMetric
     counts: JointCounts
-    excluded: pl.Series
-    level: float
-    seed: int
+    groups: pl.DataFrame
+    """Their `text`, and whether they are `excluded`."""
+    options: Options
 
-    def table(self, columns: Mapping[str, Any], groups: Sequence[str]) -> pl.DataFrame:
-        """The row of each model, with the columns that are given, of groups of these names."""
-        random = np.random.default_rng(self.seed)
-        compared: dict[str, Any] = self._performances(random)
-        gaps = self._gaps(random)
-        compared |= gaps.columns() if gaps else self._no_disparities()
-        compared |= self._verdicts(compared)
-        shown = pl.DataFrame({**columns, **compared, ".groups_left_out": self._left_out(groups)}, schema=_FRONTIER)
-        shown = shown.with_columns(pl.col(pl.Float64).fill_nan(None))
-        # the baseline is not compared with itself
-        is_baseline = pl.int_range(pl.len()) == 0
-        return shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$")))
-
-    def _verdicts(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """The models on the frontier, and what is shown of each beside the baseline."""
+    def columns(self) -> dict[str, Any]:
+        """The columns of results; without disparities if there are no two groups."""
+        random = np.random.default_rng(self.options.seed)
+        columns: dict[str, Any] = self._performances(random)
+        gaps, is_compared = self._gaps(random)
+        left_out = self.groups["text"].filter(pl.Series(~is_compared)).to_list()
+        columns[".groups_left_out"] = [left_out] * self.counts.cells.shape[0]
+        if gaps is None:
+            return columns
+        columns |= gaps.columns()
         sign = 1 if self.performance.direction == "maximize" else -1
         good, bad = sign * columns[".performance"], columns[".disparity"]
         known = np.isfinite(good) & np.isfinite(bad)
         better = (good[:, None] >= good) & (bad[:, None] <= bad) & ((good[:, None] > good) | (bad[:, None] < bad))
-        on_frontier = known & ~(better & known[:, None]).any(axis=0)
-        performance = _shown(columns, ".performance_change", _CHANGES[self.performance.direction])
-        disparity = _shown(columns, ".disparity_change", ("less discriminatory", "more discriminatory"))
-        verdict = [
-            ", ".join(filter(None, shown)) or _ALIKE if is_known else None
-            for *shown, is_known in zip(disparity, performance, known, strict=True)
+        columns[".on_frontier"] = known & ~(better & known[:, None]).any(axis=0)
+        shown: list[list[str]] = []
+        for change, words in (
+            (".disparity_change", ("less discriminatory", "more discriminatory")),
+            (".performance_change", _CHANGES[self.performance.direction]),
+        ):
+            is_shown = [columns[f"{change}_upper"] < 0, columns[f"{change}_lower"] > 0]
+            shown.append(np.select(is_shown, words, "").tolist())
+        verdicts = [
+            ", ".join(filter(None, words)) or _ALIKE if is_known else None
+            for *words, is_known in zip(*shown, known, strict=True)
         ]
-        return {".on_frontier": on_frontier, ".verdict": [_BASELINE, *verdict[1:]]}
+        return columns | {".verdict": [_BASELINE, *verdicts[1:]]}
 
     def _wider(self, denominator: Array) -> Array:
         """The factor by which Student's t widens limits for few rows; infinite for one row."""
-        z = z_value(self.level)
+        z = z_value(self.options.conf_level)
         wider = student_limits(z, denominator.ravel() - 1).reshape(denominator.shape) / z
         return np.nan_to_num(wider, nan=_NOT_KNOWN)
 
     def _performances(self, random: np.random.Generator) -> dict[str, Any]:
-        """The performance of models and its changes, with limits."""
+        """The performance of models and its changes, with simultaneous limits about their centres."""
         formula, cells = self.performance.definition, self.counts.cells.sum(axis=1)
         values, denominator = values_of(formula, cells)
         centres, _ = values_of(formula, cells + HALF_ROW)
@@ -347,92 +298,64 @@ class _Comparison:
         drawn = _draws(covariance, random)
         least, most = self.performance.range
         variance = covariance.diagonal()
-        columns = self._limits(".performance", values, centres, np.sqrt(variance), drawn, (least, most))
         change_errors = _errors_of_changes(variance, variance[0], covariance[0])
+
+        def limits(
+            name: str, values: Array, centres: Array, errors: Array, drawn: Array, ends: tuple[float, float]
+        ) -> dict[str, Array]:
+            reach = float(np.quantile(_largest(drawn, errors), self.options.conf_level)) * errors
+            return _columns_of(name, values, centres - reach, centres + reach, ends)
+
+        columns = limits(".performance", values, centres, np.sqrt(variance), drawn, (least, most))
         changes = values - values[0], centres - centres[0], change_errors, drawn - drawn[:, :1]
-        return columns | self._limits(".performance_change", *changes, (least - most, most - least))
+        return columns | limits(".performance_change", *changes, (least - most, most - least))
 
-    def _limits(
-        self, name: str, values: Array, centres: Array, errors: Array, drawn: Array, ends: tuple[float, float]
-    ) -> dict[str, Array]:
-        """Values with simultaneous limits about their centres, within the possible range."""
-        reach = _critical(_largest(drawn, errors), self.level) * errors
-        return _columns_of(name, values, centres - reach, centres + reach, ends)
-
-    # Disparities
-
-    @cached_property
-    def _values(self) -> tuple[Array, Array]:
-        """The values of formulas by models by groups, where there are enough rows, and their denominators."""
-        pairs = [values_of(formula, self.counts.cells) for _, formula in self.disparity.formulas]
+    def _gaps(self, random: np.random.Generator) -> tuple[_Gaps | None, Array]:
+        """The gaps between groups, none where there are no two; and a mask of the groups that are compared."""
+        definitions, cells = [formula for _, formula in self.disparity.formulas], self.counts.cells
+        pairs = [values_of(formula, cells) for formula in definitions]
+        # formulas by models by groups
         values, denominators = (np.stack(arrays) for arrays in zip(*pairs, strict=True))
-        is_compared = (denominators >= max(self.disparity.policy.min_n, 1)) & ~self.excluded.to_numpy()
-        return np.where(is_compared, values, math.nan), denominators
-
-    @property
-    def _centres(self) -> Array:
-        """The values with half a row more in each cell, about which limits lie."""
-        cells = self.counts.cells + HALF_ROW
-        centres = np.stack([values_of(formula, cells)[0] for _, formula in self.disparity.formulas])
-        return np.where(np.isfinite(self._values[0]), centres, math.nan)
-
-    @cached_property
-    def _is_compared(self) -> Array:
-        """The groups of which the baseline has values."""
-        values, _ = self._values
-        return np.all(np.isfinite(values[:, 0]), axis=0)
-
-    def _left_out(self, groups: Sequence[str]) -> pl.Series:
-        """The names of the groups that are not compared, the same in every row."""
-        left_out = [group for group, is_compared in zip(groups, self._is_compared, strict=True) if not is_compared]
-        return pl.Series([left_out] * self.counts.cells.shape[0], dtype=pl.List(pl.String))
-
-    def _no_disparities(self) -> dict[str, Array]:
-        nothing = np.full(self.counts.cells.shape[0], math.nan)
-        return {name: nothing for name, kind in _FRONTIER.items() if kind == pl.Float64 and "disparity" in name}
-
-    @cached_property
-    def _influences(self) -> list[Array]:
-        """The influences on the values of each formula: models by groups by cells."""
-        return [influences_of(formula, self.counts.cells) for _, formula in self.disparity.formulas]
-
-    def _gaps(self, random: np.random.Generator) -> _Gaps | None:
-        """The gaps between groups; None where there are no two."""
-        values, _ = self._values
-        chosen: list[int] = self._is_compared.nonzero()[0].tolist()
+        centres = np.stack([values_of(formula, cells + HALF_ROW)[0] for formula in definitions])
+        influences = np.stack([influences_of(formula, cells) for formula in definitions])
+        has_value = (denominators >= max(self.disparity.policy.min_n, 1)) & np.isfinite(values)
+        has_value &= ~self.groups["excluded"].to_numpy()
+        is_compared = np.all(has_value[:, 0], axis=0)
+        chosen: list[int] = is_compared.nonzero()[0].tolist()
         if len(chosen) < 2:
-            return None
+            return None, is_compared
         formulas, models = values.shape[:2]
         variances = np.zeros((formulas, len(chosen), models))
         with_baseline = np.zeros((formulas, len(chosen), formulas, len(chosen), models))
         drawn = np.zeros((formulas, len(chosen), _DRAWS, models), dtype=np.float32)
         for index, group in enumerate(chosen):
-            covariance = self._covariance_in(group)
+            covariance = self._covariance_in(group, influences[:, :, group], denominators[:, :, group])
             for formula in range(formulas):
                 variances[formula, index] = covariance[formula, :, formula].diagonal()
                 with_baseline[formula, index, :, index] = covariance[formula, :, :, 0].T
             joint = covariance.reshape(formulas * models, formulas * models)
             drawn[:, index] = _draws(joint, random).reshape(_DRAWS, formulas, models).swapaxes(0, 1)
         size = formulas * len(chosen)
+        values, centres = (
+            np.where(has_value, own, math.nan)[:, :, chosen].swapaxes(1, 2).reshape(size, models)
+            for own in (values, centres)
+        )
         one, other = _pairs(formulas, len(chosen))
-        return _Gaps(
-            values=values[:, :, chosen].swapaxes(1, 2).reshape(size, models),
-            centres=self._centres[:, :, chosen].swapaxes(1, 2).reshape(size, models),
-            variances=variances.reshape(size, models), with_baseline=with_baseline.reshape(size, size, models),
-            drawn=drawn.reshape(size, _DRAWS, models), one=one, other=other, level=self.level,
-            most=self.disparity.range[1],
+        gaps = _Gaps(
+            values=values, centres=centres, variances=variances.reshape(size, models),
+            with_baseline=with_baseline.reshape(size, size, models), drawn=drawn.reshape(size, _DRAWS, models),
+            one=one, other=other, level=self.options.conf_level, most=self.disparity.range[1],
         )  # fmt: skip
+        return gaps, is_compared
 
-    def _covariance_in(self, group: int) -> Array:
+    def _covariance_in(self, group: int, influences: Array, denominators: Array) -> Array:
         """The covariance of values in a group: formulas by models by formulas by models."""
-        _, denominators = self._values
-        formulas, models = denominators.shape[:2]
+        formulas, models = denominators.shape
         covariance = np.zeros((formulas, models, formulas, models))
         for one, other in itertools.product(range(formulas), repeat=2):
-            first, second = self._influences[one][:, group], self._influences[other][:, group]
-            shared = self.counts.covariance(group, first, second)
-            covariance[one, :, other] = _with_half_rows(shared, first) if one == other else shared
-        wider = self._wider(denominators[:, :, group])
+            shared = self.counts.covariance(group, influences[one], influences[other])
+            covariance[one, :, other] = _with_half_rows(shared, influences[one]) if one == other else shared
+        wider = self._wider(denominators)
         return np.nan_to_num(covariance * wider[:, :, None, None] * wider)
 
 
@@ -484,51 +407,37 @@ class _Gaps:
         signs[rows, self.one], signs[rows, self.other] = 1, -1
         return signs
 
-    @property
-    def halves(self) -> range:
-        """One gap of each pair of opposites."""
-        return range(len(self.one) // 2)
-
     def columns(self) -> dict[str, Array]:
         """The disparities and their changes from the baseline's, with limits."""
-        errors = self.gap_variances**0.5
-        reach = self._critical(errors) * errors
+        errors, models = self.gap_variances**0.5, self.gaps.shape[1]
+        halves = range(len(self.one) // 2)  # one gap of each pair of opposites
+        distances = (_largest(self._drawn_gap(gap), errors[gap]) for gap in in_progress(halves, "simulating"))
+        reach = _critical(distances, len(halves) * models, self.level) * errors
         disparity = (self.values[self.one] - self.values[self.other]).max(axis=0)
         lower, upper = (self.gaps - reach).max(axis=0), (self.gaps + reach).max(axis=0)
         columns = _columns_of(".disparity", disparity, lower, upper, (0, self.most))
-        changes = self._changes(self._critical_of_changes())
-        return columns | _columns_of(".disparity_change", disparity - disparity[0], *changes, (-self.most, self.most))
+        changes = map(self._distances_of_changes, in_progress(halves, "simulating changes"))
+        critical = _critical(changes, len(self.one) * len(halves) * max(models - 1, 1), self.level)
+        lower, upper = self._changes(critical)
+        most = self.most
+        return columns | _columns_of(".disparity_change", disparity - disparity[0], lower, upper, (-most, most))
 
     def _drawn_gap(self, gap: Any) -> Array:
         """Draws of the error of one gap, or of several."""
         return self.drawn[self.one[gap]] - self.drawn[self.other[gap]]
 
-    def _critical(self, errors: Array) -> float:
-        """The simultaneous critical value of the gaps of all models, in standard errors."""
-        count = len(self.halves) * errors.shape[1]
-        if count * _DRAWS > _MOST_DRAWN:
-            return _bonferroni(count, self.level)
-        largest = np.zeros(_DRAWS)
-        for gap in in_progress(self.halves, "simulating"):
-            np.maximum(largest, _largest(self._drawn_gap(gap), errors[gap]), out=largest)
-        return _critical(largest, self.level)
+    def _distances_of_changes(self, of_baseline: int) -> Array:
+        """The largest distance of draws of the changes of all gaps from a gap of the baseline, in standard errors."""
+        # covariances of values with this gap, and so of all gaps with it
+        shared = self.signs @ np.tensordot(self.signs[of_baseline], self.with_baseline, (0, 1))
+        errors = _errors_of_changes(self.gap_variances, self.gap_variances[of_baseline, 0], shared)
+        drawn = self._all_drawn
+        return _largest(drawn - drawn[of_baseline, :, :1], errors[:, None]).max(axis=0)
 
-    # Changes
-
-    def _critical_of_changes(self) -> float:
-        """The simultaneous critical value of changes of gaps from gaps of the baseline, in standard errors."""
-        count = len(self.one) * len(self.halves) * max(self.gaps.shape[1] - 1, 1)
-        if count * _DRAWS > _MOST_DRAWN:
-            return _bonferroni(count, self.level)
-        drawn = self._drawn_gap(slice(None))
-        largest = np.zeros(_DRAWS)
-        for of_baseline in in_progress(self.halves, "simulating changes"):
-            # covariances of values with this gap, and so of all gaps with it
-            shared = self.signs @ np.tensordot(self.signs[of_baseline], self.with_baseline, (0, 1))
-            errors = _errors_of_changes(self.gap_variances, self.gap_variances[of_baseline, 0], shared)
-            changes = drawn - drawn[of_baseline, :, :1]
-            np.maximum(largest, _largest(changes, errors[:, None]).max(axis=0), out=largest)
-        return _critical(largest, self.level)
+    @cached_property
+    def _all_drawn(self) -> Array:
+        """Draws of the errors of all gaps: gaps by draws by models."""
+        return self._drawn_gap(slice(None))
 
     def _changes(self, critical: float) -> tuple[Array, Array]:
         """The limits of the changes of disparities from the baseline's.
@@ -562,13 +471,6 @@ class _Gaps:
         return change - critical * errors, change + critical * errors
 
 
-def _shown(columns: Mapping[str, Any], change: str, words: tuple[str, str]) -> list[str]:
-    """The verdicts of the limits of changes: below 0, above 0, or neither shown."""
-    less, more = words
-    is_shown = [columns[f"{change}_upper"] < 0, columns[f"{change}_lower"] > 0]
-    return np.select(is_shown, [less, more], "").tolist()
-
-
 def _errors_of_changes(variance: Array, of_baseline: Array, shared: Array) -> Array:
     """Standard errors of values less those of the baseline."""
     return np.sqrt(np.maximum(variance + of_baseline - 2 * shared, 0))
@@ -589,14 +491,17 @@ def _largest(drawn: Array, errors: Array) -> Array:
     return np.abs(drawn * scale).max(axis=-1)
 
 
-def _critical(largest: Array, level: float) -> float:
-    """The simultaneous critical value, in standard errors."""
+def _critical(distances: Iterable[Array], count: int, level: float) -> float:
+    """The simultaneous critical value of so many values, in standard errors, from the largest distances of draws.
+
+    Of very many values it is Bonferroni's, and nothing is drawn.
+    """
+    if count * _DRAWS > _MOST_DRAWN:
+        return z_value(1 - (1 - level) / count)
+    largest = np.zeros(_DRAWS)
+    for distance in distances:
+        np.maximum(largest, distance, out=largest)
     return float(np.quantile(largest, level))
-
-
-def _bonferroni(count: int, level: float) -> float:
-    """The Bonferroni critical value for a number of values."""
-    return z_value(1 - (1 - level) / count)
 
 
 def _with_half_rows(covariance: Array, influence: Array) -> Array:

@@ -38,18 +38,15 @@ class JointCounts:
     """Groups by truth."""
 
     @classmethod
-    def of(cls, rows: pl.DataFrame, event: object, models: int) -> JointCounts:
-        """Count the rows, once."""
-        is_event = [
-            (rows[name] == event).to_numpy().astype(bool)
-            for name in ("truth", *(f"m{index}" for index in range(models)))
-        ]
-        truth, group = is_event[0].astype(np.int64), rows["group"].to_numpy().astype(np.int64)
+    def of(cls, rows: pl.DataFrame) -> JointCounts:
+        """Count rows, once: the index of their `group`, and whether their `truth` and predictions are the event."""
+        truth, group = rows["truth"].to_numpy(), rows["group"].to_numpy().astype(np.int64)
+        selected = rows.drop("truth", "group").to_numpy().T
+        models = len(selected)
         part = 2 * group + truth
         parts = 2 * (int(group.max()) + 1)
         size = np.bincount(part, minlength=parts)
         order = np.argsort(part, kind="stable")
-        selected = np.stack(is_event[1:])
         both = np.zeros((parts, models, models))
         ends = np.cumsum(size)
         for index, (end, count) in enumerate(zip(ends, size, strict=True)):

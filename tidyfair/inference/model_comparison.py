@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -44,7 +44,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of,
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelComparison", "compare_models"]
 
-_INTERVAL = (".lower", ".upper", ".std_error")
 REFUSED_OF_MODELS = {
     **dict.fromkeys(("probs", "estimate"), ": give the predictions as `one=` and `other=`"),
     **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), ""),
@@ -129,10 +128,11 @@ class ModelComparison:
     @staticmethod
     def in_reading_order(results: pl.DataFrame, one: Prediction, other: Prediction) -> pl.DataFrame:
         """The results with the names of both models, both values at the start and the findings at the end."""
-        named = results.with_columns(
-            pl.lit(_name_of(one), pl.String).alias(".model_one"),
-            pl.lit(_name_of(other), pl.String).alias(".model_other"),
-        )
+        named = results
+        for column, prediction in ((".model_one", one), (".model_other", other)):
+            # several columns have no name
+            name = Column.of(prediction, "one").name if isinstance(prediction, str | pl.Expr) else None
+            named = named.with_columns(pl.lit(name, pl.String).alias(column))
         keys = results.columns[: results.columns.index(".by") + 1]
         findings = [name for name in _FINDINGS if name in results.columns]
         between = [name for name in named.columns if name not in {*keys, ".one", ".other", *findings}]
@@ -152,7 +152,11 @@ class ModelComparison:
         if checked.cluster is not None or not all(map(is_of_labels, self.metrics.specs)):
             pairs = self._rows(source, one, other, checked)
         else:
-            pairs = self._cells(source, one, other, checked)
+            # the second prediction is one more key
+            second: Any = other
+            both = metric_set(*self.metrics, demographic_parity(second, name="\0other"))
+            tally = both.run.count(source, replace(checked, estimate=one)).on_sides()
+            pairs = _Cells(tally, Column.of(second, "other"))
         notes = options.get("on_undefined", "warn") == "warn"
         if checked.na_rm:
             if notes:
@@ -182,7 +186,13 @@ class ModelComparison:
 
     def _rows(self, source: Source, one: Any, other: Any, options: Options) -> _Rows:
         """Two tallies of the same rows, which are kept."""
-        pairs = _Rows(self._kept(source, one, options), self._kept(source, other, options))
+        sides: list[Tally] = []
+        for prediction in (one, other):
+            kind = self.metrics.metrics[0].kind
+            is_of_scores = kind == "prob" or (kind == "survival" and isinstance(prediction, Mapping))
+            read: dict[str, Any] = {"probs" if is_of_scores else "estimate": prediction, "keep_rows": True}
+            sides.append(self.metrics.run.count(source, replace(options, **read)).on_sides())
+        pairs = _Rows(*sides)
         points = [side.forecast and side.forecast.points for side in pairs.sides]
         if points[0] != points[1]:
             msg = f"`one` is of {points[0]} and `other` of {points[1]}; both need the same times or levels."
@@ -196,92 +206,6 @@ class ModelComparison:
             raise ColumnError(msg)
         return pairs
 
-    def _kept(self, source: Source, prediction: Any, options: Options) -> Tally:
-        """A tally of one of the predictions that keeps its rows."""
-        kind = self.metrics.metrics[0].kind
-        if kind == "prob" or (kind == "survival" and isinstance(prediction, Mapping)):
-            options = replace(options, probs=prediction, keep_rows=True)
-        else:
-            options = replace(options, estimate=prediction, keep_rows=True)
-        return self.metrics.run.count(source, options).on_sides()
-
-    def _cells(self, source: Source, one: Any, other: Any, options: Options) -> _Cells:
-        """Counts of which the second prediction is one more key."""
-        second = Column.of(other, "other")
-        paired = metric_set(*self.metrics, demographic_parity(other, name="\0other"))
-        return _Cells(paired.run.count(source, replace(options, estimate=one)).on_sides(), second)
-
-    def _compared(self, pairs: _Cells | _Rows, options: Options) -> pl.DataFrame:
-        """The values of both models, their change with its interval, and the p-values."""
-        run = self.metrics.run
-        one, other = (run.evaluate(side, options)[0] for side in pairs.sides)
-        results, second = (tidy_results(side, undefined_is_null=False) for side in (one, other))
-        results = results.select(*pairs.outer, ".metric", ".by", ".estimator", pl.col(".estimate").alias(".one"))
-        results = results.with_columns(second[".estimate"].alias(".other"))
-        results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
-        changed = self._changed_rows(pairs, one)
-        shape = (len(changed), len(one.group_cells.outer_keys))
-        left = [number for number, rows in enumerate(changed) if rows is None]
-        limits = self._limits(pairs, (one, other), left, options)
-        change = results[".change"].fill_null(math.nan).to_numpy().reshape(shape)
-        lower, upper = np.minimum(limits[0], change), np.maximum(limits[1], change)
-        limits = np.where(np.isfinite(change + lower + upper), [lower, upper, limits[2]], np.nan)
-        p_values = np.full(shape, np.nan)
-        for number, rows in enumerate(changed):
-            if rows is not None:
-                limits[:, number], p_values[number] = rows.limits(options.conf_level), rows.p_values(mid_p=self.mid_p)
-        # a single row or cluster does not vary, so it has no interval
-        lone = [Draws(Uncertainty(side, options)).lone_results.reshape(shape) for side in (one, other)]
-        limits[:, lone[0] | lone[1]] = np.nan
-        columns = zip((*_INTERVAL, ".p_value"), (*limits, p_values), strict=True)
-        return results.with_columns(pl.Series(name, own.ravel(), nan_to_null=True) for name, own in columns)
-
-    def _limits(
-        self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
-    ) -> Floats:
-        """Limits and errors of changes, metrics by outer groups: by leaving out rows where smooth, else by drawing."""
-        limits = np.full((3, len(self.metrics.metrics), len(sides[0].group_cells.outer_keys)), np.nan)
-        smooth: dict[By | None, list[int]] = {}
-        for number in numbers:
-            metric = self.metrics.metrics[number]
-            if _is_smooth(metric):
-                smooth.setdefault(metric.by, []).append(number)
-                continue
-            changes = _changes(pairs.redrawn(sides, number, options))
-            summary = Summary.of(changes[:, 0], options.conf_level, clusters_of(pairs.sides[0]))
-            limits[:, number] = summary.lower, summary.upper, summary.error
-        for own in smooth.values():
-            limits[:, own] = self._jackknife(pairs, sides, own, options)
-        if smooth:
-            warn_of_few_clusters(pairs.sides[0])
-        return limits
-
-    def _jackknife(
-        self, pairs: _Cells | _Rows, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
-    ) -> Floats:
-        """The limits of the changes of metrics of one feature, by leaving out rows with both predictions."""
-        units, results = pairs.left_out(sides, numbers, options)
-        ranges = [self.metrics.metrics[number].range for number in numbers]
-        width = np.array([[float(highest) - float(lowest)] for lowest, highest in ranges])
-        # shares have the rounding errors of 1, and others those of their values
-        size = np.fmax(np.abs(results[:, 0]).max(axis=0), np.where(np.isfinite(width), 1.0, 0.0))
-        added = _ADDED_CHANGES if isinstance(pairs, _Rows) else 0.0
-        lower, upper, error = units.limits(_changes(results), size, options.conf_level, added_changes=added)
-        return np.stack([np.maximum(lower, -width), np.minimum(upper, width), error])
-
-    def _changed_rows(self, pairs: _Cells | _Rows, evaluated: Evaluated) -> list[_ChangedRows | None]:
-        """The rows that change, for each metric; None where these are not counts of labels."""
-        if isinstance(pairs, _Rows) or evaluated.labels.event is None or pairs.tally.weights is not None:
-            return [None] * len(self.metrics.metrics)
-        tables = _TablesOfBoth.of(pairs, evaluated)
-        shares = [share_of(metric.definition) if isinstance(metric, Metric) else None for metric in self.metrics]
-        return [tables.changed(share) if share and _is_of_same_rows(share) else None for share in shares]
-
-
-def _name_of(prediction: object) -> str | None:
-    """The name of the column of a prediction; None for predictions of several columns."""
-    return Column.of(prediction, "one").name if isinstance(prediction, str | pl.Expr) else None
-
 
 @dataclass(frozen=True, eq=False)
 class PairedModels:
@@ -293,9 +217,91 @@ class PairedModels:
     options: Options
 
     def compared(self, conf_level: float | None = None) -> pl.DataFrame:
-        """The comparison at a confidence level, or at that of the call."""
+        """Both values, their change with its interval, and p-values; at the confidence level of the call or another."""
         options = self.options if conf_level is None else replace(self.options, conf_level=conf_level)
-        return self.comparison._compared(self.pairs, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is made by the comparison
+        metrics, run = self.comparison.metrics.metrics, self.comparison.metrics.run
+        one, other = (run.evaluate(side, options)[0] for side in self.pairs.sides)
+        results, second = (tidy_results(side, undefined_is_null=False) for side in (one, other))
+        values = pl.col(".estimate").alias(".one"), second[".estimate"].alias(".other")
+        results = results.select(*self._outer, ".metric", ".by", ".estimator", *values)
+        results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
+        rates = self._rates(one, options.conf_level)
+        left = [number for number in range(len(metrics)) if number not in rates]
+        limits = self._limits((one, other), left, options)
+        change = results[".change"].fill_null(math.nan).to_numpy().reshape(limits[0].shape)
+        lower, upper = np.minimum(limits[0], change), np.maximum(limits[1], change)
+        limits = np.where(np.isfinite(change + lower + upper), [lower, upper, limits[2]], np.nan)
+        p_values = np.full(change.shape, np.nan)
+        for number, (limits_of_rate, p_values_of_rate) in rates.items():
+            limits[:, number], p_values[number] = limits_of_rate, p_values_of_rate
+        # a single row or cluster does not vary, so it has no interval
+        lone = [Draws(Uncertainty(side, options)).lone_results.reshape(change.shape) for side in (one, other)]
+        limits[:, lone[0] | lone[1]] = np.nan
+        columns = zip((".lower", ".upper", ".std_error", ".p_value"), (*limits, p_values), strict=True)
+        return results.with_columns(pl.Series(name, own.ravel(), nan_to_null=True) for name, own in columns)
+
+    @property
+    def _outer(self) -> list[str]:
+        """The names of the columns of outer groups."""
+        return names_of(self.pairs.sides[0].outer_columns)
+
+    def _rates(self, evaluated: Evaluated, level: float) -> dict[int, tuple[list[Floats], list[float]]]:
+        """The limits and McNemar's p-values of rates among rows that do not depend on the prediction, by metric."""
+        pairs, labels = self.pairs, evaluated.labels
+        if isinstance(pairs, _Rows) or labels.event is None or pairs.tally.weights is not None:
+            return {}
+        one, other = pairs.of_both(pairs.tally)
+        indices = [labels.index(*side) for side in ((one, TRUTH), (one, ESTIMATE), (other, ESTIMATE))]
+        truth, guess, guess_of_other = (np.where(index < 0, -1, index == labels.event) for index in indices)
+        outer, rows = KeyCodes(one.cells).index(one.outer_names).of_cell, one.cells["n"].to_numpy()
+
+        def are_in(names: Collection[str], guess: Integers) -> Booleans:
+            """Mask of the counts in some cells of the table of truth and one prediction."""
+            codes = [[_CODES[label] for label in CELLS[name]] for name in names]
+            return np.any([(truth == of_truth) & (guess == of_guess) for of_truth, of_guess in codes], axis=0)
+
+        rates: dict[int, tuple[list[Floats], list[float]]] = {}
+        for number, metric in enumerate(self.comparison.metrics):
+            share = share_of(metric.definition) if isinstance(metric, Metric) else None
+            if share is None or not _is_of_same_rows(share):
+                continue
+            among = are_in(share.among, guess) & (guess >= 0) & (guess_of_other >= 0)
+            hits, hits_of_other = are_in(share.holds, guess), are_in(share.holds, guess_of_other)
+            only_one, only_other, every = (
+                np.bincount(outer, np.where(mask, rows, 0), len(evaluated.group_cells.outer_keys)).astype(np.int64)
+                for mask in (among & hits & ~hits_of_other, among & ~hits & hits_of_other, among)
+            )
+            p_values = [
+                mcnemar(*changed, mid_p=self.comparison.mid_p) if size else math.nan
+                for *changed, size in zip(only_one.tolist(), only_other.tolist(), every.tolist(), strict=True)
+            ]
+            rates[number] = _limits_of_changed_rows(only_one, only_other, every, level), p_values
+        return rates
+
+    def _limits(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> Floats:
+        """Limits and errors of changes, metrics by outer groups: by leaving out rows where smooth, else by drawing."""
+        metrics, pairs = self.comparison.metrics.metrics, self.pairs
+        limits = np.full((3, len(metrics), len(sides[0].group_cells.outer_keys)), np.nan)
+        smooth: dict[By | None, list[int]] = {}
+        for number in numbers:
+            if _is_smooth(metrics[number]):
+                smooth.setdefault(metrics[number].by, []).append(number)
+                continue
+            changes = _changes(pairs.redrawn(sides, number, options))
+            summary = Summary.of(changes[:, 0], options.conf_level, clusters_of(pairs.sides[0]))
+            limits[:, number] = summary.lower, summary.upper, summary.error
+        for own in smooth.values():
+            units, results = pairs.left_out(sides, own, options)
+            ranges = [metrics[number].range for number in own]
+            width = np.array([[float(highest) - float(lowest)] for lowest, highest in ranges])
+            # shares have the rounding errors of 1, and others those of their values
+            size = np.fmax(np.abs(results[:, 0]).max(axis=0), np.where(np.isfinite(width), 1.0, 0.0))
+            added = _ADDED_CHANGES if isinstance(pairs, _Rows) else 0.0
+            lower, upper, error = units.limits(_changes(results), size, options.conf_level, added_changes=added)
+            limits[:, own] = np.maximum(lower, -width), np.minimum(upper, width), error
+        if smooth:
+            warn_of_few_clusters(pairs.sides[0])
+        return limits
 
     def left_out(self) -> pl.DataFrame:
         """The groups that are left out of either model, and why, and those of them outside the policy, in order."""
@@ -308,7 +314,7 @@ class PairedModels:
         names = (".groups_left_out", ".groups_outside")
         either = [one[name].list.set_union(other[name]) for name in names]
         reasons = one[".left_out"].list.concat(other[".left_out"]).list.unique(maintain_order=True)
-        return one.select(*self.pairs.outer, ".metric", ".by").with_columns(*either, reasons)
+        return one.select(*self._outer, ".metric", ".by").with_columns(*either, reasons)
 
     def has_unknown(self) -> bool:
         """Check whether rows of unknown groups are counted and not compared."""
@@ -356,32 +362,19 @@ def _is_of_areas(formula: Formula) -> bool:
     return counts_pairs or (bool(parts) and all(map(_is_of_areas, parts)))
 
 
-@dataclass(frozen=True, eq=False)
-class _ChangedRows:
-    """The rows in the denominator of a rate, and those that only one of two models counts: arrays of outer groups."""
+def _limits_of_changed_rows(only_one: Integers, only_other: Integers, rows: Integers, level: float) -> list[Floats]:
+    """Limits of the change of a rate and its standard error, with a row more of either change (Bonett and Price, 2012).
 
-    only_one: Integers
-    only_other: Integers
-    rows: Integers
-
-    def limits(self, level: float) -> list[Floats]:
-        """Limits of the change, and its standard error, with a row more of either change (Bonett and Price, 2012).
-
-        Half a row (Agresti and Min, 2005) is too little where all rows change for the better, as by a lower threshold.
-        """
-        rows = self.rows + 2
-        gained, lost = (self.only_other + 1) / rows, (self.only_one + 1) / rows
-        change, half = gained - lost, z_value(level)
-        error = np.sqrt((gained + lost - change**2) / rows)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            observed = (self.only_other - self.only_one) / self.rows
-        lower, upper = np.maximum(-1.0, change - half * error), np.minimum(1.0, change + half * error)
-        return [np.minimum(lower, observed), np.maximum(upper, observed), np.where(self.rows > 0, error, np.nan)]
-
-    def p_values(self, *, mid_p: bool) -> list[float]:
-        """McNemar's p-values; nan without rows."""
-        counts = zip(self.only_one.tolist(), self.only_other.tolist(), self.rows.tolist(), strict=True)
-        return [mcnemar(one, other, mid_p=mid_p) if rows else math.nan for one, other, rows in counts]
+    Half a row (Agresti and Min, 2005) is too little where all rows change for the better, as by a lower threshold.
+    """
+    more = rows + 2
+    gained, lost = (only_other + 1) / more, (only_one + 1) / more
+    change, half = gained - lost, z_value(level)
+    error = np.sqrt((gained + lost - change**2) / more)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        observed = (only_other - only_one) / rows
+    lower, upper = np.maximum(-1.0, change - half * error), np.minimum(1.0, change + half * error)
+    return [np.minimum(lower, observed), np.maximum(upper, observed), np.where(rows > 0, error, np.nan)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,13 +384,18 @@ class _Cells:
     tally: Tally
     second: Column
 
-    @property
-    def outer(self) -> list[str]:
-        return [key.column.name for key in self.tally.outer]
-
     @cached_property
     def sides(self) -> list[Tally]:
-        return [_side(self.tally, self.second, swapped=False), _side(self.tally, self.second, swapped=True)]
+        """The tally of each of the predictions."""
+        keys = tuple(key for key in self.tally.keys if key.column != self.second)
+        old = self.tally.names([key.column for key in keys])
+        named = [pl.col(name).alias(f"k{index}") for index, name in enumerate(old)]
+        sides: list[Tally] = []
+        for tally, estimate in zip(self.of_both(self.tally), (self.tally.estimate, self.second), strict=True):
+            sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
+            pooled = tally.cells.group_by(*named, *LABELS).agg(pl.col(sums).sum())
+            sides.append(replace(tally, cells=pooled, keys=keys, estimate=estimate))
+        return sides
 
     def complete(self) -> _Cells:
         """Without the rows that lack one of the predictions."""
@@ -450,26 +448,26 @@ class _Rows:
     other: Tally
 
     @property
-    def outer(self) -> list[str]:
-        return [key.column.name for key in self.one.outer]
+    def sides(self) -> list[Tally]:
+        """The tally of each of the predictions."""
+        return [self.one, self.other]
 
     @property
-    def sides(self) -> list[Tally]:
-        return [self.one, self.other]
+    def frames(self) -> list[pl.DataFrame]:
+        """The rows of both tallies, which keep them."""
+        return [cast("pl.DataFrame", side.rows) for side in self.sides]
 
     @property
     def own(self) -> list[str]:
         """The columns of the predictions."""
         scores = [f"s{index}" for index in range(_score_count(self.one))]
         scores += self.one.forecast.names if self.one.forecast is not None else []
-        present = self.one.rows.columns if self.one.rows is not None else ()
+        present = self.frames[0].columns
         return [name for name in (*scores, ESTIMATE, PREDICTED) if name in present]
 
     def complete(self) -> _Rows:
         """Without the rows that lack one of the predictions."""
-        rows, others = self.one.rows, self.other.rows
-        if rows is None or others is None:
-            return self
+        rows, others = self.frames
         present = pl.all_horizontal(pl.col(self.own).is_not_null())
         both = rows.select(present).to_series() & others.select(present).to_series()
         if both.all():
@@ -497,8 +495,7 @@ class _Rows:
 
     def _results(self, specs: Sequence[MetricSpec], options: Options, drawn: DrawnUnits) -> Floats:
         unit, units = f"k{len(self.one.keys)}", list[UnitsOfOneFeature]()
-        for side in self.sides:
-            rows = pl.DataFrame() if side.rows is None else side.rows
+        for side, rows in zip(self.sides, self.frames, strict=True):
             keys = (*side.keys, Key(Column(_UNIT), "cluster"))
             counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
             units.append(UnitsOfOneFeature.of(evaluate_specs(counted, specs, options)[0], unit))
@@ -507,10 +504,7 @@ class _Rows:
     @property
     def _both(self) -> pl.DataFrame:
         """The rows with both predictions."""
-        rows, others = self.one.rows, self.other.rows
-        if rows is None or others is None:
-            msg = "models are compared row by row, and no rows were kept"
-            raise AssertionError(msg)
+        rows, others = self.frames
         return rows.hstack(others.select(pl.col(self.own).name.prefix("\0other ")).get_columns())
 
 
@@ -531,53 +525,6 @@ def _is_of_same_rows(share: Share) -> bool:
     """Check whether the denominator of a rate does not depend on the prediction."""
     cells = {CELLS[name] for name in share.among}
     return all(guess is not None and (truth, not guess) in cells for truth, guess in cells)
-
-
-@dataclass(frozen=True, eq=False)
-class _TablesOfBoth:
-    """Counts of rows by outer group, truth and both predictions: 1 for the event, 0 and, where there is none, -1."""
-
-    outer: Integers
-    outers: int
-    truth: Integers
-    guesses: tuple[Integers, Integers]
-    rows: Integers
-
-    @classmethod
-    def of(cls, pairs: _Cells, evaluated: Evaluated) -> _TablesOfBoth:
-        """From the counts with both predictions."""
-        labels, cells = evaluated.labels, pairs.tally.cells
-        one, other = pairs.of_both(pairs.tally)
-        indices = [labels.index(*side) for side in ((one, TRUTH), (one, ESTIMATE), (other, ESTIMATE))]
-        truth, first, second = (np.where(index < 0, -1, index == labels.event) for index in indices)
-        outer = KeyCodes(cells).index(one.outer_names).of_cell
-        return cls(outer, len(evaluated.group_cells.outer_keys), truth, (first, second), cells["n"].to_numpy())
-
-    def changed(self, share: Share) -> _ChangedRows:
-        """The rows that change a rate."""
-        one, other = self.guesses
-        among = self._are_in(share.among, one) & (one >= 0) & (other >= 0)
-        hits, hits_of_other = (self._are_in(share.holds, guess) for guess in self.guesses)
-        masks = (among & hits & ~hits_of_other, among & ~hits & hits_of_other, among)
-        counts = [np.bincount(self.outer, np.where(mask, self.rows, 0), self.outers) for mask in masks]
-        return _ChangedRows(*(count.astype(np.int64) for count in counts))
-
-    def _are_in(self, cells: Collection[str], guess: Integers) -> Booleans:
-        """Mask of the counts in some cells of the table of truth and one prediction."""
-        labels = [[_CODES[label] for label in CELLS[name]] for name in cells]
-        return np.any([(self.truth == truth) & (guess == estimate) for truth, estimate in labels], axis=0)
-
-
-def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
-    """The tally of one of the predictions."""
-    (of_second,) = tally.names([second])
-    keys = tuple(key for key in tally.keys if key.column != second)
-    old = tally.names([key.column for key in keys])
-    cells = tally.cells.with_columns(pl.col(of_second).alias(ESTIMATE)) if swapped else tally.cells
-    sums = [name for name in ("n", "w", "w2") if name in cells.columns]
-    named = [pl.col(name).alias(f"k{index}") for index, name in enumerate(old)]
-    pooled = cells.group_by(*named, *LABELS).agg(pl.col(sums).sum())
-    return replace(tally, cells=pooled, keys=keys, estimate=second if swapped else tally.estimate)
 
 
 @refuse_unknown_keywords

@@ -10,10 +10,14 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
+from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.running_sums import LOOK, MOST_PAIRS, Looks, RunningSums
+from tidyfair.inference.periods import check_periods, period_column
+from tidyfair.inference.rate_tests import reads_one_label
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
+    from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.verdicts import Side
     from tidyfair.metric_sets import Metric, MetricSet
     from tidyfair.runner import Run
@@ -53,8 +58,13 @@ _REFUSED: dict[str, str] = {
 _BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limit"}
 _WITHIN, _UNDECIDED = "within", "undecided"
 _ENDS = 2
-_MOST_PAIRS = 25_000_000
-"""The most pairs of groups, both ways round, over all looks: about two minutes."""
+_MOST_PAIRS, _PAIRS_AT_ONCE = 25_000_000, 50_000
+"""The most pairs of groups, both ways round, over all looks (about two minutes), and those worked out at once."""
+_LOOK = "\0look"
+"""The column of the index of a look."""
+_SLACK = 1e-9
+_LIFETIME = 4
+"""How long a window lasts, as a multiple of the largest power of 2 that divides the looks before it."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +110,7 @@ class Monitor(CalledOnData):
 
     @property
     def _of_groups(self) -> _GroupMonitor:
-        return _GroupMonitor(
-            self.metrics, self.side, self.limit, self.confidence, self.period, self.groups, self.bounds, self.change
-        )
+        return _GroupMonitor(**vars(self))
 
     @property
     def _run(self) -> Run:
@@ -120,58 +128,41 @@ class Monitor(CalledOnData):
 
     def _sums(self, tally: Tally, options: Options) -> tuple[Looks, list[RunningSums]]:
         """The looks at a tally, and the sums of each metric."""
-        _check_counted(tally)
+        rule = "threshold" if tally.cut is None else tally.cut.option
+        problems = {
+            "was counted with case weights, but a monitor needs rows with equal weights": tally.weights is not None,
+            "was counted by clusters, but a monitor needs independent rows": tally.clusters,
+            "has suppressed groups, whose values are unknown; use a tally of all cells": HIDDEN in tally.cells.columns,
+            f"selects rows with `{rule}`, so rows are not independent; use `threshold` instead": rule != "threshold",
+            "has a list of thresholds; a monitor accepts one threshold": tally.cut is not None and tally.cut.several,
+        }
+        for problem, occurs in problems.items():
+            if occurs:
+                msg = f"monitor(): the tally {problem}."
+                raise ArgumentError(msg)
         (evaluated,) = self._run.evaluate(tally, options)
         looks = Looks.of(evaluated.group_cells.outer_keys, self.period, change=self.change)
-        return looks, [
-            RunningSums.of(evaluated, index, looks, bounds_of(metric, self.bounds))
-            for index, metric in enumerate(self.metrics)
-        ]
+        sums = [RunningSums.of(self, evaluated, index, looks) for index in range(len(self.metrics))]
+        return looks, sums
 
     def _verdicts(self, looks: Looks, sums: Sequence[RunningSums]) -> list[pl.DataFrame]:
         """The verdicts on each metric, a row for each look."""
-        self._check_pairs(sums)
+        if sum(of_metric.pairs for of_metric in sums) > _MOST_PAIRS:
+            most = max(sums, key=lambda of_metric: of_metric.pairs)
+            msg = (
+                f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.by_text!r}, both ways "
+                f"round and at all looks; the limit is {_MOST_PAIRS:,} for all metrics. Pool rare groups "
+                "with `lump_rare`, leave out small ones with `min_n=`, look less often, compare each group with the "
+                'rest (`to="rest"`) or with one group, or monitor `group_minimum` or `group_maximum`.'
+            )
+            raise ArgumentError(msg)
         tables: list[list[pl.DataFrame]] = [[] for _ in sums]
         parts = [(index, *part) for index, of_metric in enumerate(sums) for part in of_metric.parts()]
         for index, first, part in in_progress(parts, "monitoring"):
-            judged = _judged(part, self.side, self.limit, self._level(part))
-            tables[index].append(judged.with_columns(pl.col(LOOK) + first))
+            judged = _judged(part, self.side, self.limit)
+            tables[index].append(judged.with_columns(pl.col(_LOOK) + first))
         judged = map(pl.concat, tables)
         return [table[looks.recent((table[".verdict"] != _UNDECIDED).to_numpy())] for table in judged]
-
-    def _check_pairs(self, sums: Sequence[RunningSums]) -> None:
-        """Refuse more pairs of groups, over all looks, than are worked out in a few minutes."""
-        if sum(of_metric.pairs for of_metric in sums) <= _MOST_PAIRS:
-            return
-        most = max(sums, key=lambda of_metric: of_metric.pairs)
-        msg = (
-            f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.by_text!r}, both ways "
-            f"round and at all looks; the limit is {_MOST_PAIRS:,} for all metrics. Pool rare groups "
-            "with `lump_rare`, leave out small ones with `min_n=`, look less often, compare each group with the rest "
-            '(`to="rest"`) or with one group, or monitor `group_minimum` or `group_maximum`.'
-        )
-        raise ArgumentError(msg)
-
-    def _level(self, sums: RunningSums) -> _Level:
-        """The error that a metric may have at each look, and the share of it for the groups so far.
-
-        New groups may occur later. With k groups so far, their limits share 1 / (k + 1) of the error. The shares of the
-        first groups, and of the limits of each later one when it occurs, add up to 3 / (k + 1) for pairs, which exist
-        from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than 1.
-        """
-        error = sums.share_of_error * (1 - self.confidence) / len(self.metrics)
-        groups, share = sums.groups_so_far, sums.share_of_window
-        if not sums.may_grow:
-            return _Level(error, share, groups)
-        if self.groups is None:
-            return _Level(error, share / (groups + 1), groups)
-        if (groups > self.groups).any():
-            msg = (
-                f"monitor(): {sums.spec.name} by {sums.by_text} has {groups.max():.0f} groups so far, more than "
-                f"`groups={self.groups}`; give the largest number of groups that may ever occur."
-            )
-            raise ArgumentError(msg)
-        return _Level(error, share, np.full(groups.shape, float(self.groups)))
 
 
 class _GroupMonitor(Monitor):
@@ -182,164 +173,155 @@ class _GroupMonitor(Monitor):
         tables: list[pl.DataFrame] = []
         shown: list[Array] = [np.arange(len(looks.last))] * len(sums)
         if self.change:
-            shown = [table[LOOK].to_numpy() for table in self._verdicts(looks, sums)]
+            shown = [table[_LOOK].to_numpy() for table in self._verdicts(looks, sums)]
         for of_metric, windows in zip(sums, shown, strict=True):
-            groups = _groups_of(of_metric.at(windows), self._level(of_metric.at(windows)))
-            tables.append(looks.keyed(groups.with_columns(pl.Series(LOOK, windows[groups[LOOK].to_numpy()]))))
+            of_windows = of_metric.at(windows)
+            lower, upper = _limits_of_groups(of_windows)
+            cells = np.nonzero(of_windows.are_compared)
+            window, formula, group = cells
+            rows = of_windows.totals.rows[cells]
+            names = pl.Series([name for name, _ in of_windows.spec.formulas], dtype=pl.String)
+            groups = _named(of_windows, windows[window]).with_columns(
+                names[formula].alias(".metric"),
+                of_windows.texts[group].alias(".group"),
+                pl.Series(".n", rows).cast(pl.Int64),
+                pl.Series(".estimate", of_windows.on_scale(of_windows.totals.total[cells] / rows)),
+                pl.Series(".lower", of_windows.on_scale(lower[cells])),
+                pl.Series(".upper", of_windows.on_scale(upper[cells])),
+            )
+            tables.append(looks.keyed(groups.with_columns(pl.col(pl.Float64).fill_nan(None))))
         table = pl.concat(tables)
         # metrics that compare the same values have them once
         names = [name for name in table.columns if name not in {".n", ".estimate", ".lower", ".upper"}]
         return table.unique(names, keep="first", maintain_order=True)
 
 
-def _check_counted(tally: Tally) -> None:
-    """Refuse tallies that a monitor cannot follow."""
-    problem = None
-    if tally.weights is not None:
-        problem = "was counted with case weights, but a monitor needs rows with equal weights"
-    elif tally.clusters:
-        problem = "was counted by clusters, but a monitor needs independent rows"
-    elif HIDDEN in tally.cells.columns:
-        problem = "has suppressed groups, whose values are unknown; use a tally of all cells"
-    elif tally.cut is not None and tally.cut.option != "threshold":
-        problem = f"selects rows with `{tally.cut.option}`, so rows are not independent; use `threshold` instead"
-    elif tally.cut is not None and tally.cut.several:
-        problem = "has a list of thresholds; a monitor accepts one threshold"
-    if problem:
-        msg = f"monitor(): the tally {problem}."
-        raise ArgumentError(msg)
-
-
 # Limits
 
 
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """The error of a metric at each look, and how it is shared by the limits that hold at once."""
-
-    error: Floats
-    share: Floats
-    """The share of it for the groups that there are; the rest is for those that turn up later."""
-    groups: Floats
-    """The number of groups that share it."""
-
-    def log_threshold(self, statements: Floats) -> Floats:
-        """Logarithm of the e-value required for one of a number of statements."""
-        return np.log(np.maximum(statements, 1) / (self.error * self.share))
-
-    def weight(self, statements: Floats) -> Floats:
-        """The part of each of so many e-values in their sum, which begins with 1 at most."""
-        return self.share / np.maximum(statements, 1)
-
-
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """The estimate of a metric at each look, its limits, and the e-value against being within the limit."""
-
-    estimate: Floats
-    lower: Floats
-    upper: Floats
-    e_value: Floats
-
-
-def _judged(sums: RunningSums, side: Side, limit: float, level: _Level) -> pl.DataFrame:
+def _judged(sums: RunningSums, side: Side, limit: float) -> pl.DataFrame:
     """The verdicts on a metric, a row for each look."""
-    compared = _compared(sums, side, limit, level)
-    looks = len(compared.estimate)
+    with np.errstate(over="ignore"):
+        if isinstance(sums.spec.aggregate, Difference | Ratio):
+            estimate, lower, upper, e_value = _contrasts(sums, limit)
+        else:
+            estimate, lower, upper, e_value = _extremes(sums, side, limit)
     # a group that has not enough rows for one of several rates is left out
     left_out = sums.seen & ~sums.are_compared.all(axis=1)
     names = [sums.texts.filter(pl.Series(mask)).to_list() for mask in left_out]
-    e_value = np.where(np.isnan(compared.estimate), np.nan, compared.e_value)
-    columns = _named(sums, np.arange(looks)) | {
-        ".n": pl.Series(np.where(sums.are_compared, sums.totals.rows, 0).sum(axis=(1, 2))).cast(pl.Int64),
-        ".estimate": _numbers(compared.estimate),
-        ".lower": _numbers(compared.lower),
-        ".upper": _numbers(compared.upper),
-        ".limit": pl.Series([limit], dtype=pl.Float64).new_from_index(0, looks),
-        ".e_value": _numbers(e_value),
-    }
-    names = pl.Series(".groups_left_out", names, dtype=pl.List(pl.String))
-    lower, upper = pl.col(".lower"), pl.col(".upper")
-    is_beyond, is_within = (lower > limit, upper < limit) if side == "below" else (upper < limit, lower > limit)
-    verdict = pl.when(is_beyond).then(pl.lit(_BEYOND[side]))
-    verdict = verdict.when(is_within & (pl.lit(names).list.len() == 0)).then(pl.lit(_WITHIN))
-    return pl.DataFrame(columns).with_columns(verdict.otherwise(pl.lit(_UNDECIDED)).alias(".verdict"), names)
+    rows = np.where(sums.are_compared, sums.totals.rows, 0).sum(axis=(1, 2))
+    judged = _named(sums, np.arange(len(estimate))).with_columns(
+        pl.Series(".n", rows).cast(pl.Int64),
+        pl.Series(".estimate", estimate),
+        pl.Series(".lower", lower),
+        pl.Series(".upper", upper),
+        pl.lit(limit, pl.Float64).alias(".limit"),
+        pl.Series(".e_value", np.where(np.isnan(estimate), np.nan, e_value)),
+    )
+    is_above, is_below = pl.col(".lower") > limit, pl.col(".upper") < limit
+    is_beyond, is_within = (is_above, is_below) if side == "below" else (is_below, is_above)
+    is_complete = pl.lit(~left_out.any(axis=1))
+    verdict = pl.when(is_beyond).then(pl.lit(_BEYOND[side])).when(is_within & is_complete).then(pl.lit(_WITHIN))
+    return judged.with_columns(pl.col(pl.Float64).fill_nan(None)).with_columns(
+        verdict.otherwise(pl.lit(_UNDECIDED)).alias(".verdict"),
+        pl.Series(".groups_left_out", names, dtype=pl.List(pl.String)),
+    )
 
 
-def _named(sums: RunningSums, looks: Array) -> dict[str, pl.Series]:
+def _named(sums: RunningSums, looks: Array) -> pl.DataFrame:
     """The columns that name a metric, for each of some looks."""
+    named = pl.DataFrame({_LOOK: pl.Series(looks, dtype=pl.Int64)})
     texts = {".metric": sums.spec.name, ".by": sums.by_text}
-    named = {name: pl.Series([text], dtype=pl.String).new_from_index(0, len(looks)) for name, text in texts.items()}
-    return {LOOK: pl.Series(looks, dtype=pl.Int64), **named}
+    return named.with_columns(pl.lit(text, pl.String).alias(name) for name, text in texts.items())
 
 
-def _numbers(values: Floats) -> pl.Series:
-    return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
-
-
-def _compared(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
-    """The limits of a metric at each look."""
-    if isinstance(sums.spec.aggregate, Difference | Ratio):
-        return _contrasts(sums, limit, level)
-    return _extremes(sums, side, limit, level)
-
-
-def _limits_of_groups(sums: RunningSums, level: _Level) -> tuple[Floats, Floats]:
+def _limits_of_groups(sums: RunningSums) -> tuple[Floats, Floats]:
     """The limits of the means of all groups, which hold at once, between 0 and 1."""
-    statements = _ENDS * level.groups * len(sums.spec.formulas)
-    threshold = np.broadcast_to(level.log_threshold(statements)[:, None, None], sums.totals.rows.shape)
+    statements = _ENDS * sums.groups * len(sums.spec.formulas)
+    threshold = np.broadcast_to(sums.log_threshold(statements)[:, None, None], sums.totals.rows.shape)
     return sums.totals.lower_limit(threshold), 1 - sums.totals.reversed.lower_limit(threshold)
 
 
-def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
-    """The smallest or the largest value of the groups; where none are compared, the value itself."""
+def _extremes(sums: RunningSums, side: Side, limit: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """The smallest or the largest value of the groups, or the value of all rows, with limits and the e-value."""
     is_smallest = isinstance(sums.spec.aggregate, GroupMinimum)
     totals, compared = sums.totals, sums.are_compared
-    lower, upper = _limits_of_groups(sums, level)
+    lower, upper = _limits_of_groups(sums)
 
     def extreme(values: Floats) -> Floats:
-        chosen = _smallest(values, compared) if is_smallest else _largest(values, compared)
+        chosen = _smallest(values, compared) if is_smallest else -_smallest(-values, compared)
         return sums.on_scale(chosen)
 
     share = (limit - sums.bounds[0]) / sums.width
     beyond, share = (totals, share) if side == "below" else (totals.reversed, 1 - share)
-    e_values = _exponentials(beyond.log_e_value(np.full(totals.rows.shape, share)))
+    e_values = np.exp(beyond.log_e_value(np.full(totals.rows.shape, share)))
     if is_smallest == (side == "above"):
         merged = np.where(compared, e_values, 0).sum(axis=(1, 2))
     else:
         # all groups have to be beyond the limit
         merged = _smallest(e_values, compared)
-    weight = level.weight(level.groups * len(sums.spec.formulas))
-    return _Compared(extreme(totals.mean), extreme(lower), extreme(upper), weight * merged)
+    weight = sums.weight(sums.groups * len(sums.spec.formulas))
+    return extreme(totals.mean), extreme(lower), extreme(upper), weight * merged
 
 
-def _contrasts(sums: RunningSums, limit: float, level: _Level) -> _Compared:
-    """The difference, or ratio below 1, of the groups that are farthest from each other, or from the reference."""
+def _contrasts(sums: RunningSums, limit: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """The difference or ratio of the groups farthest from each other or the reference, with limits and the e-value."""
     is_difference = isinstance(sums.spec.aggregate, Difference)
     # against ratios of at most 1 / limit of either group to the other
     contrast, at_limit = DIFFERENCE, limit / sums.width
     if not is_difference:
         contrast, at_limit = RATIO, 1 / limit if limit else math.inf
-    farthest = smallest = largest = np.full(len(level.error), np.nan)
-    e_value = np.zeros(len(level.error))
-    for pairs in _pairs(sums, level):
-        compared = np.nonzero(pairs.compared)
-        e_values = np.zeros(pairs.compared.shape)
-        e_values[compared] = _exponentials(pairs.pair.at(compared).log_e_value(contrast, at_limit))
-        e_value += pairs.weight * e_values.sum(axis=1)
-        estimate = contrast.of(pairs.pair.one.mean, pairs.pair.other.mean)
-        farthest = np.fmin(farthest, _smallest(estimate, pairs.compared))
-        low, high = pairs.pair.extreme_limits(contrast, pairs.log_threshold, pairs.compared)
+    totals, are_compared, one, other, statements = _pairs(sums)
+    looks, formulas = totals.rows.shape[:2]
+    statements = statements * formulas
+
+    def by_look(values: Array, groups: Array) -> Array:
+        return values[:, :, groups].reshape(looks, formulas * len(groups))
+
+    def totals_of(groups: Array) -> Totals:
+        return Totals(by_look(totals.total, groups), by_look(totals.rows, groups))
+
+    farthest = smallest = largest = np.full(looks, np.nan)
+    e_value = np.zeros(looks)
+    step = max(_PAIRS_AT_ONCE // max(looks * formulas, 1), 1)
+    for first in range(0, len(one), step):
+        some, others = one[first : first + step], other[first : first + step]
+        pair = Pair(totals_of(some), totals_of(others))
+        compared = by_look(are_compared, some) & by_look(are_compared, others)
+        threshold = np.broadcast_to(sums.log_threshold(statements)[:, None], compared.shape)
+        e_values = np.zeros(compared.shape)
+        e_values[compared] = np.exp(pair.at(np.nonzero(compared)).log_e_value(contrast, at_limit))
+        e_value += sums.weight(statements) * e_values.sum(axis=1)
+        farthest = np.fmin(farthest, _smallest(contrast.of(pair.one.mean, pair.other.mean), compared))
+        low, high = pair.extreme_limits(contrast, threshold, compared)
         smallest, largest = np.fmin(smallest, low), np.fmax(largest, high)
     if is_difference:
         lower, upper = sums.width * np.maximum(largest, 0), -sums.width * smallest
-        return _Compared(sums.width * np.abs(farthest), lower, upper, e_value)
-    return _Compared(farthest, smallest, 1 / np.maximum(largest, 1), e_value)
+        return sums.width * np.abs(farthest), lower, upper, e_value
+    return farthest, smallest, 1 / np.maximum(largest, 1), e_value
 
 
-def _exponentials(logarithms: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        return np.exp(logarithms)
+def _pairs(sums: RunningSums) -> tuple[Totals, Array, Array, Array, Floats]:
+    """The sums of groups, a mask of those with a value, pairs of their indices, and the statements about a formula.
+
+    The pairs are all of groups, both ways round, or those with the reference.
+    """
+    totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
+    to = cast("Difference | Ratio", sums.spec.aggregate).to
+    if to == "rest":
+        # the rest of each group follows all groups
+        total, rows = (values.sum(axis=2, keepdims=True) - values for values in (totals.total, totals.rows))
+        compared = np.concatenate([compared, rows > 0], axis=2)
+        totals = Totals(np.concatenate([totals.total, total], axis=2), np.concatenate([totals.rows, rows], axis=2))
+        one = np.arange(_ENDS * size)
+        return totals, compared, one, (one + size) % max(_ENDS * size, 1), _ENDS * sums.groups
+    usable = np.flatnonzero(compared.any(axis=(0, 1)))
+    one, other = usable[np.indices((len(usable), len(usable))).reshape(2, -1)]
+    chosen, statements = one != other, sums.groups * (sums.groups - 1)
+    if to != "range":
+        chosen &= sums.is_reference[one] | sums.is_reference[other]
+        statements = _ENDS * (sums.groups - 1)
+    return totals, compared, one[chosen], other[chosen], statements
 
 
 def _smallest(values: Floats, compared: Array) -> Floats:
@@ -350,83 +332,275 @@ def _smallest(values: Floats, compared: Array) -> Floats:
     return np.where(is_value.any(axis=axes), smallest, np.nan)
 
 
-def _largest(values: Floats, compared: Array) -> Floats:
-    """The largest value that is compared at each look."""
-    return -_smallest(-values, compared)
+# Looks and sums
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Some of the pairs of groups that are compared, both ways round: a row for each look."""
+class Looks:
+    """The looks at outer groups (series), each at the end of a period or at all rows so far, sorted by series.
 
-    pair: Pair
-    compared: Array
-    """True if both have a value, as a mask."""
-    log_threshold: Floats
-    weight: Floats
-    """The part of the e-value of each pair in that of all."""
+    A look is at one or more windows of rows that end with it, sorted by look and by their beginning.
+    """
+
+    keys: pl.DataFrame
+    """The keys of the outer group of each look, the period last."""
+    number: Array
+    """The number of each look in its series, from 1."""
+    of_outer: Array
+    """The index of the look of each outer group of the tally."""
+    last: Array
+    """The index of the look of each window."""
+    first: Array
+    """The index of the look with the first rows of each window."""
+    share_of_window: Floats
+    """The share of the error of a series for the rows from the beginning of each window on."""
+    share_of_error: Floats
+    """The share of all errors for the series of each window; new series may occur later."""
+
+    @classmethod
+    def of(cls, outer_keys: pl.DataFrame, period: str | None, *, change: bool = False) -> Looks:
+        """The looks at the outer groups of a tally, at all rows so far or, for changes, also at recent rows."""
+        if period is not None:
+            check_periods("monitor", outer_keys, period)
+        series = outer_keys.drop(period or [], UNGROUPED, strict=False)
+        periods = outer_keys.select([] if period is None else pl.col(period).alias(".period"))
+        codes = KeyCodes(outer_keys)
+        of_series = codes.index(series.columns).of_cell
+        of_period = codes.index([] if period is None else [period]).of_cell
+        order = np.lexsort((of_period, of_series))
+        of_series, of_period, every = of_series[order], of_period[order], np.arange(len(order))
+        number = every - np.searchsorted(of_series, of_series) + 1
+        last, before, share = _windows(number) if change else (every, 0, np.ones(len(order)))
+        share_of_error = np.ones(len(last))
+        if series.width:
+            # with k series so far it is 1 / (k (k + 1)): the shares of the first k, and of each later one when it
+            # occurs, add up to 2 / (k + 1), which never exceeds 1
+            begin = of_period[number == 1]
+            so_far = (begin <= of_period[:, None]).sum(axis=1)[last]
+            share_of_error = 1 / (so_far * (so_far + 1))
+        return cls(
+            keys=pl.concat([series, periods], how="horizontal")[order],
+            number=number,
+            of_outer=np.argsort(order),
+            last=last,
+            first=last - number[last] + 1 + before,
+            share_of_window=share,
+            share_of_error=share_of_error,
+        )
+
+    def add_up(self, sums: Array, *, from_start: bool = False) -> Array:
+        """Sums of looks as sums of windows, or of all looks of the series to the end of each window (`from_start`)."""
+        first = self.last - self.number[self.last] + 1 if from_start else self.first
+        added = np.concatenate([np.zeros_like(sums[:1]), sums.cumsum(axis=0)])
+        return added[self.last + 1] - added[first]
+
+    def recent(self, is_decided: Array) -> list[int]:
+        """The window that each look is about: the latest one with a verdict, or else that of the look before.
+
+        A window never begins before that of the look before: rows that were left behind are not called upon again.
+        """
+        chosen: list[int] = []
+        since = 0
+        for windows in np.split(np.arange(len(self.last)), np.flatnonzero(np.diff(self.last, prepend=-1)))[1:]:
+            # where the window of the look before has ended, the next one takes its place
+            usable = windows[self.first[windows] >= since]
+            decided = usable[is_decided[usable]]
+            chosen.append(int(decided[-1] if len(decided) else usable[0]))
+            since = self.first[chosen[-1]]
+        return chosen
+
+    def keyed(self, table: pl.DataFrame) -> pl.DataFrame:
+        """A table by window with the keys and the numbers of the looks, and the first period of the window."""
+        window, columns = table[_LOOK].to_numpy(), table.drop(_LOOK)
+        keys = self.keys[self.last[window]]
+        if ".period" in keys.columns:
+            at = columns.columns.index(".n")
+            columns = columns.insert_column(at, self.keys[".period"][self.first[window]].alias(".since"))
+            columns = columns.insert_column(at, pl.Series(".look", self.number[self.last[window]], dtype=pl.Int64))
+        return pl.concat([keys, columns], how="horizontal") if keys.width else columns
 
 
-def _pairs(sums: RunningSums, level: _Level) -> Iterator[_Pairs]:
-    """All pairs of groups, for each formula, or those with the reference; so many at a time."""
-    totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
-    to = cast("Difference | Ratio", sums.spec.aggregate).to
-    usable = np.flatnonzero(compared.any(axis=(0, 1)))
-    one, other = usable[np.indices((len(usable), len(usable))).reshape(2, -1)]
-    if to == "rest":
-        # the rest of each group follows all groups
-        totals, compared = _with_rests(totals, compared)
-        one, other = np.arange(_ENDS * size), (np.arange(_ENDS * size) + size) % max(_ENDS * size, 1)
-        statements = _ENDS * level.groups
-    elif to == "range":
-        chosen = one != other
-        one, other, statements = one[chosen], other[chosen], level.groups * (level.groups - 1)
-    else:
-        chosen = (one != other) & (sums.is_reference[one] | sums.is_reference[other])
-        one, other, statements = one[chosen], other[chosen], _ENDS * (level.groups - 1)
-    looks, formulas = totals.rows.shape[:2]
-    statements = statements * formulas
+def _windows(number: Array) -> tuple[Array, Array, Floats]:
+    """The look of each window, the looks of its series before it, and its share of the error.
 
-    def by_look(values: Array, index: Array) -> Array:
-        return values[:, :, index].reshape(looks, formulas * len(index))
-
-    def totals_of(index: Array) -> Totals:
-        return Totals(by_look(totals.total, index), by_look(totals.rows, index))
-
-    step = max(MOST_PAIRS // max(looks * formulas, 1), 1)
-    for first in range(0, len(one), step):
-        some, others = one[first : first + step], other[first : first + step]
-        both: Array = by_look(compared, some) & by_look(compared, others)
-        threshold = np.broadcast_to(level.log_threshold(statements)[:, None], both.shape)
-        yield _Pairs(Pair(totals_of(some), totals_of(others)), both, threshold, level.weight(statements))
+    Half of the error is for all rows so far, the other half for windows that begin after 1, 2, 3, … looks. Of it, those
+    after 2ᵛ times the i-th odd number of looks have 1 / ((v + 1) (v + 2) i (i + 1)), which adds up to 1. They last for
+    4 · 2ᵛ looks, so that windows of any length have begun near any look.
+    """
+    every = np.arange(len(number))
+    parts = [(every, np.zeros_like(every), np.full(len(every), 1 / 2))]
+    for scale in range(int(number.max(initial=1)).bit_length()):
+        for back in range(_LIFETIME):
+            multiple = (number - 1) // 2**scale - back
+            look = np.flatnonzero((multiple > 0) & (multiple % 2 == 1))
+            odd = (multiple[look] + 1) // 2
+            share = 1 / (2 * (scale + 1) * (scale + 2) * odd * (odd + 1))
+            parts.append((look, multiple[look] * 2**scale, share))
+    last, before, share = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((before, last))
+    return last[order], before[order], share[order]
 
 
-def _with_rests(totals: Totals, compared: Array) -> tuple[Totals, Array]:
-    """The sums of all groups, and then those of all others than each of them, with the mask of those compared."""
+@dataclass(frozen=True, eq=False)
+class RunningSums:
+    """The sums of a metric in windows up to each look, or in each of several, by window, formula and group."""
 
-    def with_rest(values: Floats) -> Floats:
-        return np.concatenate([values, values.sum(axis=2, keepdims=True) - values], axis=2)
+    spec: Metric | GroupwiseMetric
+    totals: Totals
+    """Of values between 0 and 1: how far they lie from the one bound to the other."""
+    bounds: Bounds
+    seen: Array
+    """True if a group has occurred, by look and group, as a mask."""
+    is_reference: Array
+    """The group that others are compared with, as a mask."""
+    are_compared: Array
+    """True where a group has a value, and the rows and the share of all rows that it needs, by look, formula, group."""
+    texts: pl.Series
+    """The names of the groups."""
+    error: Floats
+    """The error that all limits of each look may have together."""
+    share: Floats
+    """The share of it for the groups that there are; the rest is for those that turn up later."""
+    groups: Floats
+    """The number of groups that share it."""
 
-    several = Totals(with_rest(totals.total), with_rest(totals.rows))
-    return several, np.concatenate([compared, several.rows[:, :, len(compared[0, 0]) :] > 0], axis=2)
+    @classmethod
+    def of(cls, monitor: Monitor, evaluated: Evaluated, index: int, looks: Looks) -> RunningSums:
+        """The sums of one of the metrics that were evaluated."""
+        spec, cells = monitor.metrics.metrics[index], evaluated.group_cells
+        bounds = bounds_of(spec, monitor.bounds)
+        every = evaluated.rows.filter(pl.col("spec") == index)
+        rows = every.filter(~pl.col("excluded"))
+        for name, formula in spec.formulas:
+            if not reads_one_label(formula, rows.filter(name=name)):
+                msg = f"monitor(): {spec.name} averages {name} over labels; select one label with `pos_label=`."
+                raise ArgumentError(msg)
+        first, size = cells.spans[spec.by]
+        texts = cells.text[first : first + size]
+        keys = texts.to_frame() if spec.by is None else cells.keys[spec.by]
+        index_of_keys = KeyCodes(keys).index(keys.columns)
+
+        def positions(rows: pl.DataFrame) -> tuple[Array, Array]:
+            """The look and the group of each row."""
+            return looks.of_outer[rows["outer"].to_numpy()], index_of_keys.of_cell[rows[GROUP_CELL].to_numpy() - first]
+
+        look, group = positions(rows)
+        numbers = {name: number for number, (name, _) in enumerate(spec.formulas)}
+        formula = rows["name"].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
+        shape = len(looks.number), len(index_of_keys)
+        total, counted = np.zeros((2, shape[0], len(numbers), shape[1]))
+        of_rows = _between(rows, bounds, spec.name)
+        np.add.at(total, (look, formula, group), of_rows.total)
+        np.add.at(counted, (look, formula, group), of_rows.rows)
+        totals = Totals(looks.add_up(total), looks.add_up(counted))
+        seen, sizes = np.zeros((2, *shape))
+        seen[look, group] = 1
+        # the rows of unknown groups are part of all rows
+        all_rows = every.filter(pl.col("name") == spec.formulas[0][0])
+        np.add.at(sizes, positions(all_rows), all_rows["n"].to_numpy())
+        sizes = looks.add_up(sizes)
+        is_frequent = sizes >= spec.policy.min_share * sizes.sum(axis=1, keepdims=True)
+        is_reference = np.zeros(shape[1], dtype=bool)
+        is_reference[group[rows["is_reference"].to_numpy()]] = True
+        seen = looks.add_up(seen, from_start=True) > 0
+        share, groups = _shared_by_groups(spec, seen, looks.share_of_window, monitor.groups)
+        return cls(
+            spec=spec,
+            totals=totals,
+            bounds=bounds,
+            seen=seen,
+            is_reference=is_reference,
+            are_compared=(totals.rows >= max(spec.policy.min_n, 1)) & is_frequent[:, None],
+            texts=texts[index_of_keys.example],
+            error=looks.share_of_error * (1 - monitor.confidence) / len(monitor.metrics),
+            share=share,
+            groups=groups,
+        )
+
+    @property
+    def by_text(self) -> str | None:
+        """The features as results show them."""
+        return self.spec.by.text if self.spec.by else None
+
+    def log_threshold(self, statements: Floats) -> Floats:
+        """Logarithm of the e-value required for one of a number of statements."""
+        return np.log(np.maximum(statements, 1) / (self.error * self.share))
+
+    def weight(self, statements: Floats) -> Floats:
+        """The part of each of so many e-values in their sum, which begins with 1 at most."""
+        return self.share / np.maximum(statements, 1)
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of groups that are compared with each other, both ways round, over all looks."""
+        if not isinstance(self.spec.aggregate, Difference | Ratio) or self.spec.aggregate.to != "range":
+            return 0
+        compared = self.are_compared.sum(axis=2)
+        return int((compared * (compared - 1)).sum())
+
+    @property
+    def width(self) -> float:
+        """The distance of the bounds."""
+        return self.bounds[1] - self.bounds[0]
+
+    def on_scale(self, means: Floats) -> Floats:
+        """Means between 0 and 1 as values of the metric."""
+        return self.bounds[0] + means * self.width
+
+    def at(self, looks: slice | Array) -> RunningSums:
+        """The sums of some looks."""
+        names = ("seen", "are_compared", "error", "share", "groups")
+        return replace(self, totals=self.totals.at(looks), **{name: getattr(self, name)[looks] for name in names})
+
+    def parts(self) -> Iterator[tuple[int, RunningSums]]:
+        """The sums of some looks at a time, with the index of the first of them."""
+        looks, formulas, groups = self.totals.rows.shape
+        step = max(_PAIRS_AT_ONCE // max(formulas * groups**2, 1), 1)
+        for first in range(0, max(looks, 1), step):
+            yield first, self.at(slice(first, first + step))
 
 
-def _groups_of(sums: RunningSums, level: _Level) -> pl.DataFrame:
-    """The values of groups with enough rows, a row for each look, formula and group."""
-    lower, upper = _limits_of_groups(sums, level)
-    cells = np.nonzero(sums.are_compared)
-    look, formula, group = cells
-    rows = sums.totals.rows[cells]
-    names = pl.Series([name for name, _ in sums.spec.formulas], dtype=pl.String)
-    columns = _named(sums, look) | {
-        ".metric": names[formula],
-        ".group": sums.texts[group],
-        ".n": pl.Series(rows).cast(pl.Int64),
-        ".estimate": _numbers(sums.on_scale(sums.totals.total[cells] / rows)),
-        ".lower": _numbers(sums.on_scale(lower[cells])),
-        ".upper": _numbers(sums.on_scale(upper[cells])),
-    }
-    return pl.DataFrame(columns)
+def _shared_by_groups(
+    spec: Metric | GroupwiseMetric, seen: Array, share: Floats, most: int | None
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """The share of the error of each look for the groups that have been seen, and the number of groups that share it.
+
+    New groups may occur later, `most` in all. With k groups so far, their limits share 1 / (k + 1) of the error. The
+    shares of the first groups, and of the limits of each later one when it occurs, add up to 3 / (k + 1) for pairs,
+    which exist from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than 1.
+    """
+    groups = seen.sum(axis=1).astype(float)
+    if spec.by is None or spec.by.sides is not None:
+        return share, groups
+    if most is None:
+        return share / (groups + 1), groups
+    if (groups > most).any():
+        msg = (
+            f"monitor(): {spec.name} by {spec.by.text} has {groups.max():.0f} groups so far, more than "
+            f"`groups={most}`; give the largest number of groups that may ever occur."
+        )
+        raise ArgumentError(msg)
+    return share, np.full(groups.shape, float(most))
+
+
+def _between(rows: pl.DataFrame, bounds: Bounds, name: str) -> Totals:
+    """The sums of values, as far as they lie between the bounds, and the numbers of rows."""
+    counted = rows["counted_rows"].fill_null(0).to_numpy().astype(np.float64)
+    mean = rows["rate"].fill_null(bounds[0]).to_numpy().astype(np.float64)
+    share = np.where(counted > 0, (mean - bounds[0]) / (bounds[1] - bounds[0]), 0.0)
+    is_within = (share >= -_SLACK) & (share <= 1 + _SLACK)
+    if not is_within.all():
+        outside: Sequence[float] = mean[~is_within].tolist()
+        msg = (
+            f"monitor(): {name} has a mean of {outside[0]:g} in some group, so some values lie outside "
+            f"`bounds=({bounds[0]:g}, {bounds[1]:g})`; give bounds that hold for the value of every row."
+        )
+        raise ArgumentError(msg)
+    total = np.clip(share, 0, 1) * counted
+    nearest = np.round(total)
+    # counts of rows, but for errors of rounding
+    is_whole = abs(total - nearest) <= _SLACK * np.maximum(counted, 1)
+    return Totals(np.where(is_whole, nearest, total), counted)
 
 
 # What can be monitored
@@ -434,7 +608,26 @@ def _groups_of(sums: RunningSums, level: _Level) -> pl.DataFrame:
 
 def bounds_of(metric: Metric | GroupwiseMetric, given: Bounds | None) -> Bounds:
     """The bounds of the values of a row, for metrics that are means of such values over rows."""
-    bounds = [_bounds_of_base(base, given) for base in _bases_of(metric)]
+    bounds: list[Bounds] = []
+    for base in metric.metrics if isinstance(metric, GroupwiseMetric) else (metric,):
+        if share_of(base.definition) is not None:
+            bounds.append((0.0, 1.0))
+            continue
+        if not is_mean(base.definition):
+            msg = (
+                f"monitor(): {base.name} is not a mean over rows. Monitor the rates or errors behind it, such as sens "
+                "and precision instead of f_meas, or mse instead of rmse; or look once, at a number of rows fixed in "
+                "advance, with `check`."
+            )
+            raise ArgumentError(msg)
+        if given is None and (not all(map(math.isfinite, base.range)) or lacks_range(base)):
+            msg = (
+                f"monitor(): the range of {base.name} for a single row is unknown; give its bounds, such as "
+                "`bounds=(0, 100)`."
+            )
+            raise ArgumentError(msg)
+        least, most = given or base.range
+        bounds.append((float(least), float(most)))
     if len(set(bounds)) > 1:
         msg = (
             f"monitor(): the metrics of {metric.name} have different ranges, {listed(bounds)}; give one pair of "
@@ -444,84 +637,45 @@ def bounds_of(metric: Metric | GroupwiseMetric, given: Bounds | None) -> Bounds:
     return bounds[0]
 
 
-def _bases_of(metric: Metric | GroupwiseMetric) -> tuple[Metric, ...]:
-    """The metrics whose values are compared; without a comparison the metric itself."""
-    return metric.metrics if isinstance(metric, GroupwiseMetric) else (metric,)
-
-
-def _is_share(metric: Metric) -> bool:
-    return share_of(metric.definition) is not None
-
-
-def _bounds_of_base(metric: Metric, given: Bounds | None) -> Bounds:
-    if _is_share(metric):
-        return 0.0, 1.0
-    if not is_mean(metric.definition):
-        msg = (
-            f"monitor(): {metric.name} is not a mean over rows. Monitor the rates or errors behind it, such as sens "
-            "and precision instead of f_meas, or mse instead of rmse; or look once, at a number of rows fixed in "
-            "advance, with `check`."
-        )
-        raise ArgumentError(msg)
-    if given is not None:
-        return given
-    if not all(map(math.isfinite, metric.range)) or lacks_range(metric):
-        msg = (
-            f"monitor(): the range of {metric.name} for a single row is unknown; give its bounds, such as `bounds=(0, "
-            "100)`."
-        )
-        raise ArgumentError(msg)
-    return float(metric.range[0]), float(metric.range[1])
-
-
-def _checked_bounds(given: object) -> Bounds:
-    values = [number("bounds", value, -math.inf) for value in given] if is_list(given) else []
-    if len(values) != 2 or values[0] >= values[1]:
-        msg = f"`bounds` must be two numbers, the smaller one first, not {given!r}."
-        raise ArgumentError(msg)
-    return values[0], values[1]
-
-
 def _check_metric(metric: Metric | GroupwiseMetric, limit: float, given: Bounds | None) -> None:
-    """Refuse metrics that cannot be followed row by row."""
+    """Refuse metrics that cannot be followed row by row, and comparisons without a confidence sequence."""
+    aggregate = metric.aggregate
     if isinstance(metric, GroupwiseMetric):
-        _check_comparison(metric)
+        if problem := _problem_of(metric):
+            msg = (
+                f"monitor(): {metric.name} {problem}, which is not supported. Use the metric itself, `group_minimum`, "
+                "`group_maximum`, or differences or ratios of one metric (or the worst of several): as a range, to a "
+                'group, or `to="rest"`.'
+            )
+            raise ArgumentError(msg)
     elif metric.direction in {"zero", "one"}:
         msg = (
             f"monitor(): the best value of {metric.name} is inside its range; monitor a metric to maximize or minimize."
         )
         raise ArgumentError(msg)
     low, high = bounds_of(metric, given)
-    if isinstance(metric.aggregate, Ratio):
+    if isinstance(aggregate, Ratio):
         if low:
             msg = f"monitor(): ratios of {metric.name} need values of 0 or more; use differences, or `bounds=(0, …)`."
             raise ArgumentError(msg)
         return
-    least, most = (0.0, high - low) if isinstance(metric.aggregate, Difference) else (low, high)
+    least, most = (0.0, high - low) if isinstance(aggregate, Difference) else (low, high)
     if not least <= limit <= most:
         msg = f"monitor(): the limit {limit:g} is outside the range of {metric.name}, {least:g} to {most:g}."
         raise ArgumentError(msg)
 
 
-def _check_comparison(metric: GroupwiseMetric) -> None:
-    """Refuse comparisons without a confidence sequence."""
-    aggregate, problem = metric.aggregate, None
+def _problem_of(metric: GroupwiseMetric) -> str | None:
+    """The reason why a comparison has no confidence sequence, if it has none."""
+    aggregate = metric.aggregate
     if metric.less:
-        problem = "subtracts one disparity from another"
-    elif metric.several and aggregate.across == "mean":
-        problem = "averages several metrics"
-    elif isinstance(aggregate, Difference | Ratio):
-        if aggregate.to in {"overall", "majority"}:
-            problem = f"uses the reference {aggregate.to!r}, which changes as rows arrive"
-    elif type(aggregate) not in {GroupMinimum, GroupMaximum}:
-        problem = f"compares groups by {aggregate!r}"
-    if problem:
-        msg = (
-            f"monitor(): {metric.name} {problem}, which is not supported. Use the metric itself, `group_minimum`, "
-            "`group_maximum`, or differences or ratios of one metric (or the worst of several): as a range, to a "
-            'group, or `to="rest"`.'
-        )
-        raise ArgumentError(msg)
+        return "subtracts one disparity from another"
+    if metric.several and aggregate.across == "mean":
+        return "averages several metrics"
+    if isinstance(aggregate, Difference | Ratio):
+        is_moving = aggregate.to in {"overall", "majority"}
+        return f"uses the reference {aggregate.to!r}, which changes as rows arrive" if is_moving else None
+    return None if type(aggregate) in {GroupMinimum, GroupMaximum} else f"compares groups by {aggregate!r}"
 
 
 @refuse_unknown_keywords
@@ -578,9 +732,8 @@ def monitor(
     side, limit = limited("monitor", below, above)
     metrics = judged_metrics("monitor", given, side, limit)
     confidence = proper_share("confidence", confidence)
-    if period is not None and (not isinstance(period, str) or not period):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"monitor(): `period` must be the name of a column, not {period!r}."
-        raise ArgumentError(msg)
+    if period is not None:
+        period_column("monitor", period)
     change = flag("change", change)
     if change and period is None:
         msg = "monitor(): `change=True` looks at recent periods; give their column as `period=`."
@@ -588,10 +741,15 @@ def monitor(
     if groups is not None:
         groups = whole("groups", groups, 2)
     if bounds is not None:
-        bounds = _checked_bounds(bounds)
+        values = [number("bounds", value, -math.inf) for value in bounds] if is_list(bounds) else []
+        if len(values) != 2 or values[0] >= values[1]:
+            msg = f"`bounds` must be two numbers, the smaller one first, not {bounds!r}."
+            raise ArgumentError(msg)
+        bounds = values[0], values[1]
     for metric in metrics:
         _check_metric(metric, limit, bounds)
-    if bounds is not None and all(_is_share(base) for metric in metrics for base in _bases_of(metric)):
+    formulas = [formula for metric in metrics for _, formula in metric.formulas]
+    if bounds is not None and all(share_of(formula) is not None for formula in formulas):
         msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)
     return Monitor(metrics, side, limit, confidence, period, groups, bounds, change)

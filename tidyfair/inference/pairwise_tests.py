@@ -158,7 +158,8 @@ class _Comparison:
         quantities = self.family.estimates
         if self.counts_rows:
             return np.diag(1 / self.rows_of_values())
-        error = np.nan_to_num(quantities.errors_of_limits(z_value(_USUAL_LEVEL), logarithm=self.scale == "ratio"))
+        scale = "ratio" if self.scale == "ratio" else "difference"
+        error = np.nan_to_num(quantities.errors_of_limits(z_value(_USUAL_LEVEL), scale))
         covariance = np.diag(error**2)
         if quantities.influences is not None:
             one, other = self.pairs

@@ -22,11 +22,11 @@ from tidyfair.evaluation.group_cells import UNGROUPED, slice_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.frontier import is_of_cells, values_of
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.subgroups import checked_rate
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
+from tidyfair.intervals.shares import share_of
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, are_columns, names_of
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from typing import TypeAlias, Unpack
 
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.shares import Share
     from tidyfair.metric_sets import GroupwiseMetric, Metric
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import Privileged
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.source import Source
@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProbabilisticGroups", "probabilistic_groups"]
 
-_REST, _OVERALL, _MAJORITY = "rest", "overall", "majority"
-_REFERENCES = (_REST, _OVERALL, _MAJORITY)
+_REFERENCES = ("rest", "overall", "majority")
 _ROUNDED = 1e-6
 """The largest distance from 1 of the sum of the probabilities of a row."""
 _FEW_ROWS = 10
@@ -62,8 +61,6 @@ _HIT, _MISS, _OTHER = range(3)
 """The kinds of rows: in the numerator; only in the denominator; in neither."""
 _UNSURE = 1.5
 """Standard errors within which the order of two shares is uncertain."""
-_DIFFERENT = (2, 3, 5, 7, 11, 13, 17, 19, 23)
-"""Made-up rows in the cells of a table, which identify the sums of other cells."""
 _SHOWN = {
     ".metric": pl.String, ".group": pl.String, ".n_expected": pl.Float64, ".estimate": pl.Float64,
     ".lower_bound": pl.Float64, ".upper_bound": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
@@ -171,8 +168,28 @@ class ProbabilisticGroups(CalledOnData):
     def _check_probabilities(self, tally: Tally) -> None:
         """Refuse columns that are not the probabilities of mutually exclusive and exhaustive groups."""
         names = tally.names(self.probabilities)
-        for name, column in zip(names, self.probabilities, strict=True):
-            _check_range(tally.cells[name], column.name)
+        for column, values in zip(self.probabilities, tally.cells.select(names), strict=True):
+            name = column.name
+            if not (values.dtype.is_numeric() or isinstance(values.dtype, pl.Boolean | pl.Null)):
+                msg = (
+                    f"`groups`: the column {name!r} is {values.dtype}, not numeric; give columns of probabilities. For "
+                    "known groups use a groupwise metric."
+                )
+                raise ColumnError(msg)
+            if values.null_count():
+                msg = (
+                    f"`groups`: some values of {name!r} are missing. Leave these rows out, or fill in the shares of "
+                    "the groups among all rows with `.fill_null(…)`."
+                )
+                raise ColumnError(msg)
+            low, high = _ends(values.cast(pl.Float64))
+            if low < 0 or high > 1:
+                hint = "; divide percent by 100" if low >= 0 and share_of_percent(high) else ""
+                msg = (
+                    f"`groups`: {name!r} holds values from {low:g} to {high:g}, but probabilities must lie between 0 "
+                    f"and 1{hint}."
+                )
+                raise ColumnError(msg)
         total = pl.sum_horizontal(pl.col(names).cast(pl.Float64))
         low, high = _ends(tally.cells.select(total).to_series())
         if max(1 - low, high - 1) > _ROUNDED:
@@ -190,29 +207,36 @@ class ProbabilisticGroups(CalledOnData):
         event = evaluated.labels.event
         levels = [0 if event is None else event]  # without labels there are no rows that count
         counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), levels, cells.complete)
-        rows, weights, squares = (self._by_kind(counts.of(cells.measure(name))) for name in ("n", "w", "w2"))
+        kinds = self._kinds_of_cells()
+        measures = np.zeros((3, 3, len(index)))
+        for measure, name in zip(measures, ("n", "w", "w2"), strict=True):
+            for cell, (of_event,) in counts.of(cells.measure(name)).items():
+                if cell in kinds:
+                    measure[kinds[cell]] += of_event
         keys = group_cells.keys[by]
         keys = keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True)))
         members = keys.select(pl.col(names_of(self.probabilities)).cast(pl.Float64)).to_numpy()
         outer = group_cells.outer[slice_of(group_cells, by)]
         of_outer: list[_Outcomes] = []
         for number in range(len(group_cells.outer_keys)):
-            own = np.flatnonzero((outer == number) & (rows.sum(axis=0) > 0))
+            own = np.flatnonzero((outer == number) & (measures[0].sum(axis=0) > 0))
             value = np.arange(len(own))
             if self.proxy:
                 value = KeyCodes(keys[own]).index(names_of(self.proxy)).of_cell
-            of_outer.append(_Outcomes(members[own], value, rows[:, own], weights[:, own], squares[:, own]))
+            values = int(value.max(initial=-1)) + 1
+            by_value = [[np.bincount(value, kind, values) for kind in measure[:, own]] for measure in measures]
+            of_outer.append(_Outcomes(members[own], value, *measures[:2, :, own], *map(np.array, by_value)))
         return of_outer
 
-    def _by_kind(self, counts: Mapping[str, Array]) -> Array:
-        """The sums over the rows of each kind: kinds by what is known."""
-        kinds = _kinds_of_cells(self.metric.definition)
-        height = len(next(iter(counts.values()))[0])
-        by_kind = np.zeros((3, height))
-        for name, kind in kinds.items():
-            if name in counts:
-                by_kind[kind] += counts[name][0]
-        return by_kind
+    def _kinds_of_cells(self) -> dict[str, int]:
+        """The kind of the rows in each cell of a table of labels; none of rows without a label that the rate reads."""
+        share, reads = cast("Share", share_of(self.metric.definition)), self.metric.definition.reads
+        kinds: dict[str, int] = {}
+        for name, (truth, estimate) in CELLS.items():
+            if not (("truth" in reads and truth is None) or ("estimate" in reads and estimate is None)):
+                missed = _MISS if name in share.among else _OTHER
+                kinds[name] = _HIT if name in share.holds else missed
+        return kinds
 
     def _warn(self, of_outer: Sequence[_Outcomes]) -> None:
         """Warn of the bias of the weighted estimator and, with few rows for each value of the proxy, of the bounds."""
@@ -223,7 +247,7 @@ class ProbabilisticGroups(CalledOnData):
             "2019, Fairness under unawareness). Report `.lower_bound` and `.upper_bound`, which hold in any case."
         )
         rows = sum(outcomes.rows.sum() for outcomes in of_outer)
-        values = sum(outcomes.values for outcomes in of_outer)
+        values = sum(len(outcomes.total) for outcomes in of_outer)
         if rows < _FEW_ROWS * values:
             of = listed(names_of(self.proxy)) if self.proxy else "the probabilities"
             message += (
@@ -236,76 +260,40 @@ class ProbabilisticGroups(CalledOnData):
 
     def _table(self, outcomes: _Outcomes, z: float) -> pl.DataFrame:
         """The row of each group."""
-        expected = outcomes.rows.sum(axis=0) @ outcomes.probabilities
-        members = outcomes.probabilities.T
+        expected = outcomes.known_rows.sum(axis=0) @ outcomes.probabilities
+        members, everybody = outcomes.probabilities.T, np.ones(len(outcomes.value))
         rates = {group: outcomes.rate(own) for group, own in zip(self.groups, members, strict=True)}
-        reference = self.groups[int(expected.argmax())] if self.to == _MAJORITY else self.to
+        reference = self.groups[int(expected.argmax())] if self.to == "majority" else self.to
         others = [rates.get(reference)] * len(members)
-        if reference == _OVERALL:
-            others = [outcomes.rate(outcomes.everybody)] * len(members)
-        elif reference == _REST:
-            others = [outcomes.rate(outcomes.everybody - own) for own in members]
+        if reference == "overall":
+            others = [outcomes.rate(everybody)] * len(members)
+        elif reference == "rest":
+            others = [outcomes.rate(everybody - own) for own in members]
         rows: list[dict[str, Any]] = []
         groups = list(zip(rates.items(), others, expected, strict=True))
         for (group, rate), other, size in in_progress(groups, "bounding rates"):
-            row: dict[str, Any] = {".metric": self.metric.name, ".group": group, ".n_expected": size}
-            row |= rate.row(z) | {".reference": reference}
-            if other is not None and group != reference:
-                row |= rate.row_of_difference(other, z)
+            row: dict[str, Any] = {
+                ".metric": self.metric.name, ".group": group, ".n_expected": size, ".reference": reference
+            }  # fmt: skip
+            lowest, highest = rate.lowest, rate.highest
+            if math.isnan(rate.estimate):
+                row[".status"] = Status.ZERO_DENOMINATOR
+            else:
+                row |= {
+                    ".estimate": rate.estimate, ".lower_bound": lowest.bound, ".upper_bound": highest.bound,
+                    ".lower": max(0.0, min(lowest.bound, float(lowest.limits(z)[0]))),
+                    ".upper": min(1.0, max(highest.bound, float(highest.limits(z)[1]))),
+                    ".status": Status.OK,
+                }  # fmt: skip
+                if other is not None and group != reference:
+                    row |= rate.less(other, z)
             rows.append(row)
         return pl.DataFrame(rows, schema=_SHOWN).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _kinds_of_cells(formula: Formula) -> dict[str, int]:
-    """The kind of the rows in each cell of a table of labels; empty if the formula is no share of rows.
-
-    Cells without a label that the formula reads have none.
-    """
-    tables = np.vstack([np.eye(len(CELLS)), _DIFFERENT])
-    rates, denominators = values_of(formula, tables)
-    hits = np.nan_to_num(rates) * denominators
-    are_counted_once = np.isin(hits[:-1], (0, 1)).all() and np.isin(denominators[:-1], (0, 1)).all()
-    add_up = np.allclose((hits[:-1] @ _DIFFERENT, denominators[:-1] @ _DIFFERENT), (hits[-1], denominators[-1]))
-    if not (are_counted_once and add_up):
-        return {}
-    kinds: dict[str, int] = {}
-    for index, (name, (truth, estimate)) in enumerate(CELLS.items()):
-        lacks_label = ("truth" in formula.reads and truth is None) or ("estimate" in formula.reads and estimate is None)
-        if not lacks_label:
-            kind = _HIT if hits[index] else _MISS
-            kinds[name] = kind if denominators[index] else _OTHER
-    return kinds
-
-
-def _check_range(values: pl.Series, name: str) -> None:
-    """Refuse a column that does not hold probabilities."""
-    if not (values.dtype.is_numeric() or isinstance(values.dtype, pl.Boolean | pl.Null)):
-        msg = (
-            f"`groups`: the column {name!r} is {values.dtype}, not numeric; give columns of probabilities. For known "
-            "groups use a groupwise metric."
-        )
-        raise ColumnError(msg)
-    if values.null_count():
-        msg = (
-            f"`groups`: some values of {name!r} are missing. Leave these rows out, or fill in the shares of the "
-            "groups among all rows with `.fill_null(…)`."
-        )
-        raise ColumnError(msg)
-    low, high = _ends(values.cast(pl.Float64))
-    if low < 0 or high > 1:
-        hint = "; divide percent by 100" if low >= 0 and share_of_percent(high) else ""
-        msg = (
-            f"`groups`: {name!r} holds values from {low:g} to {high:g}, but probabilities must lie between 0 and "
-            f"1{hint}."
-        )
-        raise ColumnError(msg)
-
-
 def _ends(probabilities: pl.Series) -> tuple[float, float]:
     """The least and the largest probability, 1 without rows."""
-    if probabilities.is_empty():
-        return 1.0, 1.0
-    numbers = probabilities.to_numpy()
+    numbers = probabilities.to_numpy() if len(probabilities) else np.ones(1)
     return float(numbers.min()), float(numbers.max())
 
 
@@ -317,49 +305,12 @@ class _Outcomes:
     """Known by groups."""
     value: Array
     """The value of the proxy."""
-    rows: Array
+    known_rows: Array
     """Kinds by known."""
-    weights: Array
-    squares: Array
-    """The sums of squared weights, as `weights` has those of weights."""
-
-    @property
-    def everybody(self) -> Array:
-        """The probabilities of a group that all rows belong to."""
-        return np.ones(len(self.value))
-
-    @cached_property
-    def values(self) -> int:
-        """The number of values of the proxy that occur."""
-        return int(self.value.max(initial=-1)) + 1
-
-    def _of_values(self, known: Array) -> Array:
-        """Sums by value of the proxy."""
-        return np.bincount(self.value, known, self.values)
-
-    @cached_property
-    def by_value(self) -> _ByValue:
-        """The outcomes by value of the proxy."""
-        measures = (self.weights, self.rows, self.squares)
-        return _ByValue(*(np.array([self._of_values(kind) for kind in measure]) for measure in measures))
-
-    def rate(self, members: Array) -> _Rate:
-        """The rate of a group, whose probabilities are given."""
-        hits, misses, _ = self.weights @ members
-        size = self._of_values(self.weights.sum(axis=0) * members)
-        return _Rate(
-            estimate=hits / (hits + misses) if hits + misses > 0 else math.nan,
-            lowest=self.by_value.lowest(size),
-            highest=self.by_value.highest(size),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _ByValue:
-    """The rows of each kind at each value of the proxy: kinds by values."""
-
-    weights: Array
+    known_weights: Array
     rows: Array
+    """Kinds by values of the proxy."""
+    weights: Array
     squares: Array
     """The sums of squared weights, as `weights` has those of weights."""
 
@@ -367,6 +318,15 @@ class _ByValue:
     def total(self) -> Array:
         """The weight of all rows at each value."""
         return self.weights.sum(axis=0)
+
+    def rate(self, members: Array) -> _Rate:
+        """The rate of a group, whose probabilities are given."""
+        hits, misses, _ = self.known_weights @ members
+        size = np.bincount(self.value, self.known_weights.sum(axis=0) * members, len(self.total))
+        estimate = hits / (hits + misses) if hits + misses > 0 else math.nan
+        # the lowest rate leaves the highest rate of misses
+        lowest = self.highest(size, hit=_MISS, miss=_HIT).complement()
+        return _Rate(estimate, lowest, self.highest(size))
 
     @cached_property
     def share_of_others(self) -> Array:
@@ -377,10 +337,6 @@ class _ByValue:
         known = (self.rows.sum(axis=0) > 1) & (self.total > own)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(known, others / (self.total - own), np.nan)
-
-    def lowest(self, members: Array) -> _End:
-        """The lowest rate that a group may have, which leaves the highest rate of misses."""
-        return self.highest(members, hit=_MISS, miss=_HIT).complement()
 
     def highest(self, members: Array, hit: int = _HIT, miss: int = _MISS) -> _End:
         """The highest rate that a group may have, with the most hits and the fewest misses.
@@ -400,7 +356,15 @@ class _ByValue:
         elif np.minimum(members, self.weights[miss]).sum() > 0:
             bound = 0.0
         share = _divided(members, self.total).clip(0, 1)
-        return _End.of(bound, *self._judged_by_others(share, hit, miss), self.weights, self.squares)
+        hits, misses = self._judged_by_others(share, hit, miss)
+        size = (self.weights * (hits + misses)).sum()
+        if not size > 0:
+            # nothing speaks against the highest rate that there is
+            return _End(bound, 1.0, np.zeros(hits.shape), self.squares, 1.0)
+        center = (self.weights * hits).sum() / size
+        influence = ((1 - center) * hits - center * misses) / size
+        effective_rows = size**2 / (self.squares * (hits + misses) ** 2).sum()
+        return _End(bound, float(center), influence, self.squares, float(effective_rows))
 
     def _judged_by_others(self, share: Array, hit: int, miss: int) -> tuple[Array, Array]:
         """Count a row of each kind and value for the most hits, and for the fewest misses, of a group with some share.
@@ -448,18 +412,6 @@ class _End:
     """The sums of squared weights of these rows."""
     effective_rows: float
 
-    @classmethod
-    def of(cls, bound: float, hits: Array, misses: Array, weights: Array, squares: Array) -> _End:
-        """The highest rate, to whose hits and misses the rows of each kind and value add something."""
-        size = (weights * (hits + misses)).sum()
-        if not size > 0:
-            # nothing speaks against the highest rate that there is
-            return cls(bound, 1.0, np.zeros(hits.shape), squares, 1.0)
-        center = (weights * hits).sum() / size
-        influence = ((1 - center) * hits - center * misses) / size
-        effective_rows = size**2 / (squares * (hits + misses) ** 2).sum()
-        return cls(bound, float(center), influence, squares, float(effective_rows))
-
     def complement(self) -> _End:
         """The same end of the share of the others."""
         return replace(self, bound=1 - self.bound, center=1 - self.center, influence=-self.influence)
@@ -481,19 +433,13 @@ class _End:
         reach = z * math.sqrt(self.variance)
         return np.fmin(lower, self.center - reach), np.fmax(upper, self.center + reach)
 
-    def correlation(self, other: _End) -> float:
-        """The correlation of the errors of two ends, which share rows."""
-        variances = self.variance * other.variance
-        if not variances > 0:
-            return 0.0
-        return float((self.squares * self.influence * other.influence).sum()) / math.sqrt(variances)
-
     def less(self, other: _End, z: float) -> tuple[float, float, float]:
-        """The difference from the end of another group, and its limits."""
-        bound = self.bound - other.bound
+        """The difference from the end of another group, and its limits; both ends share rows."""
+        bound, variances, correlation = self.bound - other.bound, self.variance * other.variance, 0.0
+        if variances > 0:
+            correlation = float((self.squares * self.influence * other.influence).sum()) / math.sqrt(variances)
         one, another = np.array(self.center), np.array(other.center)
-        correlation = np.array(self.correlation(other))
-        limits = difference_limits(one, self.limits(z), another, other.limits(z), correlation)
+        limits = difference_limits(one, self.limits(z), another, other.limits(z), np.array(correlation))
         lower, upper = np.clip(limits, -1, 1)
         return bound, min(lower, bound), max(upper, bound)
 
@@ -506,25 +452,11 @@ class _Rate:
     lowest: _End
     highest: _End
 
-    def row(self, z: float) -> dict[str, Any]:
-        """The columns of the rate."""
-        if math.isnan(self.estimate):
-            return {".status": Status.ZERO_DENOMINATOR}
-        low, high = self.lowest.bound, self.highest.bound
-        return {
-            ".estimate": self.estimate, ".lower_bound": low, ".upper_bound": high,
-            ".lower": max(0.0, min(low, float(self.lowest.limits(z)[0]))),
-            ".upper": min(1.0, max(high, float(self.highest.limits(z)[1]))),
-            ".status": Status.OK,
-        }  # fmt: skip
-
-    def row_of_difference(self, other: _Rate, z: float) -> dict[str, Any]:
+    def less(self, other: _Rate, z: float) -> dict[str, Any]:
         """The columns of the difference from the rate of another group.
 
         Opposite ends for two groups are possible simultaneously: one group fills first what the other fills last.
         """
-        if math.isnan(self.estimate):
-            return {}
         if math.isnan(other.estimate):
             return {".status": Status.NO_REFERENCE}
         low, lower, _ = self.lowest.less(other.highest, z)
@@ -572,24 +504,14 @@ def probabilistic_groups(
     """
     name = "probabilistic_groups"
     rate = checked_rate(name, metric, ("class",))
-    if not is_of_cells(rate.definition) or not _kinds_of_cells(rate.definition):
+    if share_of(rate.definition) is None:
         msg = f"{name}() takes a rate that is a share of rows, such as selection_rate or sens, not {rate.name}."
         raise ArgumentError(msg)
-    named = _named(groups)
-    one_of("to", to, [*named, *_REFERENCES])
-    listed_proxy = tuple(proxy) if are_columns(proxy) else (proxy,)
-    columns = tuple(dict.fromkeys(Column.of(column, "proxy") for column in listed_proxy))
-    return ProbabilisticGroups(rate, tuple(named), tuple(named.values()), to, columns)
-
-
-def _named(groups: object) -> dict[str, Column]:
-    """The columns of groups by name, or an error."""
-    if not isinstance(groups, Mapping):
+    if not isinstance(groups, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         example = '`{"White": "p_white", "Black": "p_black", …}`'
         msg = f"`groups` must map groups to columns of probabilities, such as {example}, not {in_short(groups)}."
         raise ArgumentError(msg)
-    mapping = cast("Mapping[object, object]", groups)
-    named = {text("groups", name): Column.of(column, "groups") for name, column in mapping.items()}
+    named = {text("groups", group): Column.of(column, "groups") for group, column in groups.items()}
     if len(named) < 2:
         msg = (
             f"`groups` must have two or more groups, not only {listed(named)}; add the complement as a group for all "
@@ -597,12 +519,15 @@ def _named(groups: object) -> dict[str, Column]:
         )
         raise ArgumentError(msg)
     names = names_of(named.values())
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted({column for column in names if names.count(column) > 1})
     if twice:
         msg = f"`groups`: {listed(twice)} is used for several groups; each group needs a separate column."
         raise ArgumentError(msg)
-    for name in named:
-        if name in _REFERENCES:
-            msg = f"`groups`: {name!r} is reserved for the reference `to={name!r}`; give the group another name."
+    for group in named:
+        if group in _REFERENCES:
+            msg = f"`groups`: {group!r} is reserved for the reference `to={group!r}`; give the group another name."
             raise ArgumentError(msg)
-    return named
+    one_of("to", to, [*named, *_REFERENCES])
+    listed_proxy = tuple(proxy) if are_columns(proxy) else (proxy,)
+    columns = tuple(dict.fromkeys(Column.of(column, "proxy") for column in listed_proxy))
+    return ProbabilisticGroups(rate, tuple(named), tuple(named.values()), to, columns)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_Key: TypeAlias = tuple[tuple[float, str], ...]
 _PARTS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
 _YEAR = re.compile(r"(19|20)\d\d")
 _DAY_FIRST = re.compile(r"\d{1,2}\D\d{1,2}\D(\d\d|\d{4})")
@@ -25,8 +25,15 @@ _NAMES = (
     ("before", "after"), ("pre", "post"), ("old", "new"),
 )  # fmt: skip
 _NUMBER_OF_NAME = {
-    text: number for names in _NAMES for number, name in enumerate(names, start=1) for text in (name, name[:3])
+    text: float(number) for names in _NAMES for number, name in enumerate(names, start=1) for text in (name, name[:3])
 }
+
+
+def period_column(function: str, period: object) -> None:
+    """Refuse what is not the name of a column of periods."""
+    if not isinstance(period, str) or not period:
+        msg = f"{function}(): `period` must be the name of a column, not {in_short(period)}."
+        raise ArgumentError(msg)
 
 
 def check_periods(function: str, outer_keys: pl.DataFrame, period: str) -> None:
@@ -38,13 +45,10 @@ def check_periods(function: str, outer_keys: pl.DataFrame, period: str) -> None:
     if periods.null_count():
         msg = f"{function}(): some rows have no value of {period!r}; leave them out."
         raise ArgumentError(msg)
-    if isinstance(periods.dtype, pl.String | pl.Categorical):
-        _check_texts(function, period, periods.cast(pl.String).unique().sort().to_list())
-
-
-def _check_texts(function: str, period: str, texts: Sequence[str]) -> None:
-    """Refuse texts whose text order differs from their order as numbers, dates or names of times."""
-    keys = _numbers(texts) or [_natural_key(text) for text in texts]
+    if not isinstance(periods.dtype, pl.String | pl.Categorical):
+        return
+    texts = periods.cast(pl.String).unique().sort().to_list()
+    keys = _order_of_times(texts)
     for (text, key), (after, key_after) in itertools.pairwise(zip(texts, keys, strict=True)):
         is_ambiguous = _DAY_FIRST.fullmatch(text) and _DAY_FIRST.fullmatch(after)
         if key > key_after or is_ambiguous:
@@ -57,26 +61,19 @@ def _check_texts(function: str, period: str, texts: Sequence[str]) -> None:
             raise ArgumentError(msg)
 
 
-def _numbers(texts: Sequence[str]) -> list[_Key]:
-    """The keys of texts that are all numbers, else empty."""
+def _order_of_times(texts: Sequence[str]) -> list[list[tuple[float, str]]]:
+    """Keys that sort texts in time: numbers by value; else by parts, a year first, and names of times by number."""
     try:
-        return [((float(text), ""),) for text in texts]
+        return [[(float(text), "")] for text in texts]
     except ValueError:
-        return []
-
-
-def _natural_key(text: str) -> _Key:
-    """The numbers of a text, a year first, and what is between them; names of times by their number."""
-    parts = _PARTS.findall(text.casefold())
-    years = [part for part in parts if _YEAR.fullmatch(part)]
-    if len(years) == 1:
-        parts = [*years, *(part for part in parts if part not in years)]
-    return tuple(_part_key(part) for part in parts)
-
-
-def _part_key(part: str) -> tuple[float, str]:
-    """The key of a number, or of a text, which comes after numbers."""
-    if part.isdecimal():
-        return float(part), ""
-    number = _NUMBER_OF_NAME.get(part)
-    return (float("inf"), part) if number is None else (float(number), "")
+        pass
+    keys: list[list[tuple[float, str]]] = []
+    for text in texts:
+        parts = _PARTS.findall(text.casefold())
+        years = [part for part in parts if _YEAR.fullmatch(part)]
+        if len(years) == 1:
+            parts = [*years, *(part for part in parts if part not in years)]
+        numbers = [float(part) if part.isdecimal() else _NUMBER_OF_NAME.get(part, math.inf) for part in parts]
+        # other texts come after numbers
+        keys.append([(number, part if number == math.inf else "") for number, part in zip(numbers, parts, strict=True)])
+    return keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -193,36 +193,46 @@ class _Study:
 
     def detects(self, difference: float, rows: Sequence[int], share: float) -> bool:
         """Check whether the test detects that difference of the smallest group from all others with the given power."""
-        few = replace(self, times=math.ceil(self.times * _PILOT))
-        detected = few.share_detected(difference, rows, share)
+        few = math.ceil(self.times * _PILOT)
+        detected = self.share_detected(difference, rows, share, few)
         # far from the power that is needed, few draws tell
-        if abs(detected - self.power) > _SURE * math.sqrt(self.power * (1 - self.power) / few.times):
+        if abs(detected - self.power) > _SURE * math.sqrt(self.power * (1 - self.power) / few):
             return detected > self.power
-        return self.share_detected(difference, rows, share) >= self.power
+        return self.share_detected(difference, rows, share, self.times) >= self.power
 
-    def share_detected(self, difference: float, rows: Sequence[int], share: float) -> float:
-        """The share of draws in which the test detects that difference."""
+    def share_detected(self, difference: float, rows: Sequence[int], share: float, draws: int) -> float:
+        """The share of so many draws in which the test detects that difference."""
         random, size = np.random.default_rng(self.seed), np.array(rows)
         rates = np.full(len(rows), share)
         rates[size.argmin()] = np.clip(_moved(share, difference), 0, 1)
-        hits = random.binomial(size, rates, (self.times, len(rows)))
-        distances, totals = _distances(hits, size), hits.sum(axis=1)
+        hits = random.binomial(size, rates, (draws, len(rows)))
+
+        def distances_of(hits: Array) -> Array:
+            """The distances of groups in each draw, in standard errors, as `disparity_test` has them."""
+            return rate_distances(hits, size, hits.sum(axis=1) / size.sum(), [])
+
+        distances, totals = distances_of(hits), hits.sum(axis=1)
         # shuffled groups keep the number of hits; where it takes many values, those close by share a test
-        step = 1 + int(np.ptp(totals)) // min(_TOTALS, 1 + self.times // _DRAWS_OF_TOTAL)
+        step = 1 + int(np.ptp(totals)) // min(_TOTALS, 1 + draws // _DRAWS_OF_TOTAL)
         more = min(max(_NUMBERS // len(rows), _LEAST_MORE), _MOST_MORE)
         rejected = 0
         for part in in_progress(np.unique(totals // step).tolist(), "simulating"):
             is_of_part = totals // step == part
             tested = distances[is_of_part]
             total = int(np.median(totals[is_of_part]))
-            shuffled = _shuffled(size, total, _FEWEST + more * len(tested), random)
-            by_chance = _distances(shuffled, size)
+            times = _FEWEST + more * len(tested)
+            if size.sum() < MOST_SHUFFLED:
+                shuffled = random.multivariate_hypergeometric(size, total, times, method="marginals")
+            else:
+                # of so many rows, groups are nearly independent
+                shuffled = random.binomial(size, total / size.sum(), (times, len(size)))
+            by_chance = distances_of(shuffled)
             ranks, by_chance_ranks = joint_ranks(tested, by_chance), np.sort(joint_ranks(by_chance, by_chance))
             farther = np.searchsorted(by_chance_ranks, ranks)
             as_far = np.searchsorted(by_chance_ranks, ranks, "right") - farther
             reached = farther + (as_far / 2 if self.mid_p else as_far)
             rejected += int((reached <= (1 - self.confidence) * len(by_chance)).sum())
-        return rejected / self.times
+        return rejected / draws
 
 
 @dataclass(frozen=True)
@@ -259,10 +269,10 @@ class _GateStudy:
     def first_guess(self) -> int:
         """The rows that two large groups need."""
         share, other = self.rates
-        room = max(self.rates)
-        distance = abs(share - other) if self.side == "below" else 1 - min(self.rates) / room
-        limit = self.limit if self.side == "below" else 1 - self.limit
-        scale = 1.0 if self.side == "below" else room
+        distance, limit, scale = abs(share - other), self.limit, 1.0
+        if self.side == "above":
+            scale = max(self.rates)
+            distance, limit = 1 - min(self.rates) / scale, 1 - self.limit
         deviations = z_value(2 * self.study.confidence - 1) + z_value(abs(2 * self.study.power - 1))
         rows = (deviations / (scale * (limit - distance))) ** 2 * (share * (1 - share) + other * (1 - other))
         return int(min(max(rows, 4), _MOST_ROWS))
@@ -277,7 +287,10 @@ class _GateStudy:
         rates = np.full(self.groups, self.rates[0])
         rates[0] = self.rates[1]
         hits = np.random.default_rng(self.study.seed).binomial(rows, rates, (times, self.groups))
-        order = np.argsort(self._disparities(hits), kind="stable")
+        # the range of the hits of groups, or the ratio of the fewest to the most
+        least, most = hits.min(axis=1), hits.max(axis=1)
+        disparities = most - least if self.side == "below" else least / np.maximum(most, 1)
+        order = np.argsort(disparities, kind="stable")
         if (self.verdict == PASS) != (self.side == "below"):
             order = order[::-1]
         # draws for which the verdict is likeliest come first
@@ -293,17 +306,11 @@ class _GateStudy:
         between = self._gives(hits[order[_spread(start, stop)]], rows)
         return bool(start + between.mean() * (stop - start) >= needed)
 
-    def _disparities(self, hits: Array) -> Array:
-        """The range of the hits of groups, or the ratio of the fewest to the most."""
-        least, most = hits.min(axis=1), hits.max(axis=1)
-        return most - least if self.side == "below" else least / np.maximum(most, 1)
-
     def _gives(self, hits: Array, rows: int) -> Array:
         """A mask of the draws of which the gate gives the verdict, each judged alone."""
-        draws = np.arange(len(hits))
         data = pl.DataFrame(
             {
-                "draw": np.repeat(draws, 2 * self.groups),
+                "draw": np.repeat(np.arange(len(hits)), 2 * self.groups),
                 "group": np.tile(np.repeat(np.arange(self.groups), 2), len(hits)),
                 "hit": np.tile([True, False], len(hits) * self.groups),
                 "rows": np.stack([hits, rows - hits], axis=-1).ravel(),
@@ -352,19 +359,6 @@ def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: f
         else:
             too_small = middle
     return row | {".difference": enough}
-
-
-def _distances(hits: Array, rows: Array) -> Array:
-    """The distances of groups in each draw, in standard errors, as `disparity_test` has them."""
-    return rate_distances(hits, rows, hits.sum(axis=1) / rows.sum(), [])
-
-
-def _shuffled(rows: Array, total: int, times: int, random: np.random.Generator) -> Array:
-    """The hits of each group in each draw, with groups shuffled; `total` is their sum."""
-    if rows.sum() < MOST_SHUFFLED:
-        return random.multivariate_hypergeometric(rows, total, times, method="marginals")
-    # of so many rows, groups are nearly independent
-    return random.binomial(rows, total / rows.sum(), (times, len(rows)))
 
 
 def _moved(share: float, difference: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -26,14 +26,14 @@ from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.intervals.progress import in_progress
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
 from tidyfair.specs.arguments import proper_share
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias, Unpack
 
     from tidyfair.inference.verdicts import Side
@@ -56,13 +56,14 @@ _REFUSED = {
     ),
 }
 _NAMES = tuple(CELLS)
-_FLIPS = (("tp", "fp"), ("fp", "tp"), ("fn", "tn"), ("tn", "fn"))
-"""The counts that a wrong truth changes."""
-_FILLS = (
-    ("selected_only", "tp"), ("selected_only", "fp"), ("unselected_only", "fn"), ("unselected_only", "tn"),
-)  # fmt: skip
-"""The possible values of a missing truth."""
-_RANGES = ("difference", "ratio")
+_MOVES = {
+    WRONG_TRUTH: (("tp", "fp"), ("fp", "tp"), ("fn", "tn"), ("tn", "fn")),
+    MISSING_TRUTH: (
+        ("selected_only", "tp"), ("selected_only", "fp"), ("unselected_only", "fn"), ("unselected_only", "tn"),
+    ),
+    WRONG_GROUP: tuple((name, name) for name in _NAMES),
+}  # fmt: skip
+"""The cells that rows with an error may leave and enter; of the wrong group, those of another group."""
 _SCENARIO, _ROWS, _TEXT = "\0scenario", "\0rows", "\0text"
 _TRUTH, _ESTIMATE = "\0truth", "\0estimate"
 _COLUMNS: dict[str, Any] = {
@@ -93,6 +94,7 @@ class VerdictSensitivity(CalledOnData):
     """A gate whose verdicts are tried by errors of the data, as a callable on dataframes; see `verdict_sensitivity`."""
 
     subject: ClassVar[str] = "verdict_sensitivity()"
+    _in_words: ClassVar[tuple[str, ...]] = ("gate",)
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     gate: Gate
 
@@ -123,6 +125,9 @@ class VerdictSensitivity(CalledOnData):
     def _run(self) -> Run:
         return self.gate.metrics.run
 
+    def _listed(self) -> Iterable[Any]:
+        return self.gate.metrics
+
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
@@ -136,51 +141,36 @@ class VerdictSensitivity(CalledOnData):
         if HIDDEN in tally.cells.columns or tally.weights is not None:
             msg = "verdict_sensitivity() counts rows, so it does not accept tallies with weights or suppressed cells."
             raise ArgumentError(msg)
-        run = self.gate.metrics.run
-        run.check_occurs(tally, options)
+        self._run.check_occurs(tally, options)
         sided = tally.on_sides()
-        (evaluated,) = run.evaluate(tally, options)
+        (evaluated,) = self._run.evaluate(tally, options)
         labels = evaluated.labels
         if labels.event is None:
             msg = "verdict_sensitivity() compares one label with the rest; give it as `pos_label=`."
             raise ArgumentError(msg)
-        named = [_truth_values(labels.index(sided, side), labels.event) for side in (TRUTH, ESTIMATE)]
-        cells = sided.cells.with_columns(pl.Series(TRUTH, named[0]), pl.Series(ESTIMATE, named[1]))
-        outer = sided.names([key.column for key in sided.outer])
-        keys = [pl.col(name).alias(key.column.name) for name, key in zip(outer, sided.outer, strict=True)]
+        cells = sided.cells
+        for side in (TRUTH, ESTIMATE):
+            index = pl.Series(labels.index(sided, side))
+            cells = cells.with_columns(pl.when(index >= 0).then(index == labels.event).alias(side))
+        outer = sided.outer_names
+        keys = [pl.col(name).alias(shown) for name, shown in zip(outer, names_of(sided.outer_columns), strict=True)]
         # the columns of a result follow from the call, not from the data
         tables = [pl.concat([cells.clear().select(keys), pl.DataFrame(schema=_SHOWN)], how="horizontal")]
-        judged: list[tuple[Any, tuple[Side, float]]] = list(
-            zip(self.gate.metrics.metrics, self.gate.limits, strict=True)
-        )
-        # groups have the same name in all outer groups
-        texts = [texts_of(cells.select(sided.names(metric.by.columns))) for metric, _ in judged]
-        cells = cells.with_columns(text.alias(f"{_TEXT}{index}") for index, text in enumerate(texts))
-        for part in _parts(cells, outer):
-            for index, (metric, limit) in enumerate(judged):
-                of_part = part.with_columns(pl.col(f"{_TEXT}{index}").alias(_TEXT))
-                table = _Study.of(metric, limit, self.gate.confidence, of_part, sided.names).table()
-                tables.append(pl.concat([part[[0] * len(table)].select(keys), table], how="horizontal"))
+        judged: list[tuple[Any, tuple[Side, float], list[str]]] = []
+        for index, (metric, limit) in enumerate(zip(self.gate.metrics.metrics, self.gate.limits, strict=True)):
+            names = sided.names(cast("GroupwiseMetric", metric).by.columns)
+            # groups have the same name in all outer groups
+            cells = cells.with_columns(texts_of(cells.select(names)).alias(f"{_TEXT}{index}"))
+            judged.append((metric, limit, [*names, f"{_TEXT}{index}"]))
+        parts: dict[tuple[Any, ...], pl.DataFrame] = {} if cells.is_empty() else {(): cells}
+        if outer:
+            parts = cells.partition_by(outer, as_dict=True)
+        # in the order of their keys, null last
+        for key in sorted(parts, key=lambda key: [(value is None, "" if value is None else value) for value in key]):
+            for metric, limit, names in judged:
+                table = _Study.of(metric, limit, self.gate.confidence, parts[key], names).table()
+                tables.append(pl.concat([parts[key][[0] * len(table)].select(keys), table], how="horizontal"))
         return pl.concat(tables)
-
-
-def _parts(cells: pl.DataFrame, outer: Sequence[str]) -> list[pl.DataFrame]:
-    """The cells of outer groups, in the order of their keys; none where there are no rows."""
-    if cells.is_empty():
-        return []
-    if not outer:
-        return [cells]
-    return sorted(cells.partition_by(outer), key=lambda part: _sortable(part.select(outer).row(0)))
-
-
-def _sortable(values: Sequence[Any]) -> list[tuple[bool, Any]]:
-    """Keys in order, null last."""
-    return [(value is None, "" if value is None else value) for value in values]
-
-
-def _truth_values(indices: Array, event: int) -> list[bool | None]:
-    """Check for each label whether it is the event; null where it is missing."""
-    return [None if index < 0 else index == event for index in indices.tolist()]
 
 
 @dataclass(frozen=True)
@@ -218,32 +208,32 @@ class _Line:
         return ", ".join(texts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Path:
-    """The disparity along a line, and where it is expected to turn the verdict."""
+    """The disparity along a line, and the search for the fewest rows that turn the verdict."""
 
     line: _Line
-    farthest: int
-    """The rows at which the disparity is farthest on the way to another verdict."""
+    high: int
+    """Rows that turn it: at first those at which the disparity is farthest on the way to another verdict."""
     expected: float
     """The rows at which it has come as far as the limit is from the interval; infinite if it does not."""
     reach: float
+    low: int = 0
+    """Rows that do not turn it."""
+    becomes: str | None = None
+    """The verdict with `high` rows."""
 
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The expected rows and, where they are equal, how far it falls short of all others."""
+        return self.expected, -self.reach
 
-@dataclass(frozen=True)
-class _Turn:
-    """The rows of an error at which the verdict becomes another."""
-
-    line: _Line
-    rows: int
-    verdict: str
-
-    def columns(self, exposed: int, cells: Array, groups: Sequence[str]) -> dict[str, Any]:
-        """The columns of results, from the rows that the error may be in, the cells and the names of groups."""
-        return {
-            ".to": None if self.line.to is None else groups[self.line.to], ".becomes": self.verdict,
-            ".share": self.rows / exposed, ".rows": self.rows, ".moved": self.line.in_words(self.rows, cells),
-        }  # fmt: skip
+    def probe(self, rounds: int) -> int:
+        """The number of rows tried next: where the verdict is expected to turn, then around it, then halfway."""
+        guess = {0: self.expected, 1: self.expected * (1.1 if self.low > 0 else 0.9)}.get(rounds, math.inf)
+        if self.low < guess < self.high:
+            return min(max(round(guess), self.low + 1), self.high - 1)
+        return (self.low + self.high) // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,21 +253,19 @@ class _Study:
 
     @classmethod
     def of(
-        cls, metric: Any, limit: tuple[Any, float], confidence: float, part: pl.DataFrame,
-        names: Callable[[Sequence[Column]], list[str]],
-    ) -> _Study:  # fmt: skip
-        """Count the cells of the groups."""
-        columns = metric.by.columns
-        named = dict(zip(names(columns), (column.name for column in columns), strict=True))
-        is_unknown = metric.policy.is_unknown(part.select(list(named)))
+        cls, metric: Any, limit: tuple[Any, float], confidence: float, part: pl.DataFrame, names: Sequence[str]
+    ) -> _Study:
+        """Count the cells of the groups, whose keys and names are in some columns."""
+        *keys_of_groups, text = names
+        named = dict(zip(keys_of_groups, names_of(metric.by.columns), strict=True))
+        is_unknown = metric.policy.is_unknown(part.select(keys_of_groups))
         unknown = part.filter(is_unknown).select(
             *(pl.col(name).alias(shown) for name, shown in named.items()),
             pl.col(TRUTH).alias(_TRUTH), pl.col(ESTIMATE).alias(_ESTIMATE), pl.col("n").alias(_ROWS),
         )  # fmt: skip
         part = part.filter(~is_unknown)
         keys = part.select(pl.col(name).alias(shown) for name, shown in named.items())
-        groups = keys.with_columns(part[_TEXT]).unique(keys.columns, maintain_order=True)
-        groups = groups.sort(keys.columns, nulls_last=True)
+        groups = keys.with_columns(part[text].alias(_TEXT)).unique(keys.columns).sort(keys.columns, nulls_last=True)
         texts = groups[_TEXT].to_list()
         groups = groups.drop(_TEXT)
         if len(groups) > _MOST_GROUPS:
@@ -293,7 +281,7 @@ class _Study:
         cells = np.zeros((len(groups), len(CELLS)), dtype=np.int64)
         np.add.at(cells, (index[_ROWS].to_numpy(), np.array(cell, dtype=int)), part["n"].to_numpy())
         # the groups of scenarios are columns, whatever they were in the data
-        plain = replace(metric, by=replace(metric.by, columns=tuple(Column(column.name) for column in columns)))
+        plain = replace(metric, by=replace(metric.by, columns=tuple(map(Column, named.values()))))
         gate = Gate(metric_set(plain), (limit,), confidence)
         return cls(plain, gate, cells, groups, texts, unknown)
 
@@ -335,29 +323,20 @@ class _Study:
     def lines(self) -> Iterator[_Line]:
         """All errors that are tried, in the order in which moves have most effect, and in others."""
         scale = np.maximum(self.cells.sum(axis=1) / _MANY_ROWS, 1)
+        groups = range(len(self.cells))
         for formula, sign in itertools.product(self.formulas, (1, -1)):
             effect = sign * np.nan_to_num(influences_of(formula, self.cells / scale[:, None]))
-            if WRONG_TRUTH in self.errors:
-                yield from self._lines_of_truths(effect)
-            yield from self._lines_of_groups(effect, scale)
-
-    def _lines_of_truths(self, effect: Array) -> Iterator[_Line]:
-        """Errors of truths; a row in a cell has that effect on the value of its group."""
-        for group, of_group in enumerate(effect):
-            for error, moves in ((WRONG_TRUTH, _FLIPS), (MISSING_TRUTH, _FILLS)):
-                gains: dict[tuple[int, int], float] = {}
-                for source, entered in map(_indices, moves):
-                    gains[source, entered] = float(of_group[entered] - of_group[source])
-                yield from self._ordered(error, group, None, gains)
-
-    def _lines_of_groups(self, effect: Array, scale: Array) -> Iterator[_Line]:
-        """Members of the wrong group; effects are those of so many rows."""
-        for group, other in itertools.permutations(range(len(effect)), 2):
-            rows = min(scale[group], scale[other])
-            # the other group changes the other way
-            changes = effect[group] * (rows / scale[group]) + effect[other] * (rows / scale[other])
-            gains = {(cell, cell): float(change) for cell, change in enumerate(changes)}
-            yield from self._ordered(WRONG_GROUP, group, other, gains)
+            for group, error in itertools.product(groups, self.errors):
+                if error != WRONG_GROUP:
+                    moves = [(_NAMES.index(source), _NAMES.index(entered)) for source, entered in _MOVES[error]]
+                    gains = {move: float(effect[group, move[1]] - effect[group, move[0]]) for move in moves}
+                    yield from self._ordered(error, group, None, gains)
+            for group, other in itertools.permutations(groups, 2):
+                # a row of a scaled group stands for `scale` rows, and the other group changes the other way
+                rows = min(scale[group], scale[other])
+                changes = effect[group] * (rows / scale[group]) + effect[other] * (rows / scale[other])
+                gains = {(cell, cell): float(change) for cell, change in enumerate(changes)}
+                yield from self._ordered(WRONG_GROUP, group, other, gains)
 
     def _ordered(
         self, error: str, group: int, to: int | None, gains: Mapping[tuple[int, int], float]
@@ -376,39 +355,35 @@ class _Study:
     # Turning the verdict
 
     def table(self) -> pl.DataFrame:
-        """One row for each kind of error and group."""
+        """One row for each kind of error and group, with the fewest rows that turn the verdict."""
         now = self.judged([self.cells]).row(0, named=True)
-        turns = self._smallest_turns(list(dict.fromkeys(self.lines())), now)
+        lines = list(dict.fromkeys(self.lines()))
+        fewest: dict[tuple[str, int], _Path] = {}
+        if lines and now[".estimate"] is not None:
+            for path in self._turning(self._best_paths(lines, now), now[".verdict"]):
+                key = path.line.error, path.line.group
+                if key not in fewest or path.high < fewest[key].high:
+                    fewest[key] = path
         common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
-        rows: list[dict[str, Any]] = []
+        table: list[dict[str, Any]] = []
         for error in self.errors:
-            exposed = self._exposed(error)
+            sources = [name in dict(_MOVES[error]) for name in _NAMES]
+            exposed = self.cells[:, sources].sum(axis=1).tolist()
             for group, text in enumerate(self.texts):
                 row = common | {".error": error, ".group": text, ".n": exposed[group]}
                 if error == MISSING_TRUTH:
                     row |= self._bounds(group)
-                if (error, group) in turns:
-                    row |= turns[error, group].columns(exposed[group], self.cells, self.texts)
-                rows.append(row)
+                if (error, group) in fewest:
+                    path = fewest[error, group]
+                    line, rows = path.line, path.high
+                    row |= {
+                        ".to": None if line.to is None else self.texts[line.to], ".becomes": path.becomes,
+                        ".share": rows / exposed[group], ".rows": rows, ".moved": line.in_words(rows, self.cells),
+                    }  # fmt: skip
+                table.append(row)
             if error == MISSING_TRUTH:
-                rows.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))
-        return pl.DataFrame(rows, schema=_SHOWN)
-
-    def _exposed(self, error: str) -> list[int]:
-        """The rows of groups that an error may be in."""
-        names = {WRONG_TRUTH: ("tp", "fn", "fp", "tn"), MISSING_TRUTH: ("selected_only", "unselected_only")}
-        return self.cells[:, [_NAMES.index(name) for name in names.get(error, _NAMES)]].sum(axis=1).tolist()
-
-    def _smallest_turns(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> dict[tuple[str, int], _Turn]:
-        """Of each kind of error and group the one that turns the verdict with the fewest rows."""
-        if not lines or now[".estimate"] is None:
-            return {}
-        smallest: dict[tuple[str, int], _Turn] = {}
-        for turn in self._turns(self._best_paths(lines, now), now[".verdict"]):
-            key = turn.line.error, turn.line.group
-            if key not in smallest or turn.rows < smallest[key].rows:
-                smallest[key] = turn
-        return smallest
+                table.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))
+        return pl.DataFrame(table, schema=_SHOWN)
 
     def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
         """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
@@ -420,12 +395,11 @@ class _Study:
         values = self.judged(scenarios, interval=False)[".estimate"].to_numpy()
         ends = np.cumsum([len(of_line) for of_line in sizes])
         best: dict[tuple[str, int, int], _Path] = {}
-        for line, of_line, end in zip(lines, sizes, ends, strict=True):
-            along = values[end - len(of_line) : end]
+        for line, of_line, along in zip(lines, sizes, np.split(values, ends[:-1]), strict=True):
             for way, needed in self._ways(now).items():
                 path = _path(line, of_line, way * (along - now[".estimate"]), needed)
                 key = line.error, line.group, way
-                if path.reach > 0 and (key not in best or _is_better(path, best[key])):
+                if path.reach > 0 and (key not in best or path.rank < best[key].rank):
                     best[key] = path
         return list(best.values())
 
@@ -439,33 +413,30 @@ class _Study:
         ways = {PASS: {away: -to_pass}, FAIL: {-away: -to_fail}, UNSURE: {away: to_fail, -away: to_pass}}
         return ways[now[".verdict"]]
 
-    def _turns(self, paths: Sequence[_Path], verdict: str) -> Iterator[_Turn]:
-        """The rows at which paths turn the verdict, of those that do; all are halved together."""
-        at_end = self._verdicts([(path, path.farthest) for path in paths])
-        turning = [(path, last) for path, last in zip(paths, at_end, strict=True) if last not in (verdict, None)]
-        low = [0] * len(turning)
-        high = [path.farthest for path, _ in turning]
-        becomes = [last for _, last in turning]
+    def _turning(self, paths: Sequence[_Path], verdict: str) -> list[_Path]:
+        """The paths that turn the verdict, with the fewest rows that do; all are halved together."""
+        at_end = self._verdicts(paths, [path.high for path in paths])
+        for path, verdict_at_end in zip(paths, at_end, strict=True):
+            path.becomes = verdict_at_end
+        turning = [path for path in paths if path.becomes not in (verdict, None)]
         for rounds in in_progress(itertools.count(), "searching"):
-            waiting = [
-                index for index in range(len(turning)) if high[index] - low[index] > max(1, high[index] // _PRECISION)
-            ]
+            waiting = [path for path in turning if path.high - path.low > max(1, path.high // _PRECISION)]
             if not waiting:
                 break
-            probes = [_probe(turning[index][0], low[index], high[index], rounds) for index in waiting]
-            verdicts = self._verdicts([(turning[index][0], rows) for index, rows in zip(waiting, probes, strict=True)])
-            for index, rows, seen in zip(waiting, probes, verdicts, strict=True):
+            probes = [path.probe(rounds) for path in waiting]
+            for path, rows, seen in zip(waiting, probes, self._verdicts(waiting, probes), strict=True):
                 if seen == verdict:
-                    low[index] = rows
+                    path.low = rows
                 else:
-                    high[index], becomes[index] = rows, seen
-        for (path, _), rows, other in zip(turning, high, becomes, strict=True):
-            yield _Turn(path.line, rows, other)
+                    path.high, path.becomes = rows, seen
+        return turning
 
-    def _verdicts(self, scenarios: Sequence[tuple[_Path, int]]) -> list[str]:
-        if not scenarios:
+    def _verdicts(self, paths: Sequence[_Path], rows: Sequence[int]) -> list[str | None]:
+        """The verdicts with so many rows moved along each path."""
+        if not paths:
             return []
-        return self.judged([path.line.applied(self.cells, rows) for path, rows in scenarios])[".verdict"].to_list()
+        scenarios = [path.line.applied(self.cells, count) for path, count in zip(paths, rows, strict=True)]
+        return self.judged(scenarios)[".verdict"].to_list()
 
     # Bounds of what is missing
 
@@ -473,16 +444,22 @@ class _Study:
         """The least and the most that the disparity may be, for missing truths of one group or of all."""
         unknown: dict[str, float | None] = {".lowest": None, ".highest": None}
         aggregate = self.metric.aggregate
-        is_range = isinstance(aggregate, Contrast) and aggregate.to == "range" and aggregate.kind in _RANGES
-        if not is_range or self.metric.less or (len(self.formulas) > 1 and aggregate.across != "worst"):
+        is_range = isinstance(aggregate, Contrast) and aggregate.to == "range"
+        is_known = is_range and aggregate.kind in {"difference", "ratio"} and not self.metric.less
+        if not is_known or (len(self.formulas) > 1 and aggregate.across != "worst"):
             return unknown
         chosen = np.ones(len(self.cells), dtype=bool) if group is None else np.arange(len(self.cells)) == group
         pairs: list[tuple[float, float]] = []
         for formula in self.formulas:
             # a rate is at its ends where all missing truths of what is selected, and of what is not, are of one kind
-            choices = itertools.product(("tp", "fp"), ("fn", "tn"))
-            filled = np.stack([_filled(self.cells, chosen, choice) for choice in choices]).astype(float)
-            values, rows = values_of(formula, filled)
+            filled: list[Array] = []
+            for targets in itertools.product(("tp", "fp"), ("fn", "tn")):
+                cells = self.cells.astype(float)
+                for source, target in zip(("selected_only", "unselected_only"), targets, strict=True):
+                    cells[chosen, _NAMES.index(target)] += cells[chosen, _NAMES.index(source)]
+                    cells[chosen, _NAMES.index(source)] = 0
+                filled.append(cells)
+            values, rows = values_of(formula, np.stack(filled))
             compared = rows >= max(self.metric.policy.min_n, 1)
             usable = compared.all(axis=0)
             if (compared.any(axis=0) != usable).any() or usable.sum() < 2:
@@ -493,19 +470,6 @@ class _Study:
         worst = min if aggregate.kind == "ratio" else max
         lowest, highest = (worst(ends) for ends in zip(*pairs, strict=True))
         return {".lowest": lowest, ".highest": highest}
-
-
-def _indices(move: tuple[str, str]) -> tuple[int, int]:
-    return _NAMES.index(move[0]), _NAMES.index(move[1])
-
-
-def _filled(cells: Array, groups: Array, choice: tuple[str, str]) -> Array:
-    """The cells if, in some groups, all missing truths of what is selected, and of what is not, are of one kind."""
-    filled = cells.copy()
-    for source, target in zip(("selected_only", "unselected_only"), map(_NAMES.index, choice), strict=True):
-        filled[groups, target] += filled[groups, _NAMES.index(source)]
-        filled[groups, _NAMES.index(source)] = 0
-    return filled
 
 
 def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float]:
@@ -536,21 +500,6 @@ def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
     return _Path(line, int(sizes[last]), expected, reach)
 
 
-def _is_better(one: _Path, other: _Path) -> bool:
-    """Check whether one path is expected to change the verdict with fewer rows than another."""
-    if one.expected == other.expected:
-        return one.reach > other.reach
-    return one.expected < other.expected
-
-
-def _probe(path: _Path, low: int, high: int, rounds: int) -> int:
-    """The number of rows that is tried next: where the verdict is expected to turn, then around it, then halfway."""
-    guess = {0: path.expected, 1: path.expected * (1.1 if low > 0 else 0.9)}.get(rounds, math.inf)
-    if low < guess < high:
-        return min(max(round(guess), low + 1), high - 1)
-    return (low + high) // 2
-
-
 @refuse_unknown_keywords
 def verdict_sensitivity(
     given: Gate | Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
@@ -579,7 +528,26 @@ def verdict_sensitivity(
     >>> tried.select(".error", ".group", ".verdict", ".becomes", pl.col(".share").round(3)).row(0)
     ('wrong truth', 'female', 'pass', 'not enough evidence', 0.046)
     """
-    gate = _gate_of(given, below, above, confidence)
+    if isinstance(given, Gate):
+        if (below, above, confidence) != (None, None, None):
+            msg = (
+                "verdict_sensitivity() uses the limit and the confidence of the gate; leave out `below=`, `above=` "
+                "and `confidence=`."
+            )
+            raise ArgumentError(msg)
+        gate = given
+    elif isinstance(given, Evaluable | GroupwiseFactory):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        side, limit = limited("verdict_sensitivity", below, above)
+        metrics = judged_metrics("verdict_sensitivity", given, side, limit)
+        level = proper_share("confidence", _CONFIDENCE if confidence is None else confidence, _HALF)
+        limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
+        gate = Gate(metrics, tuple(limits), level)
+    else:
+        msg = (
+            "verdict_sensitivity() takes a gate, or disparities with a limit, such as "
+            f'`verdict_sensitivity(equal_opportunity("sex"), below=0.1)`, not {in_short(given)}.'
+        )
+        raise ArgumentError(msg)
     for metric in gate.metrics.metrics:
         if not isinstance(metric, GroupwiseMetric):
             msg = (
@@ -592,26 +560,3 @@ def verdict_sensitivity(
                 msg = f"verdict_sensitivity() takes metrics computed from counts of labels, not {name}."
                 raise ArgumentError(msg)
     return VerdictSensitivity(gate)
-
-
-def _gate_of(given: object, below: float | None, above: float | None, confidence: float | None) -> Gate:
-    """The gate that is given, or that of metrics and their limit."""
-    if isinstance(given, Gate):
-        if (below, above, confidence) != (None, None, None):
-            msg = (
-                "verdict_sensitivity() uses the limit and the confidence of the gate; leave out `below=`, `above=` "
-                "and `confidence=`."
-            )
-            raise ArgumentError(msg)
-        return given
-    if not isinstance(given, Evaluable | GroupwiseFactory):
-        msg = (
-            "verdict_sensitivity() takes a gate, or disparities with a limit, such as "
-            f'`verdict_sensitivity(equal_opportunity("sex"), below=0.1)`, not {in_short(given)}.'
-        )
-        raise ArgumentError(msg)
-    side, limit = limited("verdict_sensitivity", below, above)
-    metrics = judged_metrics("verdict_sensitivity", given, side, limit)
-    level = proper_share("confidence", _CONFIDENCE if confidence is None else confidence, _HALF)
-    limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
-    return Gate(metrics, tuple(limits), level)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tidyfair.intervals.critical_values import distance_of_pairs, errors_needed, z_of_groups
 from tidyfair.intervals.estimates import Estimates, Shares, Surveyed
-from tidyfair.intervals.proportions import difference_limits, z_value
+from tidyfair.intervals.proportions import z_value
 from tidyfair.specs.segments import NO_ROW, Segments
 
 if TYPE_CHECKING:
@@ -92,11 +92,6 @@ class Family:
     is_reference: Booleans
     """Mask of the groups that others are compared with; without any, all pairs are compared."""
 
-    @classmethod
-    def of(cls, values: Estimates, outer: Integers, is_reference: Booleans) -> Family:
-        """The family of some values."""
-        return cls(values, outer, is_reference)
-
     def among(self, outers: Booleans) -> Self:
         """The same in some outer groups, given as a mask of all."""
         kept = outers[self.outer]
@@ -140,20 +135,10 @@ class Family:
         one = np.repeat(cell, later)
         return one, one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
 
-    def limits(self, z: Floats, *, logarithm: bool, at_once: bool = False) -> Limits:
+    def limits(self, z: Floats, scale: str, *, at_once: bool = False) -> Limits:
         """Limits of the distances of pairs at so many standard errors for each outer group; `at_once` if for all."""
-        one, other = self.pairs
         values = self.values.far if at_once else self.values
-        of_value = z[self._outer_of_values]
-        value, (low, high) = values.logarithms(of_value) if logarithm else (values.value, values.limits(of_value))
-        correlation = values.correlation_of(one, other)
-        return difference_limits(
-            value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation
-        )
-
-    @property
-    def _outer_of_values(self) -> Integers:
-        return self.outer
+        return values.distances(*self.pairs, z[self.outer], scale)
 
     def farthest(self, limits: Limits, outers: int) -> Floats:
         """The largest distance of the pairs of each outer group on whichever side; minus infinity without pairs."""
@@ -171,45 +156,44 @@ class Family:
         return self.farthest((upper, lower), outers)
 
 
+def _scale_of(aggregate: Aggregate) -> str:
+    """The scale on which an aggregate compares values."""
+    return "ratio" if getattr(aggregate, "is_relative", False) else "difference"
+
+
 def _number_of_groups(families: Sequence[Family], outers: int) -> Integers:
     """The number of groups of all families in each outer group."""
-    groups = np.zeros(outers, dtype=np.int64)
-    for family in families:
-        groups += family.sizes(outers)
-    return groups
+    sizes = np.reshape([family.sizes(outers) for family in families], (len(families), outers))
+    return sizes.sum(axis=0, dtype=np.int64)
 
 
 def _number_of_pairs(families: Sequence[Family], outers: int) -> Integers:
     """The number of pairs of all families in each outer group."""
-    pairs = np.zeros(outers, dtype=np.int64)
-    for family in families:
-        pairs += family.number_of_pairs(outers)
-    return pairs
+    pairs = np.reshape([family.number_of_pairs(outers) for family in families], (len(families), outers))
+    return pairs.sum(axis=0, dtype=np.int64)
 
 
 # Pairs
 
 
 def pair(
-    families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals, form: Form | None = None
-) -> None:
-    """Limits of two groups, of which the second is the reference, if there is one; from those of each, or by a `form`.
+    families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals, form: Form | None = None,
+    *, by_both: bool = False,
+) -> None:  # fmt: skip
+    """Limits of two groups, of which the second is the reference, if there is one.
 
-    The form is one of rates, and takes both with their rows and a number of standard errors.
+    They are those of a pair, or from the limits `by_both` groups, or by a form of rates, which takes both with their
+    rows and a number of standard errors.
     """
     for family in families:
         one, other = family.pairs
         values, z = family.values, z_value(level)
-        each = np.full(len(results.lower), z)
         if form is not None and isinstance(values, Shares):
             rows = values.rows_at(z)
             low, high = form(values.value[one], rows[one], values.value[other], rows[other], z)
-        elif not aggregate.is_relative:
-            low, high = family.limits(each, logarithm=False)
-        elif (ends := values.ratio_limits(one, other, z)) is not None:
-            low, high = ends
         else:
-            low, high = (np.exp(end) for end in family.limits(each, logarithm=True))
+            compared = values.compared_by_both if by_both else values.compared
+            low, high = compared(one, other, z, _scale_of(aggregate))
         error = _error_of_quotient(family, aggregate) if aggregate.is_relative else _error_of_difference(family)
         if aggregate.is_relative:
             low, high = aggregate.limits_of_quotient(low, high)
@@ -240,20 +224,20 @@ def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
 
 def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any pair of several families; the worst has the upper end of each by itself."""
-    outers, logarithm = len(results.lower), aggregate.is_relative
+    outers, scale = len(results.lower), _scale_of(aggregate)
     z = z_value(level)
     q = distance_at_once(families, level, outers)
     lower, upper = np.zeros(outers), np.zeros(outers)
     for family in families:
 
         def upper_end(at: Floats, family: Family = family) -> Floats:
-            return family.farthest(family.limits(at, logarithm=logarithm), outers)
+            return family.farthest(family.limits(at, scale), outers)
 
         needed = np.full(outers, z)
         if family.is_range and family.values.influences is None:
-            errors = family.values.errors_of_limits(z, logarithm=logarithm, outer=family.outer)
+            errors = family.values.errors_of_limits(z, scale, family.outer)
             needed = errors_needed(errors, family.outer, upper_end, z, outers)
-        lower = np.maximum(lower, family.nearest_ends(family.limits(q, logarithm=logarithm, at_once=True), outers))
+        lower = np.maximum(lower, family.nearest_ends(family.limits(q, scale, at_once=True), outers))
         upper = np.maximum(upper, upper_end(needed))
     _put_range(families, aggregate, (lower, upper), results)
 
@@ -282,10 +266,9 @@ def bands(families: Sequence[Family], aggregate: Contrast, level: float, results
     for family in families:
         segments = Segments.of(family.outer)
         outer = family.outer[segments.starts]
-        (low, high), (least, most) = (
-            family.values.logarithms(at[family.outer])[1] if aggregate.is_relative
-            else family.values.limits(at[family.outer]) for at in (q, z)
-        )  # fmt: skip
+        (_, (low, high)), (_, (least, most)) = (
+            family.values.on_scale(_scale_of(aggregate), at[family.outer]) for at in (q, z)
+        )
         lower[outer] = np.maximum(lower[outer], segments.maximum(low) - segments.minimum(high))
         upper[outer] = np.maximum(upper[outer], segments.maximum(most) - segments.minimum(least))
     _put_range(families, aggregate, (lower, upper), results)
@@ -340,27 +323,22 @@ class FamilyWithRests(Family):
         group = np.arange(len(self.outer))
         return group, group + len(group)
 
-    @property
-    def _outer_of_values(self) -> Integers:
-        return np.append(self.outer, self.outer)
-
-    def limits(self, z: Floats, *, logarithm: bool, at_once: bool = False) -> Limits:
+    def limits(self, z: Floats, scale: str, *, at_once: bool = False) -> Limits:
         """Limits of all pairs."""
-        ratio = None
-        if logarithm and not at_once:
-            ratio = self.values.ratio_limits(*self.pairs, z[self._outer_of_values])
-        if ratio is None:
-            lower, upper = super().limits(z, logarithm=logarithm, at_once=at_once)
+        of_values = z[np.append(self.outer, self.outer)]
+        if at_once or scale == "difference":
+            values = self.values.far if at_once else self.values
+            lower, upper = values.distances(*self.pairs, of_values, scale)
         else:
             with np.errstate(divide="ignore"):
-                lower, upper = np.log(ratio[0]), np.log(ratio[1])
+                lower, upper = (np.log(end) for end in self.values.compared(*self.pairs, of_values, scale))
         if not self.of_all_rows:
             return lower, upper
-        return self._to_all_rows(lower, logarithm=logarithm), self._to_all_rows(upper, logarithm=logarithm)
+        return self._to_all_rows(lower, scale), self._to_all_rows(upper, scale)
 
-    def _to_all_rows(self, distance: Floats, *, logarithm: bool) -> Floats:
+    def _to_all_rows(self, distance: Floats, scale: str) -> Floats:
         """The distances to all rows from those to the others."""
-        if not logarithm:
+        if scale == "difference":
             return (1 - self.share) * distance
         with np.errstate(over="ignore", divide="ignore"):
             return -np.log(self.share + (1 - self.share) * np.exp(-distance))
@@ -385,7 +363,7 @@ def _groups_and_rests(groups: Estimates, segments: Segments, share: Floats) -> E
 
 
 class _GroupsAndRests(Estimates):
-    """Means of groups and of all others, which have limits from those of the groups (MOVER: Donner and Zou, 2012)."""
+    """Means of groups and of all others, with limits from those of the groups (MOVER: Zou, Huang and Zhang, 2009)."""
 
     def __init__(self, groups: Estimates, segments: Segments, share: Floats) -> None:
         self._groups, self._segments, self._share = groups, segments, share
@@ -410,7 +388,7 @@ class _GroupsAndRests(Estimates):
 
 def beside_rests(families: Sequence[FamilyWithRests], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any group to all others, or to all rows."""
-    outers, logarithm = len(results.lower), aggregate.is_relative
+    outers, scale = len(results.lower), _scale_of(aggregate)
     z = np.full(outers, z_value(level))
     # two groups are the others of each other
     groups = _number_of_groups(families, outers)
@@ -418,8 +396,8 @@ def beside_rests(families: Sequence[FamilyWithRests], aggregate: Contrast, level
     q = np.where(several, z_of_groups(groups, level), z)
     lower, upper = np.zeros(outers), np.zeros(outers)
     for family in families:
-        alone = family.limits(z, logarithm=logarithm)
-        at_once = family.limits(q, logarithm=logarithm, at_once=True)
+        alone = family.limits(z, scale)
+        at_once = family.limits(q, scale, at_once=True)
         nearest = np.where(several, family.nearest_ends(at_once, outers), family.nearest_ends(alone, outers))
         lower, upper = np.maximum(lower, nearest), np.maximum(upper, family.farthest(alone, outers))
     _put_range(families, aggregate, (lower, upper), results)
@@ -471,19 +449,20 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
     if aggregate.is_extreme:
         shapes[some > 0] = "extreme"
         return shapes
-    usable, relative = usable_outers(families, outers), getattr(aggregate, "is_relative", False)
+    usable = usable_outers(families, outers)
     shapes[usable] = "range"
     if all(family.is_range for family in families):
         most = np.max([family.sizes(outers) for family in families], axis=0, initial=0)
         shapes[usable & (most > MANY_GROUPS)] = "many"
     pairs = _number_of_pairs(families, outers)
-    shapes[usable & (some == 1) & (pairs == 1)] = "ratio" if relative else "difference"
+    shapes[usable & (some == 1) & (pairs == 1)] = _scale_of(aggregate)
     return shapes
 
 
 def _taking_part(families: Sequence[Family], outers: int) -> Integers:
     """The number of families with groups in each outer group."""
-    return np.sum([family.sizes(outers) > 0 for family in families], axis=0, initial=0)
+    taking_part = np.reshape([family.sizes(outers) > 0 for family in families], (len(families), outers))
+    return taking_part.sum(axis=0)
 
 
 def usable_outers(families: Sequence[Family], outers: int) -> Booleans:

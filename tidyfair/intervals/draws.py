@@ -14,7 +14,7 @@ from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.empty_cells import Filled
-from tidyfair.intervals.estimates import Resampled
+from tidyfair.intervals.estimates import Smooth
 from tidyfair.intervals.proportions import student, z_value
 from tidyfair.intervals.resampling import (
     drawn_clusters,
@@ -43,8 +43,9 @@ _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
 _MANY_LOST = 0.05
 _FEW_CLUSTERS = 30
-_LEAST_BEYOND = 4
-"""The fewest replicates beyond each end of an interval."""
+_ENOUGH_BEYOND = 4
+"""The replicates beyond each end of an interval that are drawn at least if their number is not given."""
+_MOST_REPLICATES = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +116,8 @@ class Summary:
             tail, factor = tail_of(level, None if count < 0 else count)
             own, varying = some & (counts == count), several & (counts == count)
             if own.any():
-                quantile = np.quantile if known[:, own].all() else np.nanquantile
                 with np.errstate(invalid="ignore"):
-                    lower[own], upper[own] = quantile(values[:, own], [tail, 1 - tail], axis=0)
+                    lower[own], upper[own] = _quantiles(values[:, own], tail)
                     error[varying] = np.nanstd(values[:, varying], axis=0, ddof=1) * factor
         alike = _are_alike(np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))
         return cls(lower, upper, error, len(values) - known.sum(axis=0), alike)
@@ -125,6 +125,19 @@ class Summary:
     def at(self, index: Array) -> Summary:
         """Those of some of the numbers."""
         return Summary(*(getattr(self, own.name)[index] for own in fields(self)))
+
+
+def _quantiles(values: Floats, tail: float) -> Array:
+    """The quantiles at both ends, between the nearest two numbers; of infinite numbers the outer one of these."""
+    quantile = np.nanquantile if np.isnan(values).any() else np.quantile
+    ends = quantile(values, [tail, 1 - tail], axis=0)
+    infinite = np.isinf(values).any(axis=0)
+    if infinite.any():
+        least = np.nanquantile(values[:, infinite], tail, axis=0, method="lower")
+        most = np.nanquantile(values[:, infinite], 1 - tail, axis=0, method="higher")
+        between = ends[:, infinite]
+        ends[:, infinite] = np.where(np.isnan(between), np.stack([least, most]), between)
+    return ends
 
 
 def _are_alike(least: Floats, most: Floats) -> Booleans:
@@ -163,7 +176,8 @@ def warn_of_few_clusters(tally: Tally) -> None:
     """Warn of intervals from few clusters."""
     clusters = clusters_of(tally)
     if clusters is not None and 0 < clusters < _FEW_CLUSTERS:
-        msg = f"There are {clusters} clusters; intervals from fewer than {_FEW_CLUSTERS} are not to be relied on."
+        number = "is 1 cluster" if clusters == 1 else f"are {clusters} clusters"
+        msg = f"There {number}; intervals from fewer than {_FEW_CLUSTERS} clusters are not to be relied on."
         warn(msg, ClusterWarning)
 
 
@@ -215,7 +229,7 @@ class Draws:
             times_of_spec |= dict.fromkeys(design.specs, len(values))
         return Summary(lower, upper, error, lost, alike), times_of_spec
 
-    def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Resampled]]:
+    def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Smooth]]:
         """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
         if not specs:
             return {}
@@ -229,11 +243,12 @@ class Draws:
         error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
         low_error, high_error = (np.hypot(error, np.nan_to_num(side)) for side in sides)
 
-        def of(rows: Integers) -> Resampled:
+        def of(rows: Integers) -> Smooth:
             """The estimates of some values, whose errors empty cells add to on either side."""
             centre, freedom, scale = value[rows], np.full(len(rows), np.inf), Scale(-math.inf, math.inf)
             below, above = (centre, low_error[rows]), (centre, high_error[rows])
-            return Resampled(centre, np.fmax(below[1], above[1]), freedom, scale, below, above)
+            widest = np.fmax(below[1], above[1])
+            return Smooth(centre, widest, freedom, scale, below, above, kind="resampled")
 
         return {own: of for number in specs for own in self.uncertainty.of_spec(number)}
 
@@ -242,12 +257,12 @@ class Draws:
         specs = list(dict.fromkeys(self.uncertainty.requested[number].spec for number in formulas))
         chosen = np.isin(self.uncertainty.column("requested"), formulas) & rows_shown
         chosen &= ~np.isnan(self.uncertainty.column("estimate"))
-        options = self._options
-        if options.simultaneous:
+        together = np.ones(1)
+        if self._options.simultaneous:
             outer = self.uncertainty.column("outer")[chosen] + 0
             requested = self.uncertainty.column("requested")[chosen]
             together = np.unique(np.stack([requested, outer]), axis=1, return_counts=True)[1]
-            options = _at_level_of(options, int(together.max(initial=1)))
+        options = _at_level_of(self._options, int(together.max(initial=1)))
         summary, times = self._values(specs, options)
         warn_of_few_clusters(self._tally)
         rows = np.flatnonzero(chosen)
@@ -275,6 +290,8 @@ class Draws:
             # replicates that are all the same say nothing about how far values vary
             error = np.where(error > 0, np.where(wider, np.fmax(error, reach), error), np.nan)
         else:
+            # as the modified interval of Jeffreys' prior, these include a rate of none or all of the rows
+            lower, upper = np.fmin(lower, value), np.fmax(upper, value)
             wider = np.zeros(len(value), dtype=bool)
         own = index[known]
         intervals.put(own, (lower[known], upper[known]), error[known])
@@ -307,7 +324,7 @@ class Draws:
 
     def put_results(self, left: Booleans, value: Floats, intervals: Intervals) -> Integers:
         """Set the limits of some results; the number of replicates that were lost."""
-        outers, options = self.uncertainty.outers, self._options
+        outers, options = self.uncertainty.outers, _at_level_of(self._options, 1)
         specs: list[int] = np.unique(np.flatnonzero(left) // outers).tolist()
         check_drawn(self._tally, [self._evaluated.specs[number] for number in specs], options)
         lost = np.full(len(left), -1)
@@ -343,10 +360,11 @@ class Draws:
         self, index: Array, value: Floats, summary: Summary, filled: Filled, has_alike: Booleans, intervals: Intervals
     ) -> None:
         """Set the limits of the results of a design."""
-        ends = tuple(np.where(np.isnan(end), value, end) for end in filled.of_results(index))
+        low, high = filled.of_results(index)
+        ends = np.fmin(low, value), np.fmax(high, value)
         lone = self.lone_results[index] | has_alike | (summary.is_alike & (ends[0] == ends[1]))
         z = z_value(self._options.conf_level)
-        self._put(index, value, summary, lone, (ends[0], ends[1]), z, intervals)
+        self._put(index, value, summary, lone, ends, z, intervals)
         if self._options.interval in {"auto", "bayes"}:
             self._without_false_ends(index, value, intervals)
 
@@ -425,18 +443,20 @@ def _add_message(
 
 
 def _at_level_of(options: Options, groups: int) -> Options:
-    """The options at the level at which replicates have limits that hold for all of some groups at once."""
+    """The options at the level of one of some groups whose limits hold at once, with replicates beyond either end."""
     level = options.conf_level ** (1 / groups)
-    least = math.ceil(_LEAST_BEYOND * 2 / (1 - level))
-    if options.times is None:
-        return replace(options, conf_level=level, times=max(least, options.replicates_of_rows))
-    if groups > 1 and options.times < least:
-        msg = (
-            f"`times={options.times}` replicates do not show the ends of simultaneous intervals of {groups} groups, "
-            f"each at the level {level:.6g}: take `times={least}` or more."
-        )
-        raise ArgumentError(msg)
-    return replace(options, conf_level=level)
+    enough = math.ceil(_ENOUGH_BEYOND * 2 / (1 - level))
+    if options.times is None and enough <= _MOST_REPLICATES:
+        is_usual = groups == 1 and enough <= options.replicates_of_rows
+        return replace(options, conf_level=level, times=None if is_usual else max(enough, options.replicates_of_rows))
+    least = enough if groups > 1 else math.ceil(2 / (1 - level))
+    if options.times is not None and options.times >= least:
+        return replace(options, conf_level=level)
+    limits = f"simultaneous intervals of {groups} groups, each at the" if groups > 1 else "intervals at the"
+    given = "Replicates" if options.times is None else f"`times={options.times}` replicates"
+    way_out = f"take `times={least}` or more" if least <= _MOST_REPLICATES else "take a lower `conf_level=`"
+    msg = f"{given} do not show the ends of {limits} level {level:.6g}: {way_out}."
+    raise ArgumentError(msg)
 
 
 # What has replicates

@@ -14,6 +14,7 @@ import numpy as np
 
 from tidyfair.intervals.calibration_errors import calibration_error_limits
 from tidyfair.intervals.proportions import (
+    difference_limits,
     jeffreys,
     score_of_equality,
     score_ratio,
@@ -117,11 +118,45 @@ class Estimates(ABC):
         """The standard errors of ratios of pairs; nan where limits of ratios do not rest on one."""
         return np.full(len(one), np.nan)
 
-    def errors_of_limits(self, z: float, *, logarithm: bool, outer: Integers | None = None) -> Floats:  # noqa: ARG002 - that of shares
-        """The standard errors that limits are of, or those of the logarithms, in some outer groups or in one."""
-        value, (low, high) = self.logarithms(z) if logarithm else (self.value, self.limits(z))
+    def on_scale(self, scale: str, z: float | Floats) -> tuple[Floats, Limits]:
+        """The values on the scale on which pairs are subtracted, and their limits: logits of an `odds_ratio`."""
+        if scale == "odds_ratio":
+            return self.logits(z)
+        return self.logarithms(z) if scale == "ratio" else (self.value, self.limits(z))
+
+    def distances(
+        self, one: Integers, other: Integers, z: float | Floats, scale: str,
+        correlation: Floats | Literal[0] | None = None,
+    ) -> Limits:  # fmt: skip
+        """Limits of the distances of pairs on a scale, from those of both values and their correlation."""
+        value, (low, high) = self.on_scale(scale, z)
+        correlation = self.correlation_of(one, other) if correlation is None else correlation
+        return difference_limits(
+            value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation
+        )
+
+    def compared(
+        self, one: Integers, other: Integers, z: float | Floats, scale: str,
+        correlation: Floats | Literal[0] | None = None,
+    ) -> Limits:  # fmt: skip
+        """Limits of the differences, ratios or odds ratios of pairs, which are given by their indices."""
+        ends = self.ratio_limits(one, other, z) if scale == "ratio" else None
+        return self.compared_by_both(one, other, z, scale, correlation) if ends is None else ends
+
+    def compared_by_both(
+        self, one: Integers, other: Integers, z: float | Floats, scale: str,
+        correlation: Floats | Literal[0] | None = None,
+    ) -> Limits:  # fmt: skip
+        """The same from the limits of both values, also where there is a method for pairs."""
+        low, high = self.distances(one, other, z, scale, correlation)
+        with np.errstate(over="ignore"):
+            return (low, high) if scale == "difference" else (np.exp(low), np.exp(high))
+
+    def errors_of_limits(self, z: float, scale: str, outer: Integers | None = None) -> Floats:  # noqa: ARG002 - that of shares
+        """The standard errors that limits on a scale are of, in some outer groups, or in one."""
+        value, (low, high) = self.on_scale(scale, z)
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = self.widest / np.exp(value) if logarithm else self.widest
+            own = self.widest / np.exp(value) if scale == "ratio" else self.widest
             of_limits = (high - low) / (2 * z)
         # the smaller ones say that chance takes groups less far apart, which is on the safe side
         return np.where(own > 0, np.fmin(own, of_limits), of_limits)
@@ -218,7 +253,7 @@ class Shares(Estimates):
         with np.errstate(divide="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
-    def errors_of_limits(self, z: float, *, logarithm: bool, outer: Integers | None = None) -> Floats:
+    def errors_of_limits(self, z: float, scale: str, outer: Integers | None = None) -> Floats:
         """The standard errors of shares, or of their logarithms, at the share of their outer group if that has less.
 
         The error of a share of few rows goes with the share, so that large shares by chance seem to vary more.
@@ -226,10 +261,10 @@ class Shares(Estimates):
         segments = Segments.of(np.zeros(len(self), dtype=np.int64) if outer is None else outer)
         hits, rows = (segments.to_rows(segments.sum(own)) for own in (self.value * self.rows, self.rows))
         of_all = (hits + 0.5) / (rows + 1)
-        if logarithm:
+        if scale == "ratio":
             share = (self.value * self.rows + 0.5) / (self.rows + 1)
             return np.sqrt(np.minimum((1 - share) / share, (1 - of_all) / of_all) / self.rows)
-        own = super().errors_of_limits(z, logarithm=False)
+        own = super().errors_of_limits(z, scale, outer)
         return np.minimum(own, np.sqrt(of_all * (1 - of_all) / self.rows))
 
     def ratio_limits(self, one: Integers, other: Integers, z: float | Floats) -> Limits:
@@ -250,7 +285,6 @@ class Shares(Estimates):
 class Smooth(Estimates):
     """Values of a function of sums or ranks, with limits by Student's t on the scale of their range."""
 
-    kind = "smooth"
     value: Floats
     error: Floats
     freedom: Floats
@@ -261,6 +295,8 @@ class Smooth(Estimates):
     skew: Floats | None = None
     """The skewness of values on the scale."""
     influences: Influences | None = None
+    kind: str = "smooth"
+    sampling: str = "rows"
 
     @property
     def bounds(self) -> tuple[Any, Any]:
@@ -292,30 +328,6 @@ class Smooth(Estimates):
         # values that are infinite as soon as some row occurs: if one has been seen, the true value is so for certain
         beyond = self.scale.low if sign < 0 else self.scale.high
         return np.where(np.isinf(centre), np.where(self.value == centre, centre, beyond), end)
-
-
-class Fitted(Smooth):
-    """Values of a fit, which says itself how far they vary."""
-
-    kind = "fit"
-
-
-class Areas(Smooth):
-    """Areas under a ROC curve, with DeLong's error."""
-
-    kind = "area"
-
-
-class Ranked(Smooth):
-    """Areas under a curve of ranked scores, from the influence of rows."""
-
-    kind = "ranked"
-
-
-class Resampled(Smooth):
-    """Values with errors from replicates, which empty cells add to on either side."""
-
-    kind = "resampled"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -371,15 +383,16 @@ class Surveyed(Smooth):
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits, by the errors of logarithms."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.log(self.value)
-            half = student_limits(z, self.freedom) * self.error / self.value
-        return value, (value - half, value + half)
+            return self._transformed(np.log(self.value), 1 / self.value, z)
 
     def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logits of shares and their limits, by the errors of logits."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.log(self.value / (1 - self.value))
-            half = student_limits(z, self.freedom) * self.error / (self.value * (1 - self.value))
+            return self._transformed(np.log(self.value / (1 - self.value)), 1 / (self.value * (1 - self.value)), z)
+
+    def _transformed(self, value: Floats, slope: Floats, z: float | Floats) -> tuple[Floats, Limits]:
+        """Transformed values, and limits by the errors that the slope of the transformation gives them."""
+        half = student_limits(z, self.freedom) * self.error * slope
         return value, (value - half, value + half)
 
     def error_of_ratio(self, one: Integers, other: Integers) -> Floats:
@@ -390,23 +403,11 @@ class Surveyed(Smooth):
             return np.abs(self.value[one] / self.value[other]) * np.sqrt(square.clip(0))
 
 
-class Linearized(Surveyed):
-    """The same with linearized errors."""
-
-    sampling = "strata"
-
-
-class Replicated(Surveyed):
-    """The same with errors from replicate weights."""
-
-    sampling = "replicate_weights"
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MadeOfShares(Smooth):
-    """Sums of shares of different rows, with limits from those of the shares (MOVER: Donner and Zou, 2012)."""
+    """Sums of shares of different rows, with limits from those of the shares (MOVER: Zou, Huang and Zhang, 2009)."""
 
-    kind = "sum_of_rates"
+    kind: str = "sum_of_rates"
     factors: tuple[float, ...]
     shares: tuple[Shares, ...]
 
@@ -436,7 +437,7 @@ class MadeOfShares(Smooth):
 class OfShare(Smooth):
     """Values that rise with a share, with the values at its limits."""
 
-    kind = "function_of_rate"
+    kind: str = "function_of_rate"
     formula: Formula
     share: Share
     shares: Shares

@@ -34,6 +34,8 @@ _DRAWS = 400
 _BEYOND = 4
 """The standard errors that the largest spread is beyond the observed one."""
 _MOST_NUMBERS = 2**22
+_ROUNDED = 1e-12
+"""The relative difference of distances that are the same is smaller."""
 
 
 def put_by_inversion(
@@ -147,9 +149,8 @@ class _Spread:
         """The distances at the least and the largest spread in a pattern that the observed one does not exclude."""
         to_rows = self._segments.to_rows
         size: Floats = to_rows(self._root_mean_square(pattern))
-        # all groups are equal: some lie above others in their order
-        number = np.arange(len(pattern)) - to_rows(self._segments.starts)
-        line: Floats = number - (to_rows(self._segments.sizes) - 1) / 2
+        # all groups are equal: some lie above others in the order of their errors
+        line: Floats = self._rank(self._error, self._value) - (to_rows(self._segments.sizes) - 1) / 2
         with np.errstate(invalid="ignore"):
             size_of_line: Floats = to_rows(self._root_mean_square(line))
             # a group by itself is at its mean
@@ -162,9 +163,11 @@ class _Spread:
         for position, outer in enumerate(self._outer[self._segments.starts].tolist()):
             if not usable[outer]:
                 continue
-            own = observed[outer]
-            least = 0.0 if own <= high[0, outer] else np.interp(own, high[:, outer], share)
-            spreads[:, position] = least, np.interp(own, low[:, outer], share)
+            # a distance that equals a quantile but for rounding is as rare as it
+            own, rounding = float(observed[outer]), _ROUNDED * abs(float(observed[outer]))
+            nearer, farther = own - rounding, own + rounding
+            least = 0.0 if nearer <= high[0, outer] else np.interp(nearer, high[:, outer], share)
+            spreads[:, position] = least, np.interp(farther, low[:, outer], share)
         ends = self._distances(self._clipped(self._at(spreads, reach, unit)))
         # the distance of equal groups is known without rounding
         equality = 0.0 if self._aggregate is None else self._aggregate.equality or 0.0
@@ -172,6 +175,13 @@ class _Spread:
         is_equal[:, self._outer[self._segments.starts]] = spreads == 0
         equality = -equality if self._is_maximized else equality
         return np.where(is_equal[0], equality, ends[0]), np.where(is_equal[1], equality, ends[1])
+
+    def _rank(self, first: Floats, then: Floats) -> Integers:
+        """The place of each group in its outer group by two numbers, whatever the names of groups."""
+        rank = np.empty(len(first), dtype=np.int64)
+        order = np.lexsort((then, first, self._outer))
+        rank[order] = np.arange(len(order)) - self._segments.to_rows(self._segments.starts)
+        return rank
 
     def _at(self, spreads: Floats, reach: Floats, unit: Floats) -> Floats:
         """The values of groups at some spreads of each outer group: arrays of spreads by groups."""
@@ -202,10 +212,7 @@ class _Spread:
         most = int(self._segments.sizes.max())
         # the first of them are the same for any number of groups
         normals = generator(self._options.seed, "spreads").standard_normal((most, _DRAWS)).T
-        rank = np.empty(len(self._value), dtype=np.int64)
-        order = np.lexsort((self._error, self._value, self._outer))
-        rank[order] = np.arange(len(order)) - self._segments.to_rows(self._segments.starts)
-        normals = normals[:, rank]
+        normals = normals[:, self._rank(self._value, self._error)]
         if self._correlated is None:
             return normals
         for start, size in zip(self._segments.starts.tolist(), self._segments.sizes.tolist(), strict=True):

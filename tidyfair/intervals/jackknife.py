@@ -111,6 +111,9 @@ def _of_read_rows(
         for group, units, influence in influences_of(
             formula, rows, Level(level, evaluator.reading.scores.get(level, ""))
         ):
+            if units is not None and len(units) == 1:
+                # a single cluster does not show how far values vary
+                continue
             error[group, number], freedom[group, number] = influence.error, influence.freedom
             below = influence.unseen or (value[group, number], influence.error)
             centre[group, number], error_below[group, number] = below

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     Estimator: TypeAlias = Callable[[Integers], Estimates]
     """The estimates of some rows of a formula."""
 
-INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
-"""The columns of intervals."""
 _EQUAL = 1e-9
 """The relative difference of means that are the same is smaller."""
 
@@ -266,8 +264,7 @@ class _Comparison:
 
     def _put(self, shape: str, families: Sequence[Family], intervals: Intervals) -> None:
         """Set the limits of results by the method of their shape."""
-        interval = "analytic" if self.uncertainty.interval == "exact" else self.uncertainty.interval
-        method = required(Case.of(families[0].values, shape), interval, self.spec.name)
+        method = required(Case.of(families[0].values, shape), self.uncertainty.interval, self.spec.name)
         if method.limits is not None:
             method.limits(families, self.spec.aggregate, self.uncertainty.options.conf_level, intervals)
         intervals.named(method.name, np.unique(np.concatenate([family.outer for family in families])))
@@ -368,7 +365,9 @@ def _put_values(
         shares: Any = estimates
         limits = method.limits(shares.value, shares.rows_at(z_of_values), z_of_values)
     else:
-        limits = estimates.alone(z_of_values)
+        # sums of limits are too narrow far out, where limits of many groups at once are
+        is_far = z is not None and estimates.kind == "sum_of_rates"
+        limits = (estimates.far if is_far else estimates).alone(z_of_values)
     intervals.put(index, limits, estimates.shown_error)
     intervals.named(method.name, index)
 

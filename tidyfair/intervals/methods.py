@@ -1,6 +1,7 @@
 """The table of methods: which one gives the limits of which values and comparisons, and its source.
 
-It is read first, and only what its row names is computed. Adding a method is a row and a function.
+It is read first, and only what its row names is computed. A method of rates or of comparisons is a row and a function;
+a new kind of value is a row and its estimates.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Method:
     """The values of `interval=` that take it, besides its own name."""
     source: str
     limits: Callable[..., Any] | None = None
-    """The function of limits: of rates alone from these, of comparisons for the families of an aggregate."""
+    """The function of limits. It takes the shares, rows and standard errors of single rates, or the families of groups
+    that an aggregate compares. Other single values have none: their estimates know their limits (`estimates.py`), as
+    `put_by_inversion` and `Draws` know those of distances and of replicates."""
 
     def applies(self, case: Case) -> bool:
         """Check whether the columns admit a case."""
@@ -69,13 +72,13 @@ _MADE_OF_COUNTS = "rate function_of_rate sum_of_rates smooth fit"
 METHODS = (
     # name, kind of value, comparison, sampling, interval=, source, function
     Method("wilson", "rate", "alone", "rows", "", "Wilson (1927)", proportions.wilson),
-    Method("wilson", "rate", "alone", "rows", _AUTO, "Wilson (1927), with the ends of Brown, Cai and DasGupta (2001)"),
+    Method("wilson", "rate", "alone", "rows", _AUTO, "Wilson (1927), with ends after Brown, Cai and DasGupta (2001)"),
     Method("clopper_pearson", "rate", "alone", "rows", "exact", "Clopper and Pearson (1934)", proportions.exact),
     Method("jeffreys", "rate", "alone", "rows", "", "Brown, Cai and DasGupta (2001)", proportions.jeffreys),
     Method("agresti_coull", "rate", "alone", "rows", "", "Agresti and Coull (1998)", proportions.agresti_coull),
     Method("wald", "rate", "alone", "rows", "", "Laplace (1812)", proportions.wald),
     Method("wilson", "function_of_rate", "alone", "rows", _AUTO, "its values at the limits of the rate"),
-    Method("mover", "sum_of_rates", "alone", "rows", _AUTO, "Donner and Zou (2012)"),
+    Method("mover", "sum_of_rates", "alone", "rows", _AUTO, "Zou, Huang and Zhang (2009)"),
     Method("delong", "area", "alone", "rows", _AUTO, "DeLong et al. (1988); Obuchowski (1997)"),
     Method("influence", "ranked", "alone", "rows", _AUTO, "Jaeckel (1972); Boyd, Eng and Page (2013)"),
     Method("folded_normal", "calibration_error", "alone", "rows", _AUTO,
@@ -95,14 +98,15 @@ METHODS = (
     Method("miettinen_nurminen", "rate", "ratio", "rows", _AUTO, "Miettinen and Nurminen (1985)", pair),
     Method("katz", "rate", "ratio", "rows", "", "Katz et al. (1978)", partial(pair, form=proportions.katz)),
     Method("bootstrap", "resampled", _OF_TWO, "rows", "auto", "Efron (1979); Zou and Donner (2008)", pair),
-    Method("mover", "", _OF_TWO, "rows", _AUTO, "Zou and Donner (2008)", pair),
+    Method("mover", "", _OF_TWO, "rows", _AUTO, "Zou and Donner (2008)", partial(pair, by_both=True)),
     Method("survey_linearized, pairwise", "", "range", "strata", _AUTO, "Tukey (1953); Prékopa (1973)", range_of_pairs),
     Method("survey_replicates, pairwise", "", "range", "replicate_weights", _AUTO, "Tukey (1953); Prékopa (1973)",
            range_of_pairs),
     Method("pairwise", "", "range", "rows", _AUTO, "Tukey (1953); Šidák (1967); Prékopa (1973)", range_of_pairs),
-    Method("pairwise", "", "rest", "rows", _AUTO, "Newcombe (1998); Donner and Zou (2012)", beside_rests),
+    Method("pairwise", "", "rest", "rows", _AUTO, "Newcombe (1998); Zou, Huang and Zhang (2009); Šidák (1967)",
+           beside_rests),
     Method("simultaneous", "", "many", "", _AUTO, "Šidák (1967)", bands),
-    Method("simultaneous", "", "extreme", "", _AUTO, "Šidák (1967)", extreme),
+    Method("simultaneous", "", "extreme", "", _AUTO, "Berger (1982); Šidák (1967)", extreme),
     Method("test_inversion", "", "distance", "rows", _AUTO, "Garthwaite and Buckland (1992)"),
     Method("bootstrap", "", "", "rows", "auto bootstrap", "Efron (1979)"),
     Method("dirichlet", "", "", "rows", "bayes", "Jeffreys (1946)"),
@@ -121,10 +125,10 @@ def required(case: Case, interval: str, who: str) -> Method:
     if method is not None:
         return method
     applying = [method for method in METHODS if method.applies(case)]
-    # replicates have names that say what is drawn
-    names = dict.fromkeys(method.interval if method.name == "dirichlet" else method.name for method in applying)
+    # a prior of labels is a choice of its own, and no way out
+    names = dict.fromkeys(method.name for method in applying if method.name != "dirichlet")
     ways = ["auto", *(name for name in names if "," not in name)]
-    what = {"alone": "a value", "many": "more than 200 groups", "other": "what it is made of"}
+    what = {"alone": "single values", "many": "more than 200 groups", "other": "results of this kind"}
     compared = what.get(case.compared, f"the {case.compared}").replace("_", " ")
     msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(ways)}."
     raise ArgumentError(msg)

@@ -10,7 +10,6 @@ import numpy as np
 
 from tidyfair.errors import ArgumentError
 from tidyfair.intervals.methods import Case, required
-from tidyfair.intervals.proportions import difference_limits
 from tidyfair.intervals.shares import share_of
 from tidyfair.specs.contrasts import Contrast
 
@@ -91,33 +90,7 @@ def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
 
 def pair_limits(family: Estimates, one: Any, other: Any, z: float, scale: Scale) -> Limits:
     """Limits of the comparisons of pairs of groups, which are given by their indices."""
-    return _limits(family, one, other, family.correlation_of(one, other), z, scale)
-
-
-def _limits(
-    family: Estimates, one: Any, other: Any, correlation: Floats | Literal[0], z: float | Floats, scale: Scale
-) -> Limits:
-    """Limits of pairs with some correlations, at so many standard errors, for all groups or for each of its own."""
-    if scale == "ratio":
-        ends = family.ratio_limits(one, other, z)
-        if ends is not None:
-            return ends
-    value, (low, high) = _on_scale(family, z, scale)
-    ends = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation)
-    with np.errstate(over="ignore"):
-        return ends if scale == "difference" else (np.exp(ends[0]), np.exp(ends[1]))
-
-
-def _on_scale(family: Estimates, z: float | Floats, scale: Scale) -> tuple[Floats, Limits]:
-    """The values on the scale on which differences are taken, and their limits."""
-    if scale == "difference":
-        return family.value, family.limits(z)
-    if scale == "odds_ratio":
-        return family.logits(z)
-    value, (low, high) = family.logarithms(z)
-    # a lower limit below 0 has no logarithm and does not bound the quotient; without either limit there is no error
-    is_unbounded = np.isnan(low) & ~np.isnan(high)
-    return value, (np.where(is_unbounded, -np.inf, low), high)
+    return family.compared(one, other, z, scale)
 
 
 def p_values(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
@@ -137,7 +110,7 @@ def _standard_errors(family: Estimates, one: Any, other: Any, scale: Scale) -> F
 
     def distance(z: Floats) -> Floats:
         """The distance of the nearer limit from equality, which is above 0 while an interval excludes equality."""
-        low, high = _limits(sides, first, second, correlation, np.concatenate([z, z]), scale)
+        low, high = sides.compared(first, second, np.concatenate([z, z]), scale, correlation)
         return np.where(equality - high > low - equality, equality - high, low - equality)
 
     return _roots(distance, len(one))

@@ -97,14 +97,13 @@ def wald(share: Floats, rows: Floats, z: float | Floats) -> Limits:
 def agresti_caffo(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
     """Wald's limits of a difference with a hit and a miss more in each group (Agresti and Caffo, 2000)."""
     more = [((share * size + 1) / (size + 2), size + 2) for share, size in ((one, rows), (other, other_rows))]
-    low, high = wald_difference(*more[0], *more[1], z)
-    return low.clip(-1), high.clip(max=1)
+    return wald_difference(*more[0], *more[1], z)
 
 
 def wald_difference(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
     """So many standard errors of a difference to either side (Laplace, 1812)."""
     half = z * np.sqrt(one * (1 - one) / rows + other * (1 - other) / other_rows)
-    return one - other - half, one - other + half
+    return (one - other - half).clip(-1), (one - other + half).clip(max=1)
 
 
 def exact(share: Floats, rows: Floats, z: float | Floats) -> Limits:
@@ -250,13 +249,6 @@ def area(value: Floats, events: Floats, others: Floats, z: float | Floats) -> Li
             return np.where(value == true, 0.0, (value - true) ** 2 / (variance / (events * others)))
 
     return _root(statistic, value, np.zeros_like(value), z), _root(statistic, value, np.ones_like(value), z)
-
-
-def on_logits(value: Floats, error: Floats, z: float | Floats) -> Limits:
-    """Limits that are symmetric on the scale of logits, for quantities between 0 and 1."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        logit, half = np.log(value / (1 - value)), z * error / (value * (1 - value))
-        return 1 / (1 + np.exp(half - logit)), 1 / (1 + np.exp(-half - logit))
 
 
 def student(level: float, freedom: int) -> float:

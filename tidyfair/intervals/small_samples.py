@@ -23,9 +23,12 @@ _ROUNDED = 1e-8
 
 
 def area_errors(value: Floats, variance: Floats, events: Floats, others: Floats) -> Floats:
-    """The standard errors of areas; of a class of a single row the largest possible (Birnbaum and Klose, 1957)."""
+    """The standard errors of areas; the largest possible where rows do not show any (Birnbaum and Klose, 1957).
+
+    That is so of a class of a single row, and of scores that are all tied: others need not be.
+    """
     most = value * (1 - value) / np.minimum(events, others)
-    return np.sqrt(np.where(np.isfinite(variance), variance, most))
+    return np.sqrt(np.where(np.isfinite(variance) & (variance > 0), variance, most))
 
 
 def area_sides(value: Floats, error: Floats, events: Floats, others: Floats) -> tuple[Floats, Floats, Floats, Floats]:

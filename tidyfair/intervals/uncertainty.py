@@ -12,17 +12,13 @@ from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.calibration_errors import Gaps
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import (
-    Areas,
     CalibrationErrors,
-    Fitted,
-    Linearized,
     MadeOfShares,
     OfLabels,
     OfShare,
-    Ranked,
-    Replicated,
     Shares,
     Smooth,
+    Surveyed,
     Weighted,
 )
 from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
@@ -179,7 +175,7 @@ class Uncertainty:
         effective, even = (self.column(name)[rows].astype(float) for name in ("effective", "even"))
         return Shares(value, effective, Weighted(denominator, even))
 
-    def _areas(self, requested: RequestedFormula, value: Floats, rows: Integers) -> Areas:
+    def _areas(self, requested: RequestedFormula, value: Floats, rows: Integers) -> Smooth:
         """Areas, with as many rows of each class as clusters leave of them."""
         variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
         error = area_errors(value, variance, events, others)
@@ -198,7 +194,7 @@ class Uncertainty:
         low, low_error, high, high_error = area_sides(value, error, events, others)
         with np.errstate(invalid="ignore"):
             below, above = (low, low_error * scale.slope(low)), (high, high_error * scale.slope(high))
-        return Areas(value, error, freedom, scale, below, above, influences=influences)
+        return Smooth(value, error, freedom, scale, below, above, influences=influences, kind="area")
 
     def _calibration_errors(self, requested: RequestedFormula, value: Floats, rows: Integers) -> CalibrationErrors:
         """Errors of calibration, from the gaps of their bins; those with the same bins have the same."""
@@ -221,9 +217,8 @@ class Uncertainty:
             "skew": None if deviations.skew is None else deviations.skew.ravel()[at],
             "influences": deviations.influences_at(at),
         }  # fmt: skip
-        design = self.tally.design
-        if design is not None:
-            return Linearized(**fields) if isinstance(design, SurveyDesign) else Replicated(**fields)
+        if self.tally.design is not None:
+            return Surveyed(**fields, sampling=sampling_of(self.tally))
         counts = {name: own.ravel()[at] for name, own in deviations.cells.items()}
         share, made_of = rising_share_of(formula), sum_of_shares_of(formula)
         if kind == "function_of_rate" and share is not None:
@@ -235,8 +230,7 @@ class Uncertainty:
         if counts and requested.estimator in ONE_LABEL:
             tp, fn, fp, tn = (counts[name] for name in CELLS)
             return OfLabels(**fields, formula=formula, counts=(tp, fn, fp, tn))
-        classes: dict[Kind | None, type[Smooth]] = {"fit": Fitted, "ranked": Ranked}
-        return classes.get(kind, Smooth)(**fields)
+        return Smooth(**fields, kind=kind or "smooth")
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
@@ -293,7 +287,7 @@ class Uncertainty:
             if chosen.any():
                 of_rows = estimates.get(requested, partial(self.estimates, requested))
                 values = of_rows(rows[chosen])
-                families.append(Family.of(values, outer[chosen], is_reference[chosen]))
+                families.append(Family(values, outer[chosen], is_reference[chosen]))
                 weights.append(self.weights(rows[chosen]))
         return families, weights
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +32,36 @@ def of_values(runs: int, random: np.random.Generator) -> Table:
 
 def of_gaps(runs: int, random: np.random.Generator) -> Table:
     table = Table("Hard settings of gaps", "metric | setting | rows", INTERVAL)
-    for measure in (_gaps, _own_aggregates):
+    for measure in (_gaps, _own_aggregates, _areas_beside_rests):
         measure(table, runs, random)
+    return table.close()
+
+
+def at_once(runs: int, random: np.random.Generator) -> Table:
+    table = Table(
+        "Limits of all groups at once", "metric | groups | rows of each", ("all are covered, %", "mean width")
+    )
+    classifier = Classifier(0.5, 0.8, 0.8)
+    for (groups, rows), metric in itertools.product(
+        ((6, 20), (6, 50), (20, 20), (20, 50)), (tdf.sens, tdf.bal_accuracy, tdf.f_meas)
+    ):
+        data = grouped([classifier.counted(rows, runs, random) for _ in range(groups)])
+        parity = metric.difference("group")
+        limits = parity.by_group(
+            data,
+            "truth",
+            "estimate",
+            group_by="run",
+            interval="auto",
+            simultaneous=True,
+            on_undefined="ignore",
+            **_COUNTS,
+        )
+        truth = true_values(metric, classified((classifier,), (1,)), "truth", "estimate")[metric.name]
+        holds = limits.with_columns(holds=pl.lit(truth).is_between(".lower", ".upper").fill_null(value=True))
+        share = holds.group_by("run").agg(pl.col("holds").all())["holds"].mean()
+        width = (limits[".upper"] - limits[".lower"]).mean()
+        table.add(f"{metric.name} | {groups} | {rows}", float(share), float(width))  # pyright: ignore[reportArgumentType] - means of numbers
     return table.close()
 
 
@@ -174,4 +203,26 @@ def _own_aggregates(table: Table, runs: int, random: np.random.Generator) -> Non
             table.add(f"{name} | {setting}", *limits.shares(truth))
 
 
-TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {"hard": of_values, "hard_gaps": of_gaps}
+def _areas_beside_rests(table: Table, runs: int, random: np.random.Generator) -> None:
+    """Areas of four groups, of which the smallest or the largest has scores that tell less; a quarter of the runs."""
+    fewer, sizes, metric = max(1, runs // 4), (300, 200, 60, 40), tdf.roc_auc.difference("group", to="rest")
+    for setting, shifts in (("the smallest tells less", (1, 1, 1, 0.3)), ("the largest tells less", (0.3, 1, 1, 1))):
+        data, many = (
+            grouped([_shifted(times * rows, shift, times, random) for rows, shift in zip(sizes, shifts, strict=True)])
+            for times in (fewer, _MANY // sum(sizes))
+        )
+        (truth,) = true_values(metric, many.with_columns(share=1.0), "truth", probs="score").values()
+        limits = Limits.of(of_runs(metric, data, "truth", probs="score"), fewer)
+        table.add(f"roc_auc to the rest | {setting} | {', '.join(map(str, sizes))}", *limits.shares(truth))
+
+
+def _shifted(rows: int, shift: float, runs: int, random: np.random.Generator) -> pl.DataFrame:
+    """Normal scores that are higher for events, which are two in five."""
+    truth = random.random(rows) < 0.4
+    score = random.standard_normal(rows) + shift * truth
+    return with_runs(pl.DataFrame({"truth": truth, "score": score}), runs)
+
+
+TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
+    "hard": of_values, "hard_gaps": of_gaps, "at_once": at_once,
+}  # fmt: skip
