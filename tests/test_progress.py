@@ -14,9 +14,9 @@ import pytest
 from tidyfair.datasets import lending
 from tidyfair.errors import ProxyWarning
 from tidyfair.inference import disparity_test, model_frontier, probabilistic_groups
+from tidyfair.intervals.progress import in_progress
 from tidyfair.metrics.classification import accuracy, selection_rate
 from tidyfair.metrics.fairness import demographic_parity
-from tidyfair.progress import in_progress
 
 
 class Terminal(io.StringIO):
@@ -28,13 +28,13 @@ class Terminal(io.StringIO):
 def seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock on which half a second passes whenever somebody looks."""
     clock = itertools.count()
-    monkeypatch.setattr("tidyfair.progress.monotonic", lambda: next(clock) / 2)
+    monkeypatch.setattr("tidyfair.intervals.progress.monotonic", lambda: next(clock) / 2)
 
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     stream = Terminal()
-    monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={}))
+    monkeypatch.setattr("tidyfair.intervals.progress.sys", SimpleNamespace(stderr=stream, modules={}))
     return stream
 
 
@@ -65,7 +65,8 @@ def test_notebook_gets_one_line_that_is_empty_in_the_end(monkeypatch: pytest.Mon
 
     stream = io.StringIO()
     notebook = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
-    monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={"IPython": notebook}))
+    modules = {"IPython": notebook}
+    monkeypatch.setattr("tidyfair.intervals.progress.sys", SimpleNamespace(stderr=stream, modules=modules))
     displays: Any = SimpleNamespace(display=display)
     monkeypatch.setitem(sys.modules, "IPython.display", displays)
     assert list(in_progress(range(20), "shuffling")) == list(range(20))
@@ -89,7 +90,7 @@ def test_short_loop_shows_nothing(terminal: Terminal) -> None:
 @pytest.mark.usefixtures("seconds")
 def test_pipe_gets_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
-    monkeypatch.setattr("tidyfair.progress.sys", SimpleNamespace(stderr=stream, modules={}))
+    monkeypatch.setattr("tidyfair.intervals.progress.sys", SimpleNamespace(stderr=stream, modules={}))
     assert list(in_progress(range(20), "shuffling")) == list(range(20))
     assert stream.getvalue() == ""
 

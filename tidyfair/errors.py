@@ -13,7 +13,7 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable
 
 __all__ = [
     "AggregateError",
@@ -84,18 +84,6 @@ def in_short(value: object) -> str:
     return representation
 
 
-def _and_more(names: Sequence[str]) -> str:
-    """The first of some names, and the number of the others."""
-    more = [f"{len(names) - _FEW} more"] if len(names) > _FEW else []
-    return ", ".join([*names[:_FEW], *more])
-
-
-def _first_lines(problem: object) -> str:
-    """The start of the message of another library, as one line without a full stop."""
-    text = " ".join(str(problem).split()) or type(problem).__name__
-    return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…").rstrip(".")
-
-
 def nearest(name: object, known: Iterable[object]) -> str:
     """The sentence that suggests the nearest spelling, or an empty text."""
     from difflib import get_close_matches  # noqa: PLC0415 - only when something is already wrong
@@ -141,46 +129,46 @@ class Status(StrEnum):
     """The words that messages and reports show."""
 
     # there is a number
-    OK = "ok", "ok"
-    INFINITE = "infinite", "infinite"
-    LEVELS_LEFT_OUT = "levels_left_out", "levels left out"
-    METRICS_LEFT_OUT = "metrics_left_out", "metrics left out"
+    OK = "ok"
+    INFINITE = "infinite"
+    LEVELS_LEFT_OUT = "levels_left_out"
+    METRICS_LEFT_OUT = "metrics_left_out"
     # there may be a number, which is not compared
-    LEFT_OUT = "left_out", "left out"
-    UNKNOWN = "unknown", "unknown"
-    MISSING_VALUES = "missing_values", "missing values"
-    BELOW_MIN_N = "below_min_n", "below min n"
-    BELOW_MIN_SHARE = "below_min_share", "below min share"
+    LEFT_OUT = "left_out"
+    UNKNOWN = "unknown"
+    MISSING_VALUES = "missing_values"
+    BELOW_MIN_N = "below_min_n"
+    BELOW_MIN_SHARE = "below_min_share"
     # the value of a group is undefined
-    SUPPRESSED = "suppressed", "suppressed"
-    ZERO_DENOMINATOR = "zero_denominator", "zero denominator"
-    UNSEEN_EVENT = "unseen_event", "unseen event"
-    ONE_CLASS = "one_class", "one class"
-    NO_EVENTS = "no_events", "no events"
-    NO_COMPARABLE_PAIRS = "no_comparable_pairs", "no comparable pairs"
+    SUPPRESSED = "suppressed"
+    ZERO_DENOMINATOR = "zero_denominator"
+    UNSEEN_EVENT = "unseen_event"
+    ONE_CLASS = "one_class"
+    NO_EVENTS = "no_events"
+    NO_COMPARABLE_PAIRS = "no_comparable_pairs"
     ALL_CENSORED = "all_censored", "all censored before"
-    CONSTANT = "constant", "constant"
-    SEPARATION = "separation", "separation"
-    SCORES_OF_0_OR_1 = "scores_of_0_or_1", "scores of 0 or 1"
-    NEGATIVE_TRUTH = "negative_truth", "negative truth"
-    NO_POSITIVE_BENEFITS = "no_positive_benefits", "no positive benefits"
-    TOO_FEW_ROWS = "too_few_rows", "too few rows"
-    NO_OTHER_GROUP = "no_other_group", "no other group"
-    NO_VALUE = "no_value", "no value"
-    NOBODY = "nobody", "nobody"
+    CONSTANT = "constant"
+    SEPARATION = "separation"
+    SCORES_OF_0_OR_1 = "scores_of_0_or_1"
+    NEGATIVE_TRUTH = "negative_truth"
+    NO_POSITIVE_BENEFITS = "no_positive_benefits"
+    TOO_FEW_ROWS = "too_few_rows"
+    NO_OTHER_GROUP = "no_other_group"
+    NO_VALUE = "no_value"
+    NOBODY = "nobody"
     # a disparity is undefined
-    NO_GROUPS = "no_groups", "no groups"
-    TOO_FEW_GROUPS = "too_few_groups", "too few groups"
-    NO_REFERENCE = "no_reference", "no reference"
-    UNDEFINED_GROUP = "undefined_group", "undefined group"
-    INFINITE_LESS_INFINITE = "infinite_less_infinite", "infinite less infinite"
+    NO_GROUPS = "no_groups"
+    TOO_FEW_GROUPS = "too_few_groups"
+    NO_REFERENCE = "no_reference"
+    UNDEFINED_GROUP = "undefined_group"
+    INFINITE_LESS_INFINITE = "infinite_less_infinite"
 
-    def __new__(cls, value: str, text: str) -> Self:
-        """Number the members in their order."""
+    def __new__(cls, value: str, text: str = "") -> Self:
+        """Number the members in their order; their words are those of the value, unless others are given."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.code = len(cls.__members__)
-        member.text = text
+        member.text = text or value.replace("_", " ")
         return member
 
     def __repr__(self) -> str:
@@ -190,11 +178,9 @@ class Status(StrEnum):
     @classmethod
     def text_of(cls, status: str) -> str:
         """The words for a status, which may be the free text of a user's `Undefined`."""
-        for known in cls:
-            if known.value == status:
-                return known.text
+        texts = {known.value: known.text for known in cls}
         # the message of an error is shown as it is
-        return status if ":" in status else status.replace("_", " ")
+        return texts.get(status) or (status if ":" in status else status.replace("_", " "))
 
 
 class TidyfairError(ValueError):
@@ -262,12 +248,16 @@ class EngineError(TidyfairError):
     """The metrics that the query was for, where they are known."""
 
     def __init__(self, engine: str, problem: object, way_out: str) -> None:
-        super().__init__(engine, _first_lines(problem), way_out)
+        # the start of the message of another library, as one line without a full stop
+        text = " ".join(str(problem).split()) or type(problem).__name__
+        start = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        super().__init__(engine, start.rstrip("."), way_out)
 
     def __str__(self) -> str:
         """The message."""
         engine, problem, way_out = self.args
-        purpose = f" for {_and_more(self.metrics)}" if self.metrics else ""
+        more = [f"{len(self.metrics) - _FEW} more"] if len(self.metrics) > _FEW else []
+        purpose = f" for {', '.join([*self.metrics[:_FEW], *more])}" if self.metrics else ""
         return f"{engine} could not run the query{purpose}: {problem}. {way_out}"
 
 

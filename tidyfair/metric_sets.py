@@ -15,12 +15,12 @@ import polars as pl
 from tidyfair.calls import INTERNAL, Evaluable, call_in_words, in_lines
 from tidyfair.errors import AggregateError, ArgumentError, in_short, listed, nearest
 from tidyfair.escapes import visible
-from tidyfair.notebook_html import display
 from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import as_aggregate
 from tidyfair.specs.arguments import text
 from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, privileged
+from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import GroupCallOptions, GroupOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.signatures import refuse_unknown_settings
 

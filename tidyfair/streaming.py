@@ -303,7 +303,7 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
     try:
         save(lambda file: file.write_bytes(content), Path(path))
     except (OSError, TypeError, ValueError) as error:
-        msg = f"The state cannot be written to {_shown(path)}: {error}"
+        msg = f"The state cannot be written to {str(path)!r}: {error}"
         raise ArgumentError(msg) from error
 
 
@@ -326,18 +326,17 @@ def _suppressed(tally: Tally, fewest: int) -> Tally:
     hidden: Any = _are_small(counts, fewest).any(axis=1)
     if HIDDEN in cells.columns:
         hidden |= (cells[HIDDEN].fill_null(0).to_numpy() > 0).reshape(counts.shape).any(axis=1)
-    _hide_complements(hidden, counts, [_margin(groups, keys, key) for key in keys], fewest)
+    margins: list[Any] = []
+    for key in keys:
+        # totals over one key, which may be known to others: the index of the total that each group adds to
+        others = [name for name in keys if name != key]
+        margins.append(groups.select(pl.struct(*others, _ONE).rank("dense")).to_series().to_numpy())
+    _hide_complements(hidden, counts, margins, fewest)
     is_hidden = pl.Series(np.repeat(hidden, len(pairs)))
     sums = [name for name in tally.cells.columns if name not in {*keys, *LABELS, HIDDEN}]
     kept = [pl.when(~is_hidden).then(name).otherwise(0).alias(name) for name in sums]
     cells = cells.select(*keys, *LABELS, *kept, is_hidden.cast(pl.Int64).alias(HIDDEN))
     return replace(tally, cells=cells.filter((pl.col("n") > 0) | (pl.col(HIDDEN) > 0)))
-
-
-def _margin(groups: pl.DataFrame, keys: list[str], key: str) -> Any:
-    """The total that each group adds to when `key` is summed over, as an index; totals may be known to others."""
-    others = [name for name in keys if name != key]
-    return groups.select(pl.struct(*others, _ONE).rank("dense")).to_series().to_numpy()
 
 
 def _hide_complements(hidden: Any, counts: Any, margins: list[Any], fewest: int) -> None:
@@ -381,24 +380,27 @@ def load_state(path: str | Path, like: Tally) -> Tally:
             f"{in_short(like)}."
         )
         raise ArgumentError(msg)
-    with _reading(path):
+    shown = repr(str(path))
+    with _reading(shown):
         parquet = _unsealed(Path(path).read_bytes())
     if parquet is None:
-        msg = f"{_shown(path)} was not written by `save_state`, or is damaged."
+        msg = f"{shown} was not written by `save_state`, or is damaged."
         raise ArgumentError(msg)
-    with _reading(path):
-        description = _description(pl.read_parquet_metadata(io.BytesIO(parquet)).get(_KEY))
+    with _reading(shown):
+        text = pl.read_parquet_metadata(io.BytesIO(parquet)).get(_KEY)
+        content: object = json.loads(text) if text else {}
+    description = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
     if description.get("format") != _FORMAT:
-        msg = f"{_shown(path)} was not written by `save_state`."
+        msg = f"{shown} was not written by `save_state`."
         raise ArgumentError(msg)
     if description.get("version") != _VERSION:
-        msg = f"{_shown(path)} has version {description.get('version')!r}; this release reads version {_VERSION}."
+        msg = f"{shown} has version {description.get('version')!r}; this release reads version {_VERSION}."
         raise ArgumentError(msg)
     for name, value in _described(like).items():
         if description.get(name) != value:
-            msg = f"{_shown(path)} was counted with different {name}: {description.get(name)!r}, not {in_short(value)}."
+            msg = f"{shown} was counted with different {name}: {description.get(name)!r}, not {in_short(value)}."
             raise ArgumentError(msg)
-    with _reading(path):
+    with _reading(shown):
         loaded = _loaded(pl.read_parquet(io.BytesIO(parquet)), like)
         loaded.check_contents(like)
     return loaded
@@ -444,23 +446,13 @@ def _footer(content: bytes) -> int:
 
 
 @contextmanager
-def _reading(path: object) -> Generator[None]:
+def _reading(path: str) -> Generator[None]:
     """Report any error as an error of the file, which may hold anything."""
     try:
         yield
     except (Exception, pl.exceptions.PanicException) as error:
-        msg = f"{_shown(path)} cannot be read as a state: {error}"
+        msg = f"{path} cannot be read as a state: {error}"
         raise ArgumentError(msg) from error
-
-
-def _shown(path: object) -> str:
-    return repr(str(path))
-
-
-def _description(text: str | None) -> dict[str, Any]:
-    """The description in the metadata of a file, empty if there is none."""
-    value: object = json.loads(text) if text else {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _described(tally: Tally) -> dict[str, Any]:

@@ -57,7 +57,7 @@ MODULES: list[ModuleType] = [
 METRICS: dict[str, tuple[tf.Metric, ModuleType]] = {
     name: (each, module)
     for module in MODULES
-    for name in module.__all__
+    for name in getattr(module, "__all__", ())
     if isinstance(each := getattr(module, name), tf.Metric)
 }
 FACTORIES: dict[str, tf.GroupwiseFactory] = {

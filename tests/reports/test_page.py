@@ -144,7 +144,7 @@ def test_reproduction_code_makes_truths_and_intervals_of_several_columns() -> No
 def test_reproduction_code_describes_custom_objects() -> None:
     own = tf.new_groupwise_metric(tf.accuracy, "own", pl.col(".estimate").max())
     sides = tf.equal_opportunity(tf.privileged(race="White"))
-    text = tf.report(LOANS, **LABELS, by="sex", metrics=tf.metric_set(own("sex"), sides), times=20).markdown()
+    text = tf.report(LOANS, **LABELS, by="sex", metrics=tf.metric_set(own("sex"), sides), times=40).markdown()
     assert "metrics = ...  # <metric set of <groupwise metric own('sex')" in text
     assert "<groupwise metric equal_opportunity(privileged(race=White))" in text
     older = call_of({"by": ["sex", pl.col("age") > 40]})
@@ -305,7 +305,7 @@ def test_report_of_numbers_has_usual_metrics() -> None:
     rooms = pl.DataFrame({"rooms": [1, 2, 3, 4], "guess": [1, 2, 3, 3], "g": list("aabb")})
     with pytest.raises(tf.ArgumentError, match="may be labels or a measurement"):
         tf.report(rooms, "rooms", "guess", by="g")
-    assert "accuracy" in tf.report(rooms, "rooms", "guess", by="g", labels=[1, 2, 3, 4], times=20).markdown()
+    assert "accuracy" in tf.report(rooms, "rooms", "guess", by="g", labels=[1, 2, 3, 4], times=40).markdown()
 
 
 SCORED = pl.DataFrame(
@@ -330,7 +330,7 @@ def test_report_rejects_scores_as_estimate(truth: Any, estimate: str) -> None:
     with pytest.raises(tf.ColumnError, match="`probs=`"):
         tf.default_metrics(SCORED, truth, estimate)
     named = tf.metric_set(tf.mae, tf.mae.difference("g"))
-    assert "`mae_difference`" in tf.report(SCORED, truth, estimate, by="g", metrics=named, times=20).markdown()
+    assert "`mae_difference`" in tf.report(SCORED, truth, estimate, by="g", metrics=named, times=40).markdown()
 
 
 def test_report_rejects_swapped_truth_and_scores() -> None:
@@ -340,7 +340,7 @@ def test_report_rejects_swapped_truth_and_scores() -> None:
 
 @pytest.mark.parametrize(("truth", "estimate"), [("three", "score"), ("priced", "logit"), ("score", "logit")])
 def test_report_accepts_measurements_as_numbers(truth: str, estimate: str) -> None:
-    assert "`residual_bias`" in tf.report(SCORED, truth, estimate, by="g", times=20).markdown()
+    assert "`residual_bias`" in tf.report(SCORED, truth, estimate, by="g", times=40).markdown()
 
 
 def test_page_is_self_contained(audit_page: str) -> None:

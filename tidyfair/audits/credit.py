@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.audits.effect_sizes import standardized_differences
-from tidyfair.audits.named_audits import NOTE, AuditTable, ComparisonTable, NamedAudit, note
+from tidyfair.audits.named_audits import CUTS, NOTE, AuditTable, ComparisonTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.pairwise_tests import stratified
 from tidyfair.metrics.classification import base_rate, selection_rate
+from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import TRUTH
+from tidyfair.tallies.thresholds import Cut
 
 if TYPE_CHECKING:
     from tidyfair.audits.effect_sizes import Spread
@@ -71,22 +73,18 @@ class StandardizedTable(AuditTable):
         data, values, group_by = call.data, call.counting["probs"], call.counting.get("group_by")
         if self.of_residuals:
             data, values, group_by = _with_residuals(source, call), Column(_RESIDUAL), source.group_by or None
-        self._check_values(data, values, call)
-        to = {_text(feature): reference_of(call, feature) for feature in call.features}
-        result = standardized_differences(
-            data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
-            **audit.group_options, conf_level=call.reading.get("conf_level", 0.95),
-        )  # fmt: skip
-        return open_frame(result).to_polars().with_columns(note())
-
-    def _check_values(self, data: Any, values: Any, call: AuditCall) -> None:
-        """Refuse data without a single value to compare."""
         read = open_frame(data).read({"value": ("probs", Column.of(values, "probs"))})["value"]
         if len(read) == read.null_count():
             names = [Column.of(call.counting["probs"], "probs").name]
             names += [Column.of(call.truth, "truth").name] if self.of_residuals else []
             msg = f"audit(): the table {self.name!r} has no row with {' and '.join(map(repr, names))}."
             raise ArgumentError(msg)
+        to = {_text(feature): reference_of(call, feature) for feature in call.features}
+        result = standardized_differences(
+            data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
+            **audit.group_options, conf_level=call.reading.get("conf_level", 0.95),
+        )  # fmt: skip
+        return open_frame(result).to_polars().with_columns(note())
 
     def specification(self) -> str:
         """The table in words."""
@@ -103,17 +101,19 @@ def _with_residuals(source: Source, call: AuditCall) -> pl.DataFrame:
     if not scores.dtype.is_numeric():
         msg = f"`probs`: the column {score.name!r} holds no numbers, which residuals are made of."
         raise ColumnError(msg)
-    if not _is_measured(actual, call):
-        _check_probabilities(scores, score)
+    # fractions that no option calls labels are measured
+    are_labels = not actual.dtype.is_float() or bool({"labels", "pos_label"} & call.reading.keys())
+    if are_labels or not (actual != actual.round()).any():
+        low, high = cast("Any", scores.min()), cast("Any", scores.max())
+        if low is not None and not (low >= 0 and high <= 1):
+            msg = (
+                f"`probs`: {score.name!r} holds values from {low:g} to {high:g}, and residuals of labels need "
+                "probabilities, between 0 and 1. Without residuals the scores are compared all the same: leave `truth` "
+                "out."
+            )
+            raise ColumnError(msg)
         actual = _is_event(rows, actual, truth, call)
     return rows.with_columns((actual.cast(pl.Float64) - scores).alias(_RESIDUAL))
-
-
-def _is_measured(truth: pl.Series, call: AuditCall) -> bool:
-    """True for fractions that no option calls labels."""
-    if not truth.dtype.is_float() or {"labels", "pos_label"} & call.reading.keys():
-        return False
-    return bool((truth != truth.round()).any())
 
 
 def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditCall) -> pl.Series:
@@ -126,17 +126,6 @@ def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditC
     # Python compares labels by value, True with 1 and 1.0, and polars by dtype
     same = [value for value in tally.seen[TRUTH] if value == event]
     return actual.is_in(pl.Series(same, dtype=actual.dtype).implode())
-
-
-def _check_probabilities(scores: pl.Series, score: Column) -> None:
-    """Refuse scores from which labels cannot be subtracted."""
-    low, high = cast("Any", scores.min()), cast("Any", scores.max())
-    if low is not None and not (low >= 0 and high <= 1):
-        msg = (
-            f"`probs`: {score.name!r} holds values from {low:g} to {high:g}, and residuals of labels need "
-            "probabilities, between 0 and 1. Without residuals the scores are compared all the same: leave `truth` out."
-        )
-        raise ColumnError(msg)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,14 +155,25 @@ class SegmentedTable(AuditTable):
         conf_level = call.reading.get("conf_level", 0.95)
         reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none", conf_level=conf_level)
+        option = next((option for option in CUTS if is_list(call.counting.get(option))), None)
+        cuts = [None]
+        if option is not None:
+            cuts = call.counting[option]
+            Cut.of({option: cuts}, {"probs"})
         frames: list[pl.DataFrame] = []
-        for one_cut, cut in call.cuts():
-            tested = test(one_cut.data, one_cut.truth, one_cut.estimate, **one_cut.counting, **reading)
-            frame = open_frame(tested).to_polars()
-            for name, value in cut.items():
-                frame = frame.insert_column(frame.columns.index(".strata"), pl.lit(value).alias(name))
+        for cut in cuts:
+            counting = call.counting if option is None else {**call.counting, option: cut}
+            frame = open_frame(test(call.data, call.truth, call.estimate, **counting, **reading)).to_polars()
+            if option is not None:
+                frame = frame.insert_column(frame.columns.index(".strata"), pl.lit(cut).alias(f".{option}"))
             frames.append(frame)
-        return _with_marginal_effects(pl.concat(frames, how="vertical_relaxed"))
+        # reference less group as in the whole, above 0 where differences are adverse
+        return pl.concat(frames, how="vertical_relaxed").with_columns(
+            (-pl.col(".crude")).alias(".marginal_effect"),
+            (-pl.col(".adjusted")).alias(".marginal_effect_within"),
+            (-pl.col(".upper")).alias(".marginal_effect_lower"),
+            (-pl.col(".lower")).alias(".marginal_effect_upper"),
+        )
 
     def specification(self) -> str:
         """The table in words."""
@@ -181,16 +181,6 @@ class SegmentedTable(AuditTable):
             f"{self.metric.name} by group within segments, Mantel and Haenszel's difference from a group that is named "
             "and ratio to it, with tests of no difference and of segments that are alike"
         )
-
-
-def _with_marginal_effects(segments: pl.DataFrame) -> pl.DataFrame:
-    """Differences within segments as those of the whole: reference less group, above 0 where they are adverse."""
-    return segments.with_columns(
-        (-pl.col(".crude")).alias(".marginal_effect"),
-        (-pl.col(".adjusted")).alias(".marginal_effect_within"),
-        (-pl.col(".upper")).alias(".marginal_effect_lower"),
-        (-pl.col(".lower")).alias(".marginal_effect_upper"),
-    )
 
 
 def _text(feature: tuple[Any, ...]) -> str:

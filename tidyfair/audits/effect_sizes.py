@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
@@ -24,7 +25,7 @@ from tidyfair.tallies.counting import check_size
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Treatment
@@ -66,7 +67,13 @@ class Standardization:
         `overall` is the standard deviation of all rows.
         """
         freedom = other.size - 1 if self.spread == "reference" else group.size + other.size - 2
-        deviation = self._deviation(group, other, overall) if freedom > int(self.corrected) else None
+        if freedom <= int(self.corrected):
+            return None
+        deviation = overall
+        if self.spread == "reference":
+            deviation = math.sqrt(other.squares / freedom)
+        elif self.spread == "pooled":
+            deviation = math.sqrt((group.squares + other.squares) / freedom)
         if not deviation:
             return None
         factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0
@@ -74,14 +81,6 @@ class Standardization:
         of_deviation = 2 * freedom if self.spread == "reference" else 2 * (group.size + other.size)
         error = factor * math.sqrt(1 / group.size + 1 / other.size + difference**2 / of_deviation)
         return deviation, factor * difference, error
-
-    def _deviation(self, group: Sample, other: Sample, overall: float | None) -> float | None:
-        """The standard deviation."""
-        if self.spread == "all":
-            return overall
-        if self.spread == "reference":
-            return math.sqrt(other.squares / (other.size - 1))
-        return math.sqrt((group.squares + other.squares) / (group.size + other.size - 2))
 
 
 @refuse_unknown_keywords
@@ -134,11 +133,14 @@ def standardized_differences(
     [('a', -2.0), ('b', 0.0)]
     """
     one_of("spread", spread, SPREADS)
-    flag("corrected", corrected)
+    standardization = Standardization(spread, flag("corrected", corrected))
     z = z_value(proper_share("conf_level", conf_level))
-    measure = _StandardizedDifference(Standardization(spread, corrected), z)
+    measure = _Measure(
+        ".mean", pl.col("value").mean(), (".spread", ".disparity", ".lower", ".upper", ".p_value"), 0.0,
+        partial(_standardized, standardization, z),
+    )  # fmt: skip
     policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
-    groups = _Groups("standardized_differences", by, to, policy, adjust)
+    groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
     return groups.table(data, values, group_by, measure)
 
 
@@ -190,16 +192,69 @@ def quantile_ratios(
     >>> quantile_ratios(people, "pay", by="group", to="b").select(".group", ".quantile", ".disparity").rows()
     [('a', 20.0, 0.5), ('b', 40.0, 1.0)]
     """
-    measure = _QuantileRatio(proper_share("quantile", quantile), z_value(proper_share("conf_level", conf_level)))
+    share = proper_share("quantile", quantile)
+    z = z_value(proper_share("conf_level", conf_level))
+    measure = _Measure(
+        ".quantile", pl.col("value").quantile(share, "linear"), (".disparity", ".lower", ".upper", ".p_value"), 1.0,
+        partial(_ratio_of_quantiles, share, z), is_relative=True,
+    )  # fmt: skip
     policy = Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values)
-    groups = _Groups("quantile_ratios", by, to, policy, adjust)
+    groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
     return groups.table(data, values, group_by, measure)
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """A number of each group, and how that of a group is compared with that of another."""
+
+    name: str
+    """The column of the number."""
+    value: pl.Expr
+    """The number, as an expression over the values of a group."""
+    numbers: tuple[str, ...]
+    """The columns of a comparison."""
+    equality: float
+    compare: Callable[[pl.Series, pl.Series, pl.Series], _Numbers]
+    """The comparison of two groups, by the values of all rows, and those of both; nothing where there is none."""
+    is_relative: bool = False
+    """True if it divides, so that values are above 0."""
+
+
+def _standardized(
+    standardization: Standardization, z: float, every: pl.Series, group: pl.Series, other: pl.Series
+) -> _Numbers:
+    """The difference of two means in standard deviations, with its limits; nothing without a standard deviation."""
+    everybody = _sample(every)
+    overall = math.sqrt(everybody.squares / (everybody.size - 1)) if everybody.size > 1 else None
+    result = standardization.compared(_sample(group), _sample(other), overall)
+    if result is None:
+        return {}
+    deviation, value, error = result
+    return {
+        ".spread": deviation, ".disparity": value, ".lower": value - z * error, ".upper": value + z * error,
+        ".p_value": two_sided(value, error),
+    }  # fmt: skip
 
 
 def _sample(values: pl.Series) -> Sample:
     # constant numbers have no variance at all, not one of rounding errors
     squares = 0.0 if values.min() == values.max() else cast("float", values.var()) * (len(values) - 1)
     return Sample(len(values), cast("float", values.mean()), squares)
+
+
+def _ratio_of_quantiles(share: float, z: float, every: pl.Series, group: pl.Series, other: pl.Series) -> _Numbers:
+    """The ratio of two quantiles, and its limits where both groups have enough rows."""
+    del every
+    value, of_other = (cast("float", numbers.quantile(share, "linear")) for numbers in (group, other))
+    ratio = value / of_other
+    error = math.hypot(_error_of_logarithm(group, share), _error_of_logarithm(other, share))
+    # numbers that have not been seen to vary say nothing about how far they do
+    if not error > 0:
+        return {".disparity": ratio}
+    return {
+        ".disparity": ratio, ".lower": ratio * math.exp(-z * error), ".upper": ratio * math.exp(z * error),
+        ".p_value": two_sided(math.log(ratio), error),
+    }  # fmt: skip
 
 
 def _error_of_logarithm(values: pl.Series, share: float) -> float:
@@ -222,91 +277,27 @@ def _error_of_logarithm(values: pl.Series, share: float) -> float:
     return (math.log(ordered[last - 1]) - math.log(ordered[first - 1])) / deviations
 
 
-class _Measure(ABC):
-    """A number of each group, and how that of a group is compared with that of another."""
-
-    name: ClassVar[str]
-    """The column of the number."""
-    numbers: ClassVar[tuple[str, ...]]
-    """The columns of a comparison."""
-    equality: ClassVar[float]
-    is_relative: ClassVar[bool] = False
-    """True if it divides, so that values are above 0."""
-
-    @property
-    @abstractmethod
-    def value(self) -> pl.Expr:
-        """The number, as an expression over the values of a group."""
-
-    @abstractmethod
-    def compared(self, rows: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
-        """The comparison of two groups, by all rows, and the values of both; nothing where there is none."""
+def columns_of_features(by: Any) -> list[tuple[Any, ...]]:
+    """The columns of each feature: of one, or of a list of them."""
+    features = cast("list[Any]", by if isinstance(by, list) else [by])
+    return [feature if isinstance(feature, tuple) else (feature,) for feature in features]
 
 
-@dataclass(frozen=True)
-class _StandardizedDifference(_Measure):
-    """The difference of two means in standard deviations."""
-
-    name = ".mean"
-    numbers = (".spread", ".disparity", ".lower", ".upper", ".p_value")
-    equality = 0.0
-    standardization: Standardization
-    z: float
-
-    @property
-    def value(self) -> pl.Expr:
-        """The mean."""
-        return pl.col("value").mean()
-
-    def compared(self, rows: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
-        """The difference with its limits; nothing without a standard deviation."""
-        everybody = _sample(rows["value"])
-        overall = math.sqrt(everybody.squares / (everybody.size - 1)) if everybody.size > 1 else None
-        result = self.standardization.compared(_sample(group), _sample(other), overall)
-        if result is None:
-            return {}
-        deviation, value, error = result
-        reach = self.z * error
-        return {
-            ".spread": deviation, ".disparity": value, ".lower": value - reach, ".upper": value + reach,
-            ".p_value": _two_sided(value, error),
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _QuantileRatio(_Measure):
-    """The ratio of two quantiles."""
-
-    name = ".quantile"
-    numbers = (".disparity", ".lower", ".upper", ".p_value")
-    equality = 1.0
-    is_relative = True
-    share: float
-    z: float
-
-    @property
-    def value(self) -> pl.Expr:
-        """The quantile."""
-        return pl.col("value").quantile(self.share, "linear")
-
-    def compared(self, rows: pl.DataFrame, group: pl.Series, other: pl.Series) -> _Numbers:
-        """The ratio, and its limits where both groups have enough rows."""
-        del rows
-        value, of_other = (cast("float", numbers.quantile(self.share, "linear")) for numbers in (group, other))
-        ratio = value / of_other
-        error = math.hypot(_error_of_logarithm(group, self.share), _error_of_logarithm(other, self.share))
-        # numbers that have not been seen to vary say nothing about how far they do
-        if not error > 0:
-            return {".disparity": ratio}
-        return {
-            ".disparity": ratio, ".lower": ratio * math.exp(-self.z * error),
-            ".upper": ratio * math.exp(self.z * error), ".p_value": _two_sided(math.log(ratio), error),
-        }  # fmt: skip
-
-
-def _two_sided(distance: float, error: float) -> float:
+def two_sided(distance: float, error: float) -> float:
     """The two-sided p-value of a normal number."""
     return math.erfc(abs(distance) / error / math.sqrt(2))
+
+
+def with_adjusted_p_values(table: pl.DataFrame, method: str, family: str | None = None) -> pl.DataFrame:
+    """The table with p-values adjusted for their number: that of all, or of those with the same value of a column."""
+    p_values = table[".p_value"]
+    families = pl.Series([0]).new_from_index(0, len(table)) if family is None else table[family].rank("dense")
+    values = np.full(len(table), np.nan)
+    for number in families.unique():
+        index = ((families == number) & p_values.is_not_null()).arg_true()
+        values[index.to_numpy()] = adjusted(p_values.gather(index).to_numpy(), method)
+    column = pl.Series(".p_adjusted", values, dtype=pl.Float64, nan_to_null=True)
+    return table.insert_column(table.columns.index(".p_value") + 1, column)
 
 
 @dataclass(frozen=True)
@@ -318,9 +309,6 @@ class _Groups:
     to: Any
     policy: Policy
     adjust: str
-
-    def __post_init__(self) -> None:
-        one_of("adjust", self.adjust, _ADJUSTMENTS)
 
     def table(self, data: object, values: ColumnLike, group_by: OuterGroups | None, measure: _Measure) -> Any:
         """A row for each group of each feature, in a frame of the caller's kind."""
@@ -341,26 +329,17 @@ class _Groups:
             for own in rows.partition_by(list(outer), maintain_order=True) if outer else [rows]:
                 compared = self._compared(own, keys, feature, reference, measure)
                 parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
-        return source.restore(self._adjusted(pl.concat(parts)).rename(outer))
-
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values that are adjusted for the number of all comparisons."""
-        tested = table[".p_value"].is_not_null()
-        of_tested = pl.Series(adjusted(table[".p_value"].filter(tested).to_numpy(), self.adjust), dtype=pl.Float64)
-        column = pl.Series(".p_adjusted", [None], dtype=pl.Float64).new_from_index(0, len(table))
-        column = column.scatter(tested.arg_true(), of_tested)
-        return table.insert_column(table.columns.index(".p_value") + 1, column.alias(".p_adjusted"))
+        table = with_adjusted_p_values(pl.concat(parts), self.adjust)
+        return source.restore(table.rename(outer))
 
     def _features(self) -> list[By]:
         """The features whose groups are compared."""
-        by: Any = self.by
-        given = cast("list[Any]", by if isinstance(by, list) else [by])
-        if not given or any(isinstance(feature, tuple) and not feature for feature in given):
+        given = columns_of_features(self.by)
+        if not given or not all(given):
             msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
             raise ArgumentError(msg)
         features: list[By] = []
-        for feature in given:
-            columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
+        for columns in given:
             if any(isinstance(column, Privileged) for column in columns):
                 msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
@@ -399,7 +378,13 @@ class _Groups:
 
     def _reference(self, rows: pl.DataFrame, keys: Sequence[str], by: By) -> str | tuple[tuple[object, ...], str]:
         """The rule by which the reference is chosen, or the key and the text of a named group, which must occur."""
-        named = self._named(by)
+        named: Any = self.to
+        if isinstance(named, Mapping):
+            of_features: dict[str, object] = {}
+            for feature, group in cast("Mapping[object, object]", named).items():
+                columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
+                of_features[":".join(map(str, columns))] = group
+            named = of_features.get(by.text)
         if named in _BY_VALUE:
             return cast("str", named)
         groups = _with_texts(rows.select(keys).unique().sort(keys, nulls_last=True), keys)
@@ -418,17 +403,6 @@ class _Groups:
         msg = f"{self.function}(): {problem} The groups: {listed(texts)}."
         raise ArgumentError(msg)
 
-    def _named(self, by: By) -> Any:
-        """The reference of a feature as the user gave it."""
-        given = cast("object", self.to)
-        if not isinstance(given, Mapping):
-            return given
-        of_features: dict[object, object] = {}
-        for feature, group in cast("Mapping[object, object]", given).items():
-            columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
-            of_features[":".join(map(str, columns))] = group
-        return of_features.get(by.text)
-
     def _compared(
         self,
         rows: pl.DataFrame,
@@ -441,24 +415,31 @@ class _Groups:
         summed = (pl.len().cast(pl.Int64).alias(".n"), measure.value.alias(measure.name), pl.col("value"))
         groups = rows.group_by(keys).agg(summed).sort(keys, nulls_last=True)
         groups = _with_texts(groups, keys).with_columns((pl.col(".n") / pl.col(".n").sum()).alias(".share"))
-        groups = groups.with_columns(pl.Series(".status", self._statuses(groups, keys, by)))
+        status = pl.when(by.policy.is_unknown(groups.select(keys))).then(pl.lit(Status.UNKNOWN.value))
+        status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
+        status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
+        groups = groups.with_columns(status.otherwise(pl.lit(Status.OK.value)).alias(".status"))
         index = _index_of(reference, groups, keys, measure.name)
         text = reference[1] if isinstance(reference, tuple) else None
         if index is not None:
             text = groups[".group"][index]
-        numbers, statuses = _comparisons(rows, groups, index, measure)
+        values, statuses = groups["value"], groups[".status"].to_list()
+        numbers: list[_Numbers] = []
+        for group, status in enumerate(statuses):
+            compared: _Numbers = {}
+            if status == Status.OK.value and index is None:
+                statuses[group] = Status.NO_REFERENCE.value
+            elif status == Status.OK.value and group == index:
+                compared = {".disparity": measure.equality}
+            elif status == Status.OK.value and index is not None:
+                compared = measure.compare(rows["value"], values[group], values[index])
+                statuses[group] = Status.OK.value if compared else Status.ZERO_DENOMINATOR.value
+            numbers.append(compared)
         shown = [pl.Series(name, [row.get(name) for row in numbers], dtype=pl.Float64) for name in measure.numbers]
         table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", measure.name)
         of_reference = pl.lit(text, dtype=pl.String).alias(".reference")
         table = table.with_columns(of_reference, *shown, pl.Series(".status", statuses, dtype=pl.String))
         return table.filter(pl.col(".status") != Status.UNKNOWN.value) if by.policy.unknown == "drop" else table
-
-    def _statuses(self, groups: pl.DataFrame, keys: Sequence[str], by: By) -> list[str]:
-        """The reasons why groups are not compared."""
-        status = pl.when(by.policy.is_unknown(groups.select(keys))).then(pl.lit(Status.UNKNOWN.value))
-        status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
-        status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
-        return groups.select(status.otherwise(pl.lit(Status.OK.value)).alias("status"))["status"].to_list()
 
 
 def _with_texts(groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -481,22 +462,3 @@ def _index_of(
     values = groups[".n" if reference == "majority" else name].gather(candidates)
     farthest = values.arg_min() if reference == "lowest" else values.arg_max()
     return candidates[farthest or 0]
-
-
-def _comparisons(
-    rows: pl.DataFrame, groups: pl.DataFrame, reference: int | None, measure: _Measure
-) -> tuple[list[_Numbers], list[str]]:
-    """The numbers of the comparisons of groups with one of them, and the reasons where there are none."""
-    values, statuses = groups["value"], groups[".status"].to_list()
-    numbers: list[_Numbers] = []
-    for group, status in enumerate(statuses):
-        compared: _Numbers = {}
-        if status == Status.OK.value and reference is None:
-            statuses[group] = Status.NO_REFERENCE.value
-        elif status == Status.OK.value and group == reference:
-            compared = {".disparity": measure.equality}
-        elif status == Status.OK.value and reference is not None:
-            compared = measure.compared(rows, values[group], values[reference])
-            statuses[group] = Status.OK.value if compared else Status.ZERO_DENOMINATOR.value
-        numbers.append(compared)
-    return numbers, statuses

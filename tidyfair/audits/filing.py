@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.audits.chai import applied_model_card
 from tidyfair.audits.credit import lending_adverse_impact
+from tidyfair.audits.effect_sizes import columns_of_features
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
 from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
+from tidyfair.audits.published import html_page
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.specs.columns import Column
@@ -44,8 +46,6 @@ NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
 """The audits of the library by their names."""
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), "")
 _UNKNOWN = "unknown"
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Content security policy: a browser may show the page, and nothing else."""
 _STYLE = """
 .tidyfair-audit { line-height: 1.5; }
 .tidyfair-audit h1 { font-size: 1.5em; line-height: 1.25; margin: 0 0 1em; }
@@ -171,13 +171,7 @@ class FiledAudit:
 
     def page(self) -> str:
         """The same as a page that needs nothing else."""
-        return (
-            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{as_html(self.audit.title)}</title>\n<style>{_STYLE_OF_PAGE}</style>\n"
-            f"</head>\n<body>\n{self.html()}\n</body>\n</html>\n"
-        )
+        return html_page(self.audit.title, _STYLE_OF_PAGE, self.html())
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -286,10 +280,8 @@ def _refuse_unheeded(named: NamedAudit, call: AuditCall) -> None:
 
 def _features(by: Any) -> tuple[tuple[Any, ...], ...]:
     """The features, each as a tuple of columns."""
-    features = cast("list[Any]", by if isinstance(by, list) else [by])
     distinct: dict[tuple[object, ...], tuple[Any, ...]] = {}
-    for feature in features:
-        columns = cast("tuple[Any, ...]", feature if isinstance(feature, tuple) else (feature,))
+    for columns in columns_of_features(by):
         if not columns:
             continue
         # expressions are equal as columns, and have no hash of their own

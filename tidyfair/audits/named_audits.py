@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -16,10 +16,9 @@ from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, list
 from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.metric_sets import Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
-from tidyfair.notebook_html import display
-from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Policy
+from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
@@ -46,7 +45,7 @@ _HEADINGS = {
 _OF_COMPARISONS = ("conf_level", "times", "seed")
 """The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
-_CUTS = ("threshold", "top_k", "top_fraction")
+CUTS = ("threshold", "top_k", "top_fraction")
 _ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within")
 """The arguments that tables may need."""
 _UNHEEDED = ("case_weights", "frequency_weights", "cluster")
@@ -83,25 +82,10 @@ class AuditCall:
     @property
     def given(self) -> set[str]:
         """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and others."""
-        columns = {
-            "truth": self.truth, "estimate": self.estimate, "probs": self.counting.get("probs"), "within": self.within,
-        }  # fmt: skip
-        given = {role for role, column in columns.items() if column is not None}
-        if self.counting.get("threshold") is not None:
-            given.add("threshold")
-        is_cut = any(self.counting.get(cut) is not None for cut in _CUTS)
+        given = {role for role in ("truth", "estimate", "within") if getattr(self, role) is not None}
+        given |= {role for role in ("probs", "threshold") if self.counting.get(role) is not None}
+        is_cut = any(self.counting.get(cut) is not None for cut in CUTS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
-
-    def cuts(self) -> list[tuple[AuditCall, dict[str, float]]]:
-        """The call for each threshold, or number or share of the best scores, and the column that names it."""
-        for option in _CUTS:
-            listed_cuts = self.counting.get(option)
-            if is_list(listed_cuts):
-                Cut.of({option: listed_cuts}, {"probs"})
-                return [
-                    (replace(self, counting={**self.counting, option: cut}), {f".{option}": cut}) for cut in listed_cuts
-                ]
-        return [(self, {})]
 
     def refuse_weights(self, table: str, argument: str) -> None:
         """Refuse weights and clusters, which a table made of an argument would not heed."""
@@ -121,11 +105,11 @@ class AuditCall:
                 msg = f"audit(): the median of scores does not accept `{name}`; repeat the rows, or filter them."
                 raise ArgumentError(msg)
         score = Column.of(self.counting["probs"], "probs")
-        wanted = {"score": ("probs", score)}
-        for number, column in enumerate(source.outer):
-            wanted[f"outer {number}"] = ("group_by", column)
-        for number, (role, column) in enumerate(self._other_columns()):
-            wanted[f"other {number}"] = (role, column)
+        other_columns = [("group_by", column) for column in source.outer]
+        other_columns += [("by", Column.of(part, "by")) for feature in self.features for part in feature]
+        if self.counting.get("cluster") is not None:
+            other_columns.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
+        wanted = {"score": ("probs", score), **{f"other {index}": own for index, own in enumerate(other_columns)}}
         frame = source.here(wanted).frame.lazy()
         if not frame.select(score.expr).collect_schema().dtypes()[0].is_numeric():
             msg = f"`probs`: the column {score.name!r} holds no numbers, so that there is no median of them."
@@ -135,20 +119,13 @@ class AuditCall:
         if source.outer:
             median = median.over([column.expr for column in source.outer])
         decided = frame.with_columns((value > median).alias(_ABOVE_MEDIAN)).collect()
-        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *_CUTS}}
+        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *CUTS}}
         counting["group_by"] = source.group_by or None
         reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
         reading["pos_label"] = True
         return replace(
             self, truth=None, data=decided, estimate=Column(_ABOVE_MEDIAN), counting=counting, reading=reading
         )
-
-    def _other_columns(self) -> list[tuple[str, Column]]:
-        """The columns that are read beside the scores, and their roles."""
-        columns = [("by", Column.of(part, "by")) for feature in self.features for part in feature]
-        if self.counting.get("cluster") is not None:
-            columns.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
-        return columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,7 +273,7 @@ class ValuesTable(AuditTable):
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         if not self.at_risk:
-            return self._values(call, audit, self.metrics, without=_CUTS if "estimate" not in self.needs else ())
+            return self._values(call, audit, self.metrics, without=CUTS if "estimate" not in self.needs else ())
         frames: list[pl.DataFrame] = []
         for risk in self._risks(call.counting["threshold"]):
             metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]
@@ -420,8 +397,6 @@ class NamedAudit:
     min_share: float = 0.0
     one_event: bool = False
 
-    noun: ClassVar[str] = "audit"
-
     def __str__(self) -> str:
         """The specification."""
         lines = [f"{self.name}: {self.title}", f"version: {self.version}", f"source: {self.source}"]
@@ -445,7 +420,7 @@ class NamedAudit:
         }
         remark = f"{self.title}. Version: {self.version}. It is: {self.purpose}. Groups: {self.policy}."
         call = f'audit("{self.name}", data, …)'
-        return display(self.noun, columns, name=self.name, remark=remark, call=call)
+        return display("audit", columns, name=self.name, remark=remark, call=call)
 
     @property
     def group_options(self) -> dict[str, Any]:
@@ -481,10 +456,9 @@ class NamedAudit:
             raise ArgumentError(msg)
         able = [table for table in self.tables if set(table.needs) <= call.given]
         if not able:
-            ways = " or ".join(
-                dict.fromkeys(" with ".join(f"`{role}`" for role in table.needs) for table in self.tables)
-            )
-            msg = f"audit(): {self.name} needs {ways}, and the call has {listed(sorted(call.given)) or 'neither'}."
+            ways = [" with ".join(f"`{role}`" for role in table.needs) for table in self.tables]
+            ways = " or ".join(dict.fromkeys(ways))
+            msg = f"audit(): {self.name} needs {ways}, and the call has {listed(sorted(call.given))}."
             raise ArgumentError(msg)
         return able
 

@@ -173,3 +173,19 @@ class PublishedTable:
 def _html_row(cells: Sequence[Any], tag: str, attributes: Sequence[str]) -> str:
     row = "".join(f"<{tag}{own}>{as_html(cell)}</{tag}>" for cell, own in zip(cells, attributes, strict=True))
     return f"<tr>{row}</tr>"
+
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""Content security policy: a browser may show the page, and nothing else."""
+
+
+def html_page(title: str, style: str, body: str, scripts: str = "") -> str:
+    """A page that needs nothing else, and runs no scripts but those of a policy."""
+    policy = f"{_POLICY}; {scripts}" if scripts else _POLICY
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{as_html(title)}</title>\n<style>{style}</style>\n"
+        f"</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )

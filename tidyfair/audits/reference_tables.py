@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
@@ -10,7 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.audits.effect_sizes import SPREADS, Standardization
+from tidyfair.audits.effect_sizes import (
+    SPREADS,
+    Standardization,
+    columns_of_features,
+    two_sided,
+    with_adjusted_p_values,
+)
 from tidyfair.audits.references import (
     BY_VALUE,
     IN_WORDS,
@@ -37,7 +42,7 @@ from tidyfair.intervals.pairs import (
     pair_limits,
     scale_of,
 )
-from tidyfair.intervals.proportions import adjusted, z_value
+from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.specs.aggregates import CONTEXTS
@@ -178,23 +183,8 @@ class GroupComparison(GroupsCompared):
         evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)
         tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
         table = pl.concat(tables, how="diagonal_relaxed")
-        table = self._adjusted(table)
+        table = with_adjusted_p_values(table, self.adjust, None if self.family == "all" else f".{self.family}")
         return table if options.explain else table.drop(_DETAILS)
-
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all comparisons that are adjusted together."""
-        p_values = table[".p_value"]
-        together = pl.Series([0]).new_from_index(0, len(table))
-        if self.family != "all":
-            together = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
-        values: list[float | None] = [None] * len(table)
-        for number in together.unique():
-            index = ((together == number) & p_values.is_not_null()).arg_true()
-            adjusted_together = adjusted(p_values.gather(index).to_numpy(), self.adjust)
-            for row, value in zip(index, adjusted_together, strict=True):
-                values[row] = float(value)
-        after = table.columns.index(".p_value") + 1
-        return table.insert_column(after, pl.Series(".p_adjusted", values, dtype=pl.Float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,10 +197,8 @@ class _Sides:
     """The name of what they are compared with."""
     other: Array
     """The values of the references."""
-    counts: tuple[Array, Array]
-    """The numerators and denominators of the references."""
     others: tuple[Array, Array]
-    """The same of the rows that are not of a group but of its reference."""
+    """The numerators and denominators of the rows that are not of a group but of its reference."""
     limits: tuple[Array, Array]
     p_value: Array
     """The p-values that agree with the limits."""
@@ -224,18 +212,26 @@ class _Table:
         self.evaluated = evaluated.with_rows(evaluated.rows.with_row_index("row"))
         size = len(evaluated.rows)
         self.numbers = {name: np.full(size, np.nan) for name in _NUMBERS}
-        self.texts: dict[str, list[str | None]] = {name: [None] * size for name in _TEXTS}
-        self.status: list[str] = evaluated.rows["status"].to_list()
+        self.texts = {name: np.full(size, None, dtype=object) for name in _TEXTS}
+        self.texts[".status"] = np.array(evaluated.rows["status"], dtype=object)
         self.variations: dict[int, Variations] = {}
+        # some metrics of the call may be evaluated apart
+        members = {(metric.name, metric.by): number for number, metric in enumerate(settings.metrics)}
+        own = [members[spec.name, cast("By", spec.by)] for spec in evaluated.specs]
+        self.metrics = [settings.metrics[number] for number in own]
+        self.to = [settings.to[number] for number in own]
+        self.scale: list[TableScale] = [settings.scale[number] for number in own]
+        # a standardized difference is one first
+        self.scale_of_values: list[Scale] = ["difference" if one == "standardized" else one for one in self.scale]
 
     def frame(self) -> pl.DataFrame:
         """The tidy frame."""
         compared = families(self.evaluated, self.options)
-        of_contexts = [family for family in compared if self._to(family.spec) in CONTEXTS]
+        of_contexts = [family for family in compared if self.to[family.spec] in CONTEXTS]
         for family in of_contexts:
             if len(family.rows) > 1:
-                check_positive(family, self._scale_of_values(family.spec))
-        scales: dict[int, Scale] = {family.spec: self._scale_of_values(family.spec) for family in of_contexts}
+                check_positive(family, self.scale_of_values[family.spec])
+        scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in of_contexts}
         drawn = {family.spec for family in of_contexts if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
@@ -245,165 +241,119 @@ class _Table:
                 self._compare(family, sides)
         return self._assembled()
 
-    def _number(self, spec: int) -> int:
-        """The number of a metric among those of the call, of which some may be evaluated apart."""
-        own = self.evaluated.specs[spec]
-        numbers = {(metric.name, metric.by): number for number, metric in enumerate(self.settings.metrics)}
-        return numbers[own.name, cast("By", own.by)]
-
-    def _to(self, spec: int) -> object:
-        return self.settings.to[self._number(spec)]
-
-    def _scale(self, spec: int) -> TableScale:
-        return self.settings.scale[self._number(spec)]
-
-    def _scale_of_values(self, spec: int) -> Scale:
-        """The scale on which two values are compared; a standardized difference is one first."""
-        scale = self._scale(spec)
-        return "difference" if scale == "standardized" else scale
-
     def _references(self, family: ComparedGroups) -> _Sides | None:
         """The group that all others of a family are compared with."""
-        reference = reference_index(family, self.evaluated, self._to(family.spec))
-        rows, quantities = family.rows, family.estimates
+        reference = reference_index(family, self.evaluated, self.to[family.spec])
+        rows, quantities, scale = family.rows, family.estimates, self.scale_of_values[family.spec]
+        index = rows["row"].to_numpy()
         if reference is None:
-            for row in rows["row"].to_list():
-                self.status[row] = Status.NO_REFERENCE.value
+            self.texts[".status"][index] = Status.NO_REFERENCE.value
             return None
-        name, value = rows["text"][reference], quantities.value[reference]
-        self._show_reference(rows["row"][reference], name, float(value), family.spec)
+        # a reference equals itself
+        name, value = rows["text"][reference], quantities.value[[reference]]
+        itself = {".estimate_reference": value, ".disparity": compare_values(value, value, scale)}
+        self._fill(index[[reference]], name, value, itself)
         group = np.delete(np.arange(len(rows)), reference)
         if not len(group):
             return None
-        if self._scale(family.spec) == "standardized":
-            self._standardize(family, group.tolist(), reference)
+        if self.scale[family.spec] == "standardized":
+            self._standardize(family, group, reference)
             return None
-        scale = self._scale_of_values(family.spec)
         check_positive(family, scale)
         references = np.full(len(group), reference)
         hits, denominator = _counts(rows)
-        counts = hits[references], denominator[references]
         return _Sides(
             group=group,
             reference=name,
             other=quantities.value[references],
-            counts=counts,
-            others=counts,
+            others=(hits[references], denominator[references]),
             limits=pair_limits(quantities, group, references, z_value(self.settings.conf_level), scale),
             p_value=p_values(quantities, group, references, scale),
         )
 
-    def _show_reference(self, row: int, name: str, value: float, spec: int) -> None:
-        """The row of a reference, which equals itself."""
-        disparity = float(compare_values(np.array([value]), np.array([value]), self._scale_of_values(spec))[0])
-        self.texts[".reference"][row] = name
-        self.numbers[".estimate_reference"][row] = value
-        self.numbers[".disparity"][row] = disparity
-        self._explain(row, disparity, value)
-
-    def _explain(self, row: int, disparity: float, value: float) -> None:
-        """Set the status of a disparity that is no finite number."""
-        if math.isinf(disparity):
-            self.status[row] = Status.INFINITE.value
-        elif math.isnan(disparity):
-            reason = Status.INFINITE_LESS_INFINITE if math.isinf(value) else Status.ZERO_DENOMINATOR
-            self.status[row] = reason.value
-
     def _contexts(self, family: ComparedGroups, beside: pl.DataFrame) -> _Sides | None:
         """All rows, or all other groups, that each group of a family is compared with."""
-        to, rows, spec = str(self._to(family.spec)), family.rows, family.spec
+        to, rows, spec = str(self.to[family.spec]), family.rows, family.spec
         own = beside.filter(pl.col("spec") == spec, pl.col(LEVEL) == family.level)
         pairs = rows.select(GROUP_CELL).join(own, on=GROUP_CELL, how="left", maintain_order="left")
         is_compared = pairs["of_rest"].is_not_null()
-        for row in rows["row"].filter(~is_compared).to_list():
-            self.status[row] = Status.NO_REFERENCE.value
+        self.texts[".status"][rows["row"].filter(~is_compared).to_numpy()] = Status.NO_REFERENCE.value
         if not is_compared.any():
             return None
         group = is_compared.arg_true().to_numpy()
         hits, denominator, rest, share, lower, upper, p_value = (
             pairs[name].to_numpy()[group] for name in ("hits", "rows", "of_rest", "share", "lower", "upper", "p_value")
         )
-        other, others = rows[to].to_numpy()[group], (hits, denominator)
-        counts, limits = others, (lower, upper)
+        other, limits = rows[to].to_numpy()[group], (lower, upper)
         if to == "overall":
-            own_hits, own_rows = _counts(rows)
-            counts = hits + own_hits[group], denominator + own_rows[group]
             value = family.estimates.value[group]
             share = share_of_group(value, rest, other, share)
-            limits = limits_to_overall(limits, value, rest, other, share, self._scale_of_values(spec))
-        return _Sides(group, to, other, counts, others, limits, p_value)
+            limits = limits_to_overall(limits, value, rest, other, share, self.scale_of_values[spec])
+        return _Sides(group, to, other, (hits, denominator), limits, p_value)
 
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
-        scale, rows = self._scale_of_values(family.spec), family.rows
+        scale, rows = self.scale_of_values[family.spec], family.rows
         value, (lower, upper) = family.estimates.value[sides.group], sides.limits
-        index = rows["row"].to_numpy()[sides.group]
         columns: dict[str, Array] = {
             ".estimate_reference": sides.other, ".disparity": compare_values(value, sides.other, scale),
             ".lower": lower, ".upper": upper, ".p_value": sides.p_value,
         }  # fmt: skip
-        is_rate = self._is_rate(family)
-        test = self._test(is_rate=is_rate)
+        # values that are not shares of rows have no counts, and the test that agrees with the interval
+        formula = dict(self.evaluated.specs[family.spec].formulas)[rows["name"][0]]
+        is_rate = self.plain and share_of(formula) is not None and rows["estimator"][0] in ONE_LABEL
+        test = self.settings.test if is_rate else "interval"
         if is_rate:
             hits, denominator = (counts[sides.group] for counts in _counts(rows))
-            is_overall = self._to(family.spec) == "overall"
+            is_overall = self.to[family.spec] == "overall"
             columns |= _selections(value, (hits, denominator), sides, scale, is_overall=is_overall)
             if test in {"fisher", "mid_p"}:
                 tables = np.broadcast_arrays(hits, denominator, *sides.others)
                 columns[".p_value"] = fisher(*map(np.round, tables), mid_p=test == "mid_p")
             elif test == "z":
-                columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
-        for name, values in columns.items():
-            self.numbers[name][index] = values
-        for row, *numbers in zip(index.tolist(), columns[".disparity"].tolist(), value.tolist(), strict=True):
-            self._explain(row, *numbers)
+                columns[".p_value"] = np.array([two_sided(own, 1.0) for own in columns[".deviations"]])
         method = method_of(family.estimates, scale)
-        for row, no_limit in zip(index.tolist(), np.isnan(lower).tolist(), strict=True):
-            self.texts[".reference"][row] = sides.reference
-            self.texts[".method"][row] = None if no_limit else method
-            self.texts[".test"][row] = test
+        self._fill(rows["row"].to_numpy()[sides.group], sides.reference, value, columns, method, test)
 
-    def _standardize(self, family: ComparedGroups, groups: Sequence[int], reference: int) -> None:
+    def _standardize(self, family: ComparedGroups, groups: Array, reference: int) -> None:
         """Fill the rows of the groups of a family with standardized differences."""
         spec, z = family.spec, z_value(self.settings.conf_level)
         if spec not in self.variations:
-            tally, metric = self.evaluated.evaluator.tally, self.settings.metrics[self._number(spec)]
-            self.variations[spec] = Variations.of(metric, tally, self.options)
+            tally = self.evaluated.evaluator.tally
+            self.variations[spec] = Variations.of(self.metrics[spec], tally, self.options)
         variations = self.variations[spec]
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
-        overall = variations.deviation.get((family.outer, family.level))
-        name = family.rows["text"][reference]
-        for group in groups:
-            row = family.rows["row"][group]
-            self.texts[".reference"][row], self.texts[".test"][row] = name, "interval"
-            self.numbers[".estimate_reference"][row] = samples[reference].mean
+        overall = variations.deviation.get(family.outer)
+        mean = np.full(len(groups), samples[reference].mean)
+        columns = {
+            name: np.full(len(groups), np.nan) for name in (".spread", ".disparity", ".lower", ".upper", ".p_value")
+        }
+        for number, group in enumerate(map(int, groups)):
             result = self.settings.standardization.compared(samples[group], samples[reference], overall)
-            if result is None:
-                self.status[row] = Status.ZERO_DENOMINATOR.value
-                continue
-            deviation, value, error = result
-            self.numbers[".spread"][row], self.numbers[".disparity"][row] = deviation, value
-            self.numbers[".lower"][row], self.numbers[".upper"][row] = value - z * error, value + z * error
-            self.numbers[".p_value"][row] = math.erfc(abs(value) / error / math.sqrt(2))
-            self.texts[".method"][row] = "hedges_olkin"
+            if result is not None:
+                deviation, value, error = result
+                numbers = (deviation, value, value - z * error, value + z * error, two_sided(value, error))
+                for column, own in zip(columns.values(), numbers, strict=True):
+                    column[number] = own
+        index, name = family.rows["row"].to_numpy()[groups], family.rows["text"][reference]
+        self._fill(index, name, mean, {".estimate_reference": mean, **columns}, "hedges_olkin", "interval")
 
-    def _is_rate(self, family: ComparedGroups) -> bool:
-        """Check whether values are shares of rows that count alike, and are independent."""
-        formula = dict(self.evaluated.specs[family.spec].formulas)[family.rows["name"][0]]
-        return self.plain and share_of(formula) is not None and family.rows["estimator"][0] in ONE_LABEL
-
-    def _test(self, *, is_rate: bool) -> str:
-        """The test of pairs, which is the one that agrees with the interval where there are no counts."""
-        return self.settings.test if is_rate else "interval"
-
-    def _counts_of_rates(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The rows that rates are shares of, and how many of them count; null of other values, and with weights."""
-        rates = [share_of(formula) is not None for spec in self.evaluated.specs for _, formula in spec.formulas]
-        is_rate = pl.Series(rates)[rows["spec"]] & rows["estimator"].is_in(list(ONE_LABEL)) & self.plain
-        denominator = pl.when(is_rate).then("counted_rows")
-        numerator = (pl.col("rate") * denominator).round()
-        shown = rows.select(numerator.cast(pl.Int64).alias("numerator"), denominator.alias("denominator"))
-        return {".numerator": shown["numerator"], ".denominator": shown["denominator"]}
+    def _fill(
+        self, index: Array, reference: str, value: Array, columns: Mapping[str, Array], method: str = "", test: str = ""
+    ) -> None:
+        """Fill the rows of some groups, with the reasons why disparities are no finite numbers."""
+        for name, numbers in columns.items():
+            self.numbers[name][index] = numbers
+        self.texts[".reference"][index] = reference
+        if test:
+            self.texts[".test"][index] = test
+            self.texts[".method"][index] = method
+            self.texts[".method"][index[np.isnan(columns[".lower"])]] = None
+        disparity, is_infinite = columns[".disparity"], np.isinf(value)
+        is_undefined = np.isnan(disparity)
+        self.texts[".status"][index[np.isinf(disparity)]] = Status.INFINITE.value
+        self.texts[".status"][index[is_undefined & is_infinite]] = Status.INFINITE_LESS_INFINITE.value
+        self.texts[".status"][index[is_undefined & ~is_infinite]] = Status.ZERO_DENOMINATOR.value
 
     def _assembled(self) -> pl.DataFrame:
         """The columns of the table."""
@@ -414,12 +364,15 @@ class _Table:
         columns |= evaluated.group_cells.features_of(rows[GROUP_CELL]).to_dict()
         columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
         columns |= {".n": rows["n"], ".share": rows["share"], ".estimate": rows["rate"]}
-        scales = [self._scale(spec) for spec in range(len(evaluated.specs))]
         shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
-        shown |= {name: pl.Series(values, dtype=pl.String) for name, values in self.texts.items()}
-        shown |= self._counts_of_rates(rows)
-        shown[".scale"] = pl.Series(scales, dtype=pl.String)[rows["spec"]]
-        shown[".status"] = pl.Series(self.status, dtype=pl.String)
+        shown |= {name: pl.Series(values.tolist(), dtype=pl.String) for name, values in self.texts.items()}
+        # the rows that rates are shares of, and how many of them count; null of other values, and with weights
+        rates = [share_of(formula) is not None for spec in evaluated.specs for _, formula in spec.formulas]
+        is_rate = pl.Series(rates)[rows["spec"]] & rows["estimator"].is_in(list(ONE_LABEL)) & self.plain
+        denominator = pl.when(is_rate).then("counted_rows")
+        numerator = (pl.col("rate") * denominator).round().cast(pl.Int64)
+        shown |= rows.select(numerator.alias(".numerator"), denominator.alias(".denominator")).to_dict()
+        shown[".scale"] = pl.Series(self.scale, dtype=pl.String)[rows["spec"]]
         return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
 
 
@@ -449,8 +402,8 @@ def _selections(
         reference = sides.other if is_overall else (other_hits - 1) / other_rows
         moved = compare_values((hits + 1) / denominator, reference, scale)
         return {
-            ".numerator_reference": sides.counts[0],
-            ".denominator_reference": sides.counts[1],
+            ".numerator_reference": other_hits + hits if is_overall else other_hits,
+            ".denominator_reference": other_rows + denominator if is_overall else other_rows,
             ".shortfall": (sides.other - value) * denominator,
             ".deviations": np.where(error > 0, (value - other_hits / other_rows) / error, 0.0),
             ".flip_flop": np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
@@ -529,10 +482,12 @@ def compare_groups(
     [('f', 4, 0.75, 'f', 1.0), ('m', 4, 0.25, 'f', 0.333)]
     """
     policy = Policy.of("compare_groups", min_n, min_share, unknown, unknown_values)
-    members = _members(metrics, _features(by), policy)
+    members = _members(metrics, [] if by is None else columns_of_features(by), policy)
     references = _references(to, members)
     standardization = Standardization(cast("Spread", one_of("spread", spread, SPREADS)), flag("corrected", corrected))
-    scales: tuple[TableScale, ...] = tuple(_scale_of(metric, scale) for metric in members)
+    if scale is not None:
+        one_of("scale", scale, (*SCALES, "standardized"))
+    scales: tuple[TableScale, ...] = tuple(scale or scale_of(metric.aggregate) for metric in members)
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
         _check(metric, reference, own_scale)
@@ -549,27 +504,27 @@ def compare_groups(
     )  # fmt: skip
 
 
-def _features(by: Any) -> list[tuple[Any, ...]]:
-    """The features, each as the arguments of a factory."""
-    if by is None:
-        return []
-    features = cast("list[Any]", by if isinstance(by, list) else [by])
-    return [feature if isinstance(feature, tuple) else (feature,) for feature in features]
-
-
 def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
     """The metrics by the features that are compared."""
+    parts = [part for metric in given for part in (metric if isinstance(metric, MetricSet) else (metric,))]
     members: list[GroupwiseMetric] = []
-    for metric in given:
-        parts: Sequence[object] = tuple(metric) if isinstance(metric, MetricSet) else (metric,)
-        for part in parts:
-            if isinstance(part, Metric):
-                members += _by_features(part, features, policy)
-            elif isinstance(part, GroupwiseMetric):
-                limited = part.with_policy(policy.beside(part.policy))
-                members += [replace(limited, metrics=(base,), less=(), otherwise=()) for base in part.metrics]
-            else:
-                raise ArgumentError(_no_metric(part))
+    for part in parts:
+        if isinstance(part, Metric):
+            if not features:
+                msg = f'compare_groups(): name the feature whose groups {part.name} compares: `by="column"`.'
+                raise ArgumentError(msg)
+            members += [comparison(part, "difference")(*feature).with_policy(policy) for feature in features]
+        elif isinstance(part, GroupwiseMetric):
+            limited = part.with_policy(policy.beside(part.policy))
+            members += [replace(limited, metrics=(base,), less=(), otherwise=()) for base in part.metrics]
+        else:
+            msg = (
+                'compare_groups() takes metrics, and then data, as in `compare_groups(selection_rate, by="sex")'
+                f"(data, …)`; not {in_short(part)}."
+            )
+            if isinstance(part, GroupwiseFactory):
+                msg = f'{part.name} compares the groups of a column: did you mean `{part.name}("col")`?'
+            raise ArgumentError(msg)
     if not members:
         msg = 'compare_groups() needs a metric and a feature: `compare_groups(selection_rate, by="sex")`.'
         raise ArgumentError(msg)
@@ -577,22 +532,6 @@ def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], polic
         msg = f"compare_groups(): {members[0].name} has a feature of its own, {members[0].by.text!r}; leave out `by`."
         raise ArgumentError(msg)
     return members
-
-
-def _by_features(metric: Metric, features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
-    """A metric compared by each feature."""
-    if not features:
-        msg = f'compare_groups(): name the feature whose groups {metric.name} compares: `by="column"`.'
-        raise ArgumentError(msg)
-    return [comparison(metric, "difference")(*feature).with_policy(policy) for feature in features]
-
-
-def _no_metric(given: object) -> str:
-    """The message for something that is no metric."""
-    if isinstance(given, GroupwiseFactory):
-        return f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
-    call = '`compare_groups(selection_rate, by="sex")(data, …)`'
-    return f"compare_groups() takes metrics, and then data, as in {call}; not {in_short(given)}."
 
 
 def _references(to: object, metrics: Sequence[GroupwiseMetric]) -> tuple[object, ...]:
@@ -618,13 +557,6 @@ def _reference_of(metric: GroupwiseMetric) -> object:
     if isinstance(aggregate, Contrast) and aggregate.to not in (None, "range"):
         return aggregate.to
     return "best"
-
-
-def _scale_of(metric: GroupwiseMetric, scale: object) -> TableScale:
-    """The scale that is asked for, or that of the aggregate of a metric."""
-    if scale is not None:
-        return cast("TableScale", one_of("scale", scale, (*SCALES, "standardized")))
-    return scale_of(metric.aggregate)
 
 
 def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> None:

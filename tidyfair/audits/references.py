@@ -65,20 +65,15 @@ def reference_index(family: ComparedGroups, evaluated: Evaluated, to: object) ->
     if to == "majority":
         return int(rows["size"].arg_max() or 0)
     if to in BY_VALUE:
-        return _by_value(values, str(to), spec.metrics[0].direction)
+        direction = spec.metrics[0].direction
+        ideal = {"zero": 0.0, "one": 1.0}.get(direction)
+        if to == "best" and ideal is not None:
+            return int(np.argmin(abs(values - ideal)))
+        is_highest = to == "highest" or (to == "best" and direction == "maximize")
+        return int(np.argmax(values) if is_highest else np.argmin(values))
     named = evaluated.group_cells.find(spec.by, to, spec.metrics[0].name, IN_WORDS)
     index = rows[GROUP_CELL].is_in(named).arg_true()
     return int(index[0]) if len(index) else None
-
-
-def _by_value(values: Floats, which: str, direction: str) -> int:
-    """The index of the highest, the lowest or the best value."""
-    if which == "best":
-        ideal = {"zero": 0.0, "one": 1.0}
-        if direction in ideal:
-            return int(np.argmin(abs(values - ideal[direction])))
-        which = "highest" if direction == "maximize" else "lowest"
-    return int(np.argmax(values) if which == "highest" else np.argmin(values))
 
 
 def check_best(metric: GroupwiseMetric) -> None:

@@ -7,7 +7,6 @@ the number of disparities in the audit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from tidyfair.errors import Status, without_notices
 from tidyfair.inference.permutation_test import disparity_test
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.metric_sets import metric_set
-from tidyfair.specs.result_columns import CUTS, key_columns, key_of, keys_of
+from tidyfair.specs.result_columns import CUTS, key_columns, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,10 +54,6 @@ class Significance:
         """The number of significant disparities."""
         return sum(self.outcomes.values())
 
-    def has(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether the disparity of a row of results is significant."""
-        return self.outcomes.get(key_of(row), False)
-
     @classmethod
     def of(
         cls,
@@ -89,13 +84,31 @@ class Significance:
             with without_notices():
                 tested = _tested(parities, tally, reading, draws, set(compared.select(".metric", ".by").rows()))
         p_values = {} if tested is None else _by_key(tested, ".p_value")
-        intervals = _Intervals(parities, tally, reading, compared)
-        untested = [key for key in intervals.bounded if key not in p_values]
+        untested: dict[RowKey, GroupwiseMetric] = {}
+        named = list(zip(keys_of(compared), compared.select(".metric", ".by", ".lower", ".upper").rows(), strict=True))
+        for parity in parities:
+            for key, (name, by, *ends) in named:
+                is_bounded = parity.aggregate.equality is not None and ends != [None, None]
+                if (name, by) == (parity.name, parity.by.text) and is_bounded and key not in p_values:
+                    untested[key] = parity
         outcomes = dict.fromkeys(untested, False)
         if tested is not None:
             tested = _adjusted(tested, len(untested))
             outcomes |= {key: p_value < error for key, p_value in _by_key(tested, ".p_adjusted").items()}
-        intervals.judge(outcomes, untested, error)
+        # what is not clear by itself is not clear at a stricter level either
+        undecided: dict[RowKey, GroupwiseMetric] = _clear(compared, untested)
+        while undecided:
+            remaining = sum(not is_significant for is_significant in outcomes.values())
+            at_level = compared
+            if remaining > 1:
+                options: dict[str, Any] = {**reading, "conf_level": 1 - error / remaining, "on_undefined": "ignore"}
+                # a disparity at several times is computed once for all of them
+                at_level = metric_set(*dict.fromkeys(undecided.values())).compute(tally, **options)
+            clear = _clear(at_level, undecided)
+            if not clear:
+                break
+            outcomes |= dict.fromkeys(clear, True)
+            undecided = {key: parity for key, parity in undecided.items() if key not in clear}
         return cls(error, tested, outcomes)
 
 
@@ -187,72 +200,19 @@ def _adjusted(tested: pl.DataFrame, others: int) -> pl.DataFrame:
     """The tests with p-values adjusted for their number and that of others, which come last."""
     p_values = tested[".p_value"].drop_nulls().to_numpy()
     holm = adjusted(np.concatenate([p_values, np.ones(others)]), "holm")[: len(p_values)]
-    indices = tested[".p_value"].is_not_null().arg_true()
-    values: list[float | None] = [None] * len(tested)
-    for index, value in zip(indices, holm, strict=True):
-        values[index] = float(value)
-    return tested.with_columns(pl.Series(".p_adjusted", values, dtype=pl.Float64))
+    column = pl.Series(".p_adjusted", [None], dtype=pl.Float64).new_from_index(0, len(tested))
+    return tested.with_columns(column.scatter(tested[".p_value"].is_not_null().arg_true(), holm))
 
 
-@dataclass(frozen=True)
-class _Intervals:
-    """The intervals of disparities, at each time or quantile level, and judgements by them."""
-
-    parities: Sequence[GroupwiseMetric]
-    tally: Tally
-    reading: Mapping[str, Any]
-    compared: pl.DataFrame
-
-    @cached_property
-    def by_key(self) -> dict[RowKey, GroupwiseMetric]:
-        """The disparity of each row of results."""
-        by_name = {(parity.name, parity.by.text): parity for parity in self.parities}
-        by_key: dict[RowKey, GroupwiseMetric] = {}
-        for row in self.compared.to_dicts():
-            name = row[".metric"], row[".by"]
-            if name in by_name:
-                by_key[key_of(row)] = by_name[name]
-        return by_key
-
-    @property
-    def bounded(self) -> list[RowKey]:
-        """The disparities whose interval can leave out equality, in the order of the parities."""
-        ends = dict(zip(keys_of(self.compared), self.compared.select(".lower", ".upper").rows(), strict=True))
-        bounded: list[RowKey] = []
-        for parity in self.parities:
-            own = [key for key, of_row in self.by_key.items() if of_row is parity]
-            if parity.aggregate.equality is not None:
-                bounded += [key for key in own if ends[key] != (None, None)]
-        return bounded
-
-    def judge(self, outcomes: dict[RowKey, bool], keys: Sequence[RowKey], error: float) -> None:
-        """Judge the disparities of these keys at the level that the number of those that remain requires."""
-        # what is not clear by itself is not clear at a stricter level either
-        undecided: list[RowKey] = self._clear(self.compared, keys)
-        while undecided:
-            remaining = sum(not is_significant for is_significant in outcomes.values())
-            results = self.compared
-            if remaining > 1:
-                level = 1 - error / remaining
-                options: dict[str, Any] = {**self.reading, "conf_level": level, "on_undefined": "ignore"}
-                # a disparity at several times is computed once for all of them
-                parities = list(dict.fromkeys(self.by_key[key] for key in undecided))
-                results = metric_set(*parities).compute(self.tally, **options)
-            clear = self._clear(results, undecided)
-            if not clear:
-                return
-            outcomes |= dict.fromkeys(clear, True)
-            undecided = [key for key in undecided if key not in clear]
-
-    def _clear(self, results: pl.DataFrame, keys: Sequence[RowKey]) -> list[RowKey]:
-        """Those of some disparities whose interval leaves out equality."""
-        ends = dict(zip(keys_of(results), results.select(".lower", ".upper").rows(), strict=True))
-        clear: list[RowKey] = []
-        for key in keys:
-            equality = self.by_key[key].aggregate.equality
-            lower, upper = ends.get(key, (None, None))
-            if equality is None:
-                continue
-            if (lower is not None and lower > equality) or (upper is not None and upper < equality):
-                clear.append(key)
-        return clear
+def _clear(results: pl.DataFrame, disparities: Mapping[RowKey, GroupwiseMetric]) -> dict[RowKey, GroupwiseMetric]:
+    """Those of some disparities whose interval leaves out equality, at each time or quantile level."""
+    ends = dict(zip(keys_of(results), results.select(".lower", ".upper").rows(), strict=True))
+    clear: dict[RowKey, GroupwiseMetric] = {}
+    for key, disparity in disparities.items():
+        equality = disparity.aggregate.equality
+        lower, upper = ends.get(key, (None, None))
+        if equality is None:
+            continue
+        if (lower is not None and lower > equality) or (upper is not None and upper < equality):
+            clear[key] = disparity
+    return clear

@@ -88,24 +88,17 @@ def _usual(
     usual = {rate.definition for rate in rates}
     added = [metric for metric in more if isinstance(metric, Metric) and metric.definition not in usual]
     rates = (*rates, *dict.fromkeys(added))
+    rate_of_definition = {rate.definition: rate for rate in rates}
     # a later factory replaces an earlier one of its name
     compared = [factory for factory in more if not isinstance(factory, Metric)]
     by_name = {factory.name: factory for factory in (*factories, *compared)}
     disparities: list[GroupwiseMetric] = []
     for factory in by_name.values():
-        renamed = _renamed(factory, rates)
-        for by in bys:
-            disparities.append(replace(renamed(*by.features), by=by))
+        # the same rates have the same names in the audit
+        metrics = tuple(rate_of_definition.get(metric.definition, metric) for metric in factory.metrics)
+        renamed = replace(factory, metrics=metrics)
+        disparities += [replace(renamed(*by.features), by=by) for by in bys]
     return rates, disparities
-
-
-def _renamed(factory: GroupwiseFactory, rates: Sequence[Metric]) -> GroupwiseFactory:
-    """A factory whose metrics have the names that the same rates have in the audit."""
-    rate_of_definition = {rate.definition: rate for rate in rates}
-    metrics: list[Metric] = []
-    for metric in factory.metrics:
-        metrics.append(rate_of_definition.get(metric.definition, metric))
-    return replace(factory, metrics=tuple(metrics))
 
 
 def _rates_of_groups(rates: Sequence[Metric], parities: Sequence[GroupwiseMetric]) -> dict[Formula, Metric]:
@@ -124,14 +117,10 @@ def _rates_of_groups(rates: Sequence[Metric], parities: Sequence[GroupwiseMetric
     return of_groups
 
 
-def _differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
+def differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
     """The differences of rates between the groups of features, under the names of the rates."""
     factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
-    differences: list[GroupwiseMetric] = []
-    for by in bys:
-        for factory in factories:
-            differences.append(replace(factory(*by.features), by=by))
-    return differences
+    return [replace(factory(*by.features), by=by) for by in bys for factory in factories]
 
 
 def _disparities(metrics: MetricSet) -> list[GroupwiseMetric]:
@@ -155,7 +144,7 @@ class UsualMetrics:
         kind: Predictions,
         *,
         metrics: MetricSet | None = None,
-        policy: Policy | None = None,
+        policy: Policy,
         more: Sequence[Metric | GroupwiseFactory] = (),
     ) -> UsualMetrics:
         """The usual metrics for a kind of predictions and `more` of them, or those of a set, for all features.
@@ -163,7 +152,6 @@ class UsualMetrics:
         `policy` says which groups disparities are taken over, unless they have one of their own. Groups show what
         their disparities are made of.
         """
-        policy = policy or Policy()
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
             raise ArgumentError(msg)
@@ -178,14 +166,10 @@ class UsualMetrics:
             disparities = _disparities(metrics)
         parities = [disparity.with_policy(policy.beside(disparity.policy)) for disparity in disparities]
         of_groups = _rates_of_groups(rates, parities)
+        bys += [parity.by for parity in parities]
         # disparities with rates that are not in the table of groups
-        others: list[GroupwiseMetric] = []
-        for parity in parities:
-            bys.append(parity.by)
-            definitions = {rate.definition for rate in parity.metrics}
-            if not definitions <= of_groups.keys():
-                others.append(parity)
-        compared = _differences(of_groups.values(), dict.fromkeys(bys))
+        others = [parity for parity in parities if not {rate.definition for rate in parity.metrics} <= of_groups.keys()]
+        compared = differences(of_groups.values(), dict.fromkeys(bys))
         return cls(metric_set(*rates, *parities), metric_set(*of_groups.values(), *compared, *others))
 
     def everything(self, *more: Metric | GroupwiseMetric) -> MetricSet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -93,23 +93,27 @@ def with_variation(metric: GroupwiseMetric) -> tuple[GroupwiseMetric, Metric]:
 class Variations:
     """The variation of a metric within the groups of a feature, and in all rows."""
 
-    within: dict[tuple[int, int, int], float]
-    """By outer group, label and the number of the group among those of the feature."""
-    deviation: dict[tuple[int, int], float]
-    """The standard deviation of all rows, by outer group and label."""
+    within: dict[tuple[int, int], float]
+    """By outer group and the number of the group among those of the feature."""
+    deviation: dict[int, float]
+    """The standard deviation of all rows, by outer group."""
 
     @classmethod
     def of(cls, metric: GroupwiseMetric, tally: Tally, options: Options) -> Variations:
         """Work them out from a tally."""
-        within, overall = with_variation(metric)
-        specs: Sequence[Any] = (within, overall)
+        specs: Sequence[Any] = with_variation(metric)
         (evaluated,) = evaluate_specs(tally, specs, options)
-        of_groups = _values(evaluated, 0, metric.by)
-        deviation: dict[tuple[int, int], float] = {}
-        for (outer, level, _), (squares, size) in _values(evaluated, 1, None).items():
-            if size > 1:
-                deviation[outer, level] = math.sqrt(max(squares, 0.0) / (size - 1))
-        return cls({key: max(squares, 0.0) for key, (squares, _) in of_groups.items()}, deviation)
+        within: dict[tuple[int, int], float] = {}
+        deviation: dict[int, float] = {}
+        first, _ = evaluated.group_cells.spans[metric.by]
+        rows = evaluated.rows.filter(pl.col("rate").is_not_null(), pl.col(LEVEL) == NO_LEVEL)
+        for spec, outer, cell, value, size in rows.select("spec", "outer", GROUP_CELL, "rate", "counted_rows").rows():
+            squares = max(value, 0.0)
+            if spec == 0:
+                within[outer, cell - first] = squares
+            elif size > 1:
+                deviation[outer] = math.sqrt(squares / (size - 1))
+        return cls(within, deviation)
 
     def samples(self, family: ComparedGroups, evaluated: Evaluated, by: By) -> list[Sample]:
         """The numbers of the groups of a family."""
@@ -122,14 +126,4 @@ class Variations:
             raise ArgumentError(msg)
         first, _ = evaluated.group_cells.spans[by]
         rows = family.rows.select("counted_rows", "estimate", GROUP_CELL).rows()
-        return [Sample(size, mean, self.within[family.outer, family.level, cell - first]) for size, mean, cell in rows]
-
-
-def _values(evaluated: Evaluated, spec: int, by: By | None) -> dict[tuple[int, int, int], tuple[float, int]]:
-    """Values and the rows that they are of, by outer group, label and the number of the group."""
-    first, _ = evaluated.group_cells.spans[by]
-    rows = evaluated.rows.filter(pl.col("rate").is_not_null(), spec=spec)
-    values: dict[tuple[int, int, int], tuple[float, int]] = {}
-    for outer, level, cell, value, size in rows.select("outer", LEVEL, GROUP_CELL, "rate", "counted_rows").rows():
-        values[outer, level, cell - first] = cast("float", value), cast("int", size)
-    return values
+        return [Sample(size, mean, self.within[family.outer, cell - first]) for size, mean, cell in rows]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import correction, root, shares_apart, squared
-from tidyfair.progress import in_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,9 +18,9 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
-from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import refuse_unknown_keywords, show_keywords

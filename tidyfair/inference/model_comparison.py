@@ -41,11 +41,11 @@ from tidyfair.intervals.shares import share_of
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.fairness import demographic_parity
-from tidyfair.notebook_html import display
 from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.metric_specs import formulas_of
+from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.counting import recounted

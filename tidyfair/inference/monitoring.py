@@ -18,9 +18,9 @@ from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import reads_one_label
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.metric_sets import GroupwiseMetric
-from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.contrasts import Difference, Ratio
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords

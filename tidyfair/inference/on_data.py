@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.metric_sets import CALL, columns_of
-from tidyfair.notebook_html import display
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import Policy
+from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, ReadOptions, SurveyCallOptions, refuse
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import check_tally

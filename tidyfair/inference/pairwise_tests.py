@@ -51,11 +51,11 @@ from tidyfair.intervals.pairs import (
     pair_limits,
     scale_of,
 )
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import metric_set
-from tidyfair.progress import in_progress
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference

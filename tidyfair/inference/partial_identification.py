@@ -24,10 +24,10 @@ from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.subgroups import checked_rate
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, kept_keys, placed
-from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running

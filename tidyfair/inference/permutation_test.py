@@ -30,9 +30,9 @@ from tidyfair.inference.rate_tests import (
     with_outer_key,
 )
 from tidyfair.inference.studentized import Families, all_distances, joint_distances, rate_distances, slack
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import generator, is_of_labels
 from tidyfair.intervals.shares import Share, share_of
-from tidyfair.progress import in_progress
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.columns import names_of

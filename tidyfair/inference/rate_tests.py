@@ -18,11 +18,11 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnData
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.progress import in_progress
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import ALL_GROUPS, By

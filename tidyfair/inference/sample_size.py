@@ -14,10 +14,10 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.inference.gates import check, limited
 from tidyfair.inference.studentized import joint_ranks, rate_distances
 from tidyfair.inference.verdicts import FAIL, PASS
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED
 from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
-from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
 from tidyfair.specs.result_columns import GROUP_KEYS, key_columns
 from tidyfair.specs.signatures import refuse_unknown_settings

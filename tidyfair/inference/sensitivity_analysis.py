@@ -23,8 +23,8 @@ from tidyfair.inference.gates import Gate, judged_metrics, limited
 from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
+from tidyfair.intervals.progress import in_progress
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
-from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import Contrast

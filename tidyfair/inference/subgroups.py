@@ -22,12 +22,12 @@ from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.rate_tests import with_outer_key
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
 from tidyfair.metric_sets import Metric, metric_set
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
-from tidyfair.progress import in_progress
 from tidyfair.specs.arguments import how_often, proper_share, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.intervals.resampling import ROW, DrawnCells, DrawnUnits, in_order, numbered, with_pairs
-from tidyfair.progress import in_progress
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.source import WEIGHT
 from tidyfair.tallies.tally import BLOCK, TRUTH

@@ -15,7 +15,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import labels_with_scores
-from tidyfair.progress import in_progress
+from tidyfair.intervals.progress import in_progress
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
 from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, Key, Tally
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, WeightError, in_short, listed
-from tidyfair.metrics.define import defined
+from tidyfair.metrics.define import defined, distinct_columns
 from tidyfair.specs.arguments import is_list, plain, text
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.formulas import Expr, Lists, Number, Statistic
@@ -254,18 +254,10 @@ def _agreement(
     caller: str, formula: Callable[..., Number], quantity: Callable[..., Any], item: object, name: str
 ) -> Metric:
     """A metric of agreement within items."""
-    sources = list(item) if are_columns(item) else [item]
-    columns = tuple(Column.of(source, "item") for source in sources)
-    if not columns or len(set(columns)) < len(columns):
-        msg = f'{caller} needs the column of items, such as "item", or several; `item` is empty or has duplicates.'
-        raise ArgumentError(msg)
-    term = Statistic(
-        of_label,
-        alias="agreeing",
-        lists=Lists(caller.removesuffix("()"), columns, quantity, undivided=True, role="item"),
-    )
+    wanted = f'{caller} needs the column of items, such as "item", or several'
+    columns = distinct_columns(item, "item", wanted)
+    lists = Lists(caller.removesuffix("()"), columns, quantity, undivided=True, role="item")
+    terms = {"agreeing": Statistic(of_label, alias="agreeing", lists=lists)}
     settings = {"over_levels": True, "undefined": Status.CONSTANT}
     ends = (-math.inf, 1) if quantity is shares_of_unequal_numbers else (-1, 1)
-    return defined(
-        formula, "class", "maximize", ends, settings, name=text("name", name), terms={"agreeing": term}
-    )  # fmt: skip
+    return defined(formula, "class", "maximize", ends, settings, name=text("name", name), terms=terms)

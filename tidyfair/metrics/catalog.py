@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -26,9 +26,10 @@ from tidyfair.metrics.other_names import OTHER_NAMES
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
+    from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.specs.formulas import Kind
 
 __all__ = ["catalogue", "get_metrics"]
@@ -74,56 +75,30 @@ def catalogue() -> pl.DataFrame:
     elsewhere: dict[str, list[str]] = {}
     for other, ours in OTHER_NAMES.items():
         elsewhere.setdefault(ours, []).append(other)
-    rows = [_row(metric, aliases, elsewhere) for metric in _metrics() if not _is_alias(metric)]
-    rows += [_row_of_factory(factory, elsewhere) for factory in factories()]
+
+    def row(metric: Metric | GroupwiseFactory, typical: Metric | GroupwiseMetric, **more: object) -> dict[str, object]:
+        low, high = typical.range
+        return {
+            "name": metric.name, "direction": typical.better, "lower": low, "upper": high,
+            "aliases": aliases.get(metric.name, []), "elsewhere": elsewhere.get(metric.name, []),
+            "options": [f"{name}={default!r}" for name, default in metric.options.items()], **more,
+        }  # fmt: skip
+
+    rows: list[dict[str, object]] = []
+    for metric in _metrics():
+        if not _is_alias(metric):
+            rows.append(row(metric, metric, kind=metric.kind, formula=formula_of(metric)))
+    for factory in factories():
+        names, aggregate = [metric.name for metric in factory.metrics], repr(factory.aggregate)
+        formula = f"{aggregate} of {', '.join(names)}"
+        of_groups: dict[str, Any] = {"metrics": names, "aggregate": aggregate, "source": factory.source}
+        rows.append(row(factory, factory.typical, kind="groupwise", formula=formula, **of_groups))
     text, texts = pl.String, pl.List(pl.String)
-    schema = {"name": text, "kind": text, "direction": text, "lower": pl.Float64, "upper": pl.Float64}
-    schema |= {
-        "aliases": texts,
-        "elsewhere": texts,
-        "options": texts,
-        "metrics": texts,
-        "aggregate": text,
-        "formula": text,
-        "source": text,
-    }
+    schema = {
+        "name": text, "kind": text, "direction": text, "lower": pl.Float64, "upper": pl.Float64, "aliases": texts,
+        "elsewhere": texts, "options": texts, "metrics": texts, "aggregate": text, "formula": text, "source": text,
+    }  # fmt: skip
     return pl.DataFrame(rows, schema)
-
-
-def _row(metric: Metric, aliases: Mapping[str, list[str]], elsewhere: Mapping[str, list[str]]) -> dict[str, object]:
-    """The row of a metric in the catalogue."""
-    low, high = metric.range
-    return {
-        "name": metric.name,
-        "kind": metric.kind,
-        "direction": metric.better,
-        "lower": low,
-        "upper": high,
-        "aliases": aliases.get(metric.name, []),
-        "elsewhere": elsewhere.get(metric.name, []),
-        "options": [f"{name}={default!r}" for name, default in metric.options.items()],
-        "formula": formula_of(metric),
-    }
-
-
-def _row_of_factory(factory: GroupwiseFactory, elsewhere: Mapping[str, list[str]]) -> dict[str, object]:
-    """The row of a groupwise metric in the catalogue."""
-    low, high = factory.typical.range
-    metrics = [metric.name for metric in factory.metrics]
-    return {
-        "name": factory.name,
-        "kind": "groupwise",
-        "direction": factory.typical.better,
-        "lower": low,
-        "upper": high,
-        "aliases": [],
-        "elsewhere": elsewhere.get(factory.name, []),
-        "options": [f"{name}={default!r}" for name, default in factory.options.items()],
-        "metrics": metrics,
-        "aggregate": repr(factory.aggregate),
-        "formula": f"{factory.aggregate!r} of {', '.join(metrics)}",
-        "source": factory.source,
-    }
 
 
 def names_of_metrics() -> list[str]:
@@ -165,13 +140,9 @@ def formula_of(metric: Metric) -> str | None:
     value = body[0].value
     if not isinstance(value, ast.Tuple):
         return ast.unparse(value)
-    return " / ".join(map(_operand, value.elts))
-
-
-def _operand(node: ast.expr) -> str:
-    """An operand of a quotient as code, in parentheses if needed."""
-    code = ast.unparse(node)
-    return f"({code})" if isinstance(node, ast.BinOp) else code
+    # operands of a quotient need parentheses
+    operands = [f"({ast.unparse(part)})" if isinstance(part, ast.BinOp) else ast.unparse(part) for part in value.elts]
+    return " / ".join(operands)
 
 
 def factories() -> list[GroupwiseFactory]:

@@ -103,7 +103,10 @@ def conf_mat(
     """
     tally = instances.tally(data, truth, estimate, **counting)
     cut = tally.cut
-    _check_sides(tally)
+    for role, column in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut)):
+        if column is None:
+            msg = f"conf_mat needs true and predicted labels; `{role}=` is missing."
+            raise ColumnError(msg)
     of_table = _labels_of_table(tally, labels, pos_label)
     tally = tally.on_sides().at_each_cut()
     outer = tally.names([key.column for key in tally.outer])
@@ -127,14 +130,6 @@ def conf_mat(
         columns[name] = table[count]
     result = pl.DataFrame(columns)
     return open_frame(data, counting.get("group_by")).restore(result)
-
-
-def _check_sides(tally: Tally) -> None:
-    """Refuse a table without true or without predicted labels."""
-    for role, column in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut)):
-        if column is None:
-            msg = f"conf_mat needs true and predicted labels; `{role}=` is missing."
-            raise ColumnError(msg)
 
 
 def _labels_of_table(tally: Tally, labels: Sequence[object] | None, pos_label: object) -> Labels:

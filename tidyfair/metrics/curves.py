@@ -47,8 +47,6 @@ __all__ = [
 
 _CURVE = ["group_cell", "level"]
 """The columns that identify curves."""
-_PARAMETERS = ("tp", "fp", "positives", "negatives")
-"""The parameters of a curve's formula."""
 _SHOWN = 10
 _STEPS = 100
 _ON_UNDEFINED = ("warn", "ignore", "raise")
@@ -118,7 +116,7 @@ class Curve:
             points = points.filter("added")
         if self.rising:
             points = points.sort(*_CURVE, "score", maintain_order=True)
-        columns = self.function(**{name: pl.col(name) for name in _PARAMETERS})
+        columns = self.function(pl.col("tp"), pl.col("fp"), pl.col("positives"), pl.col("negatives"))
         values = points.select(*_CURVE, pl.col("score").alias(".threshold"), **columns)
         values = values.with_columns(pl.col(list(columns)).fill_nan(None))
         if on_undefined != "ignore":
@@ -269,20 +267,12 @@ def _thresholds(thresholds: object) -> list[float] | None:
     if thresholds is None:
         return None
     values: list[object] = list(thresholds) if is_list(thresholds) else []
-    finite: set[float] = set()
-    for value in values:
-        if not isinstance(value, Real) or math.isnan(value):
-            raise _no_thresholds(thresholds)
-        if not math.isinf(value):
-            finite.add(float(value))
-    if not values:
-        raise _no_thresholds(thresholds)
-    return sorted(finite)
-
-
-def _no_thresholds(thresholds: object) -> ArgumentError:
-    msg = f"`thresholds` must be a list of numbers, not {in_short(thresholds)}."
-    return ArgumentError(msg)
+    are_numbers = [isinstance(value, Real) and not math.isnan(value) for value in values]
+    if not values or not all(are_numbers):
+        msg = f"`thresholds` must be a list of numbers, not {in_short(thresholds)}."
+        raise ArgumentError(msg)
+    numbers = cast("list[float]", values)
+    return sorted({float(value) for value in numbers if not math.isinf(value)})
 
 
 def _points(
@@ -336,17 +326,13 @@ def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) 
         raise ColumnError(msg)
 
 
-def _as_text(keys: Mapping[str, object]) -> str:
-    return ", ".join(f"{key}={value!r}" for key, value in keys.items())
-
-
 def _warn(name: str, points: pl.DataFrame, with_keys: Callable[..., Any], *, strict: bool) -> None:
     """Warn of curves with one class only."""
     totals = points.group_by(_CURVE, maintain_order=True).agg(pl.col("positives", "negatives").first())
     lacking = totals.filter((pl.col("positives") == 0) | (pl.col("negatives") == 0)).select(_CURVE)
     if lacking.is_empty():
         return
-    groups = [_as_text(keys) for keys in with_keys(lacking).to_dicts()]
+    groups = [", ".join(map("{}={!r}".format, keys, keys.values())) for keys in with_keys(lacking).to_dicts()]
     where = ""
     if any(groups):
         more = " …" if len(groups) > _SHOWN else ""

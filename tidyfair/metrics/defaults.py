@@ -74,13 +74,11 @@ def default_metrics(
             "`probs=`."
         )
         raise ColumnError(msg)
-    if not scored and are_numbers(source, truth, estimate, options):
-        return _OF_NUMBERS(data, truth, estimate, **options)
-    if not scored:
-        return _OF_LABELS(data, truth, estimate, **options)
-    cut = any(options.get(name) is not None for name in ("threshold", "top_k", "top_fraction"))
-    has_labels = estimate is not None or cut
-    chosen = metric_set(_OF_LABELS, _OF_SCORES) if has_labels else _OF_SCORES
+    if scored:
+        cut = any(options.get(name) is not None for name in ("threshold", "top_k", "top_fraction"))
+        chosen = metric_set(_OF_LABELS, _OF_SCORES) if estimate is not None or cut else _OF_SCORES
+    else:
+        chosen = _OF_NUMBERS if are_numbers(source, truth, estimate, options) else _OF_LABELS
     return chosen(data, truth, estimate, **options)
 
 
@@ -153,14 +151,13 @@ def _summaries(source: Source, columns: Mapping[str, Column]) -> dict[str, _Nume
     for role in columns:
         values = pl.col(role).drop_nulls()
         fractions = (values != values.round(0)).any()
-        shares = values.is_between(0, 1).all()
         few = values.unique().head(_MOST + _MANY + 1).implode()
-        facts.append(pl.struct(fractions=fractions, shares=shares, values=few).alias(role))
+        facts.append(pl.struct(fractions=fractions, shares=values.is_between(0, 1).all(), values=few).alias(role))
     row = frame.select(facts).collect().row(0, named=True)
     summaries: dict[str, _NumericSummary] = {}
     for role, column in columns.items():
-        of_role = row[role]
-        summaries[role] = _NumericSummary(column.name, of_role["fractions"], of_role["shares"], set(of_role["values"]))
+        own = row[role]
+        summaries[role] = _NumericSummary(column.name, own["fractions"], own["shares"], set(own["values"]))
     return summaries
 
 

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -15,6 +16,7 @@ from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.specs.aggregates import DIRECTIONS
 from tidyfair.specs.arguments import flag, one_of
+from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.formulas import (
     ROW_COLUMNS,
     SUMS,
@@ -95,10 +97,9 @@ def class_metric(
         "descriptive": descriptive,
     }
 
-    def define(function: Callable[..., Number | Rate]) -> Metric:
-        return defined(function, "class", direction, range, settings, constant_average=constant_average)
-
-    return define
+    return partial(
+        defined, kind="class", direction=direction, ends=range, settings=settings, constant_average=constant_average
+    )
 
 
 @refuse_unknown_settings
@@ -163,13 +164,12 @@ def prob_metric(
         "no_interval": no_interval,
     }
 
-    def define(function: Callable[..., Any]) -> Metric:
-        if against is not None:
-            two = settings | {"against": against, "ignores_truth": not truth}
-            return _arrayed(function, name_of(function), "prob", direction, range, two)
-        return defined(function, "prob", direction, range, settings, constant_average=constant_average)
-
-    return define
+    if against is not None:
+        settings |= {"against": against, "ignores_truth": not truth}
+        return partial(_arrayed, kind="prob", direction=direction, ends=range, settings=settings)
+    return partial(
+        defined, kind="prob", direction=direction, ends=range, settings=settings, constant_average=constant_average
+    )
 
 
 @refuse_unknown_settings
@@ -201,10 +201,7 @@ def numeric_metric(
         "squared_correlation": squared_correlation,
     }
 
-    def define(function: Callable[..., Any]) -> Metric:
-        return defined(function, "numeric", direction, range, settings)
-
-    return define
+    return partial(defined, kind="numeric", direction=direction, ends=range, settings=settings)
 
 
 def array_metric(
@@ -225,10 +222,7 @@ def array_metric(
         "influence": influence,
     }
 
-    def define(function: Callable[..., Any]) -> Metric:
-        return _arrayed(function, function.__name__, kind, direction, range, settings)
-
-    return define
+    return partial(_arrayed, kind=kind, direction=direction, ends=range, settings=settings)
 
 
 def survival_metric(
@@ -252,14 +246,8 @@ def survival_metric(
         range_of_limits: The range of its limits, if weights of rows may take a value beyond that of true ones.
         over_points: True if it is of the averages over evaluation times, instead of each of them.
     """
-    settings: dict[str, Any] = {
-        "undefined": undefined, "range_of_limits": range_of_limits, "over_points": over_points,
-    }  # fmt: skip
-
-    def define(function: Callable[..., Any]) -> Metric:
-        return defined(function, "survival", direction, range, settings)
-
-    return define
+    settings = {"undefined": undefined, "range_of_limits": range_of_limits, "over_points": over_points}
+    return partial(defined, kind="survival", direction=direction, ends=range, settings=settings)
 
 
 def interval_metric(
@@ -278,26 +266,22 @@ def interval_metric(
         range: Smallest and largest possible value.
         over_points: True if it is of the averages over levels of quantiles, instead of each of them.
     """
-
-    def define(function: Callable[..., Any]) -> Metric:
-        return defined(function, "interval", direction, range, {"over_points": over_points})
-
-    return define
+    return partial(defined, kind="interval", direction=direction, ends=range, settings={"over_points": over_points})
 
 
 def defined(
     function: Callable[..., Any],
     kind: Kind,
     direction: Direction,
-    range: tuple[float, float],  # noqa: A002 - the field's word
-    settings: dict[str, Any],
+    ends: tuple[float, float],
+    settings: Mapping[str, Any],
     *,
     constant_average: ConstantAverage = False,
     name: str | None = None,
     terms: Mapping[str, Statistic] | None = None,
 ) -> Metric:
     """A metric from its formula, after checks."""
-    _check_ends(function, direction, range)
+    _check_ends(function, direction, ends)
     formulas, statistics = _named_in_module(function, kind)
     definition = Formula.of(function, kind, formulas, statistics | dict(terms or {}), **settings)
     # the formulas of the library are checked by its tests, not at every import
@@ -306,7 +290,7 @@ def defined(
         definition.check()
         if definition.input == "rows":
             _check_reads(definition)
-    return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
+    return Metric(name or function.__name__, definition, kind, direction, ends, constant_average)
 
 
 def _named_in_module(function: Callable[..., Any], kind: Kind) -> tuple[dict[str, Formula], dict[str, Statistic]]:
@@ -354,40 +338,38 @@ def _dtype_over_floats(value: Expr, columns: Iterable[str]) -> pl.DataType:
 
 def _arrayed(
     function: Callable[..., Any],
-    name: str,
     kind: Kind,
     direction: Direction,
-    range: tuple[float, float],  # noqa: A002 - the field's word
-    settings: dict[str, Any],
+    ends: tuple[float, float],
+    settings: Mapping[str, Any],
+    *,
+    name: str = "",
 ) -> Metric:
     """A metric from a function of arrays."""
-    _check_ends(function, direction, range)
+    name = name or name_of(function)
+    _check_ends(function, direction, ends)
     parameters = _parameters(name, function)
     if settings.get("against") and len(parameters) < 2:
         msg = f"{name}: the function must take two samples, not {inspect.signature(function)}."
         raise ArgumentError(msg)
-    options = tuple((parameter.name, parameter.default) for parameter in parameters if _is_option(parameter))
-    definition = Formula(function, kind, "arrays", options=options, metric=name, **settings)
-    return Metric(name, definition, kind, direction, range)
-
-
-def _is_option(parameter: inspect.Parameter) -> bool:
-    """True for a keyword with a default that the call does not set."""
-    return (
-        parameter.kind is parameter.KEYWORD_ONLY
-        and parameter.default is not parameter.empty
-        and parameter.name not in _FROM_CALL
-    )
+    options: dict[str, Any] = {}
+    for parameter in parameters:
+        # a keyword with a default that the call does not set
+        is_option = parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in _FROM_CALL
+        if is_option and parameter.default is not parameter.empty:
+            options[parameter.name] = parameter.default
+    definition = Formula(function, kind, "arrays", options=tuple(options.items()), metric=name, **settings)
+    return Metric(name, definition, kind, direction, ends)
 
 
 def _check_ends(function: object, direction: object, ends: object) -> None:
     """Refuse an unknown direction, and a range that is not two ascending numbers."""
     one_of("direction", direction, DIRECTIONS)
-    shown = ends
+    given = ends
     pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
     are_numbers = len(pair) == 2 and all(isinstance(end, Real) for end in pair)
     if not are_numbers or not pair[0] < pair[1]:
-        msg = f"{name_of(function)}: `range` must be a lower and an upper end, such as (0, 1), not {in_short(shown)}."
+        msg = f"{name_of(function)}: `range` must be a lower and an upper end, such as (0, 1), not {in_short(given)}."
         raise ArgumentError(msg)
 
 
@@ -549,8 +531,8 @@ def _new(
     name: str,
     kind: Kind,
     direction: Direction,
-    range: tuple[float, float],  # noqa: A002 - the field's word
-    settings: dict[str, Any],
+    ends: tuple[float, float],
+    settings: Mapping[str, Any],
     statistics: Mapping[str, Callable[..., Expr]] | None = None,
 ) -> Metric:
     """A user's metric, fast if its parameters are statistics."""
@@ -565,13 +547,13 @@ def _new(
     of_scores_in_arrays = kind == "prob" and "truth" in names
     if names & vocabulary and not of_scores_in_arrays:
         try:
-            return defined(function, kind, direction, range, settings, name=name, terms=terms)
+            return defined(function, kind, direction, ends, settings, name=name, terms=terms)
         except Exception:
             # `truth` and `estimate` may be arrays as well as columns
             if kind != "numeric" or not names <= set(ROW_COLUMNS[kind]):
                 raise
     _check_two_arrays(caller, parameters)
-    return _arrayed(function, name, kind, direction, range, settings)
+    return _arrayed(function, kind, direction, ends, settings, name=name)
 
 
 def _check_function(caller: str, function: object, name: object) -> None:
@@ -595,3 +577,13 @@ def _check_two_arrays(caller: str, parameters: list[inspect.Parameter]) -> None:
     if len(positional) < 2 or len(names) > 2:
         msg = f"{caller}: a function of arrays must take two of them, truth and prediction, not {listed(names)}."
         raise ArgumentError(msg)
+
+
+def distinct_columns(given: object, role: str, wanted: str) -> tuple[Column, ...]:
+    """One column, or several that are distinct, of an argument of a function that makes a metric."""
+    sources = list(given) if are_columns(given) else [given]
+    columns = tuple(Column.of(source, role) for source in sources)
+    if not columns or len(set(columns)) < len(columns):
+        msg = f"{wanted}; `{role}` is empty or has duplicates."
+        raise ArgumentError(msg)
+    return columns

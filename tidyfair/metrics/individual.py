@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.metrics.define import defined
+from tidyfair.metrics.define import defined, distinct_columns
 from tidyfair.specs.arguments import text, whole
-from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.columns import are_columns
 from tidyfair.specs.formulas import Expr, Neighborhood, Number, Rate, Statistic
 from tidyfair.specs.signatures import makes_metric
 
@@ -61,10 +61,7 @@ def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: s
         msg = f"consistency() takes a list of features, such as `consistency([{features!r}])`."
         raise ArgumentError(msg)
     text("name", name)
-    columns = tuple(Column.of(feature, "features") for feature in features)
-    if not columns or len(set(columns)) < len(columns):
-        msg = "consistency() needs a list of distinct features; `features` is empty or has duplicates."
-        raise ArgumentError(msg)
+    columns = distinct_columns(features, "features", "consistency() needs a list of distinct features")
     nearest = whole("n_neighbors", n_neighbors, 1, of="consistency()")
     term = Statistic(other_labels, neighborhood=Neighborhood(columns, nearest))
     settings = {"undefined": Status.TOO_FEW_ROWS}

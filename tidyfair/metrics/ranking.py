@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
-from tidyfair.metrics.define import class_metric, defined
+from tidyfair.metrics.define import class_metric, defined, distinct_columns
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import number, one_of, proper_share, text, whole
-from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.columns import Column
 from tidyfair.specs.formulas import Expr, Lists, Number, Rate, Statistic
 from tidyfair.specs.signatures import makes_metric
 from tidyfair.specs.spreads import group_maximum, group_minimum
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tidyfair.metric_sets import Metric
+    from tidyfair.specs.aggregates import Direction
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.tallies.listed_rows import ListedRows
 
@@ -242,10 +244,8 @@ def exposure(
     0.417
     """
     settings = _settings("exposure()", discount, patience, k)
-    terms = {
-        "attention": _term("exposure", "attention", of_score, attention_of, _columns("exposure()", lists), settings)
-    }
-    return _metric(mean_exposure, "maximize", (0, 1), name, terms)
+    quantities = {"attention": _Quantity(attention_of, settings)}
+    return _metric("exposure", lists, name, mean_exposure, "maximize", (0, 1), reads=of_score, quantities=quantities)
 
 
 @makes_metric('"query"')
@@ -269,15 +269,12 @@ def exposure_per_relevance(
     >>> treatment(found, "relevance", "score")[".estimate"][0]
     0.5
     """
-    caller = "exposure_per_relevance()"
-    settings, columns = _settings(caller, discount, patience, k), _columns(caller, lists)
-    terms = {
-        "attention": _term(
-            "exposure_per_relevance", "attention", of_score_and_relevance, attention_of, columns, settings
-        ),
-        "relevance": _term("exposure_per_relevance", "relevance", of_score_and_relevance, relevance_of, columns, {}),
-    }
-    return _metric(attention_per_relevance, "maximize", (0, math.inf), name, terms)
+    settings = _settings("exposure_per_relevance()", discount, patience, k)
+    quantities = {"attention": _Quantity(attention_of, settings), "relevance": _Quantity(relevance_of)}
+    return _metric(
+        "exposure_per_relevance", lists, name, attention_per_relevance, "maximize", (0, math.inf),
+        reads=of_score_and_relevance, quantities=quantities,
+    )  # fmt: skip
 
 
 @makes_metric('"query"')
@@ -302,16 +299,13 @@ def attention_gap(
     >>> gaps[".estimate"].round(3).to_list()
     [0.167, -0.167]
     """
-    settings, columns = _settings("attention_gap()", discount, patience, k), _columns("attention_gap()", lists)
-    terms = {
-        "attention_gap": _term(
-            "attention_gap", "attention_gap", of_score_and_relevance, attention_gap_of, columns, settings
-        ),
-        "relevant_lists": _term(
-            "attention_gap", "relevant_lists", of_score_and_relevance, relevant_lists_of, columns, {}
-        ),
-    }
-    return _metric(mean_gap, "zero", (-1, 1), name, terms)
+    settings = _settings("attention_gap()", discount, patience, k)
+    quantities = {
+        "attention_gap": _Quantity(attention_gap_of, settings), "relevant_lists": _Quantity(relevant_lists_of),
+    }  # fmt: skip
+    return _metric(
+        "attention_gap", lists, name, mean_gap, "zero", (-1, 1), reads=of_score_and_relevance, quantities=quantities
+    )
 
 
 @makes_metric('"query"')
@@ -347,17 +341,12 @@ def ndcg(
     >>> ndcg("query")(found, "relevance", "score")[".estimate"].round(3)[0]
     0.815
     """
-    settings, columns = _settings("ndcg()", discount, patience, k), _columns("ndcg()", lists)
-    settings |= {"gain": one_of("gain", gain, _GAINS)}
-    terms = {
-        "gain_share": _term(
-            "ndcg", "gain_share", of_score_and_relevance, gain_shares, columns, settings, undivided=True
-        ),
-        "relevant_lists": _term(
-            "ndcg", "relevant_lists", of_score_and_relevance, relevant_lists_of, columns, {}, undivided=True
-        ),
-    }
-    return _metric(mean_gain, "maximize", (0, 1), name, terms)
+    settings = {**_settings("ndcg()", discount, patience, k), "gain": one_of("gain", gain, _GAINS)}
+    quantities = {"gain_share": _Quantity(gain_shares, settings), "relevant_lists": _Quantity(relevant_lists_of)}
+    return _metric(
+        "ndcg", lists, name, mean_gain, "maximize", (0, 1), reads=of_score_and_relevance, quantities=quantities,
+        undivided=True,
+    )  # fmt: skip
 
 
 @makes_metric('"query", "group"')
@@ -390,14 +379,13 @@ def ndkl(
     >>> ndkl("query", by="group")(found, estimate="score")[".estimate"].round(3)[0]
     0.425
     """
-    columns = _columns("ndkl()", lists)
     settings = {"k": _last_position("ndkl()", k), "target": _target(target)}
-    others = {"by": Column.of(by, "by")}
-    terms = {
-        "divergence": _term("ndkl", "divergence", of_score, divergences, columns, settings, others, undivided=True),
-        "lists": _term("ndkl", "lists", of_score, list_shares, columns, {}, undivided=True),
-    }
-    return _metric(mean_divergence, "minimize", (0, math.inf), name, terms)
+    groups = (("by", Column.of(by, "by")),)
+    quantities = {"divergence": _Quantity(divergences, settings, groups), "lists": _Quantity(list_shares)}
+    return _metric(
+        "ndkl", lists, name, mean_divergence, "minimize", (0, math.inf), reads=of_score, quantities=quantities,
+        undivided=True,
+    )  # fmt: skip
 
 
 @makes_metric('"query"')
@@ -428,13 +416,15 @@ def rnd(
     >>> rnd("query", "of_group", step=2)(found, estimate="score")[".estimate"][0]
     0.0
     """
-    columns, others = _columns("rnd()", lists), {"protected": Column.of(protected, "protected")}
     settings = {"step": whole("step", step, 1, of="rnd()")}
-    terms = {
-        "distance": _term("rnd", "distance", of_score, normalized_distances, columns, settings, others, undivided=True),
-        "lists": _term("rnd", "lists", of_score, lists_that_vary, columns, settings, others, undivided=True),
+    items = (("protected", Column.of(protected, "protected")),)
+    quantities = {
+        "distance": _Quantity(normalized_distances, settings, items),
+        "lists": _Quantity(lists_that_vary, settings, items),
     }
-    return _metric(mean_distance, "minimize", (0, 1), name, terms)
+    return _metric(
+        "rnd", lists, name, mean_distance, "minimize", (0, 1), reads=of_score, quantities=quantities, undivided=True
+    )
 
 
 # Tops of lists, from labels
@@ -462,30 +452,37 @@ max_skew = new_groupwise_metric(skew, "max_skew", group_maximum(), direction="ze
 # Arguments
 
 
-def _term(
-    metric: str,
-    name: str,
-    reads: Callable[..., Expr],
-    quantity: Callable[..., Array],
-    columns: tuple[Column, ...],
-    options: Mapping[str, object],
-    others: Mapping[str, Column] | None = None,
-    *,
-    undivided: bool = False,
-) -> Statistic:
+class _Quantity(NamedTuple):
     """A quantity of an item in its list."""
-    lists = Lists(metric, columns, quantity, tuple((others or {}).items()), undivided)
-    return Statistic(reads, options=tuple(options.items()), alias=name, lists=lists)
+
+    function: Callable[..., Array]
+    """The quantity of each row, as a function of lists and its settings."""
+    settings: Mapping[str, object] = MappingProxyType({})
+    others: tuple[tuple[str, Column], ...] = ()
+    """More columns that it reads, with the arguments that name them."""
 
 
 def _metric(
-    formula: Callable[..., Rate],
-    direction: Any,
-    ends: tuple[float, float],
+    function: str,
+    lists: object,
     name: str,
-    terms: Mapping[str, Statistic],
+    formula: Callable[..., Rate],
+    direction: Direction,
+    ends: tuple[float, float],
+    *,
+    reads: Callable[..., Expr],
+    quantities: Mapping[str, _Quantity],
+    undivided: bool = False,
 ) -> Metric:
-    """A metric of a formula of quantities of lists."""
+    """A metric of a formula of quantities of items in their lists, which `function` makes.
+
+    `reads` is a function of the columns in which a row must have a value to count.
+    """
+    columns = distinct_columns(lists, "lists", f'{function}() needs the column of lists, such as "query", or several')
+    terms: dict[str, Statistic] = {}
+    for alias, quantity in quantities.items():
+        own = Lists(function, columns, quantity.function, quantity.others, undivided)
+        terms[alias] = Statistic(reads, options=tuple(quantity.settings.items()), alias=alias, lists=own)
     return defined(formula, "numeric", direction, ends, {}, name=text("name", name), terms=terms)
 
 
@@ -501,16 +498,6 @@ def _settings(caller: str, discount: str, patience: float, k: int | None) -> dic
 
 def _last_position(caller: str, k: object) -> int | None:
     return None if k is None else whole("k", k, 1, of=caller)
-
-
-def _columns(caller: str, lists: object) -> tuple[Column, ...]:
-    """The columns of lists: one, or several that are distinct."""
-    sources = list(lists) if are_columns(lists) else [lists]
-    columns = tuple(Column.of(source, "lists") for source in sources)
-    if not columns or len(set(columns)) < len(columns):
-        msg = f'{caller} needs the column of lists, such as "query", or several; `lists` is empty or has duplicates.'
-        raise ArgumentError(msg)
-    return columns
 
 
 def _target(target: Mapping[Any, float] | None) -> tuple[tuple[object, float], ...] | None:

@@ -81,25 +81,25 @@ def _concordance(concordant: Array, comparable: Array) -> float:
     return float(concordant.sum()) / pairs
 
 
-def _influence_of_pairs(columns: dict[str, Array], of_event: Array, weight: Array, units: Array | None) -> Influence:
+def _influence_of_pairs(
+    sample: SurvivalSample, units: Array | None, *, risk: bool, of_events: Array | float = 1.0
+) -> Influence:
     """Sampling variation of a concordance, from the pairs of each row or cluster (infinitesimal jackknife).
 
     Censoring weights count as known, which makes limits a little wider.
     """
-    time, event, estimate = columns["time"], columns["event"], columns["estimate"]
+    time, event = sample.columns["time"], sample.columns["event"]
+    estimate, weight = _signed(sample.columns["estimate"], risk=risk), _ones(sample.weight, time)
+    of_event = weight * of_events
     own = concordant_pairs(time, event, estimate, of_event, weight, both_sides=False)
     value = _concordance(*own)
     concordant, comparable = concordant_pairs(time, event, estimate, of_event, weight, both_sides=True)
     change = (concordant - value * comparable) / own[1].sum()
-    return _summed_influence(change, np.where(event, of_event, 0.0), units)
-
-
-def _summed_influence(change: Array, of_event: Array, units: Array | None) -> Influence:
-    """The influence of rows or clusters, with the degrees of freedom that rows with the event leave."""
     units = np.arange(len(change)) if units is None else units
     of_unit: Array = np.bincount(units, change)
-    of_events = np.bincount(units, of_event)
-    effective = float(of_events.sum() ** 2 / (of_events**2).sum())
+    # degrees of freedom are those that rows with the event leave
+    events = np.bincount(units, np.where(event, of_event, 0.0))
+    effective = float(events.sum() ** 2 / (events**2).sum())
     count = len(of_unit)
     of_unit = of_unit * (math.sqrt(count / (count - 1)) if count > 1 else math.nan)
     return Influence(of_unit, max(1.0, effective - 1))
@@ -113,15 +113,7 @@ def _ones(weight: Array | None, like: Array) -> Array:
     return np.ones(len(like)) if weight is None else weight
 
 
-def _influence_on_concordance(sample: SurvivalSample, units: Array | None, *, risk: bool) -> Influence:
-    """Sampling variation of Harrell's concordance."""
-    columns = dict(sample.columns)
-    columns["estimate"] = _signed(columns["estimate"], risk=risk)
-    weight = _ones(sample.weight, columns["time"])
-    return _influence_of_pairs(columns, weight, weight, units)
-
-
-@array_metric(kind="survival", influence=_influence_on_concordance)
+@array_metric(kind="survival", influence=_influence_of_pairs)
 def concordance_survival(
     time: Array, event: Array, estimate: Array, weight: Array | None = None, *, risk: bool = False
 ) -> float:
@@ -148,11 +140,8 @@ def _events_up_to(time: Array, event_weight: Array, tau: float | None) -> Array:
 
 def _influence_on_uno(sample: SurvivalSample, units: Array | None, *, risk: bool, tau: float | None) -> Influence:
     """Sampling variation of Uno's concordance."""
-    columns = dict(sample.columns)
-    columns["estimate"] = _signed(columns["estimate"], risk=risk)
-    weight = _ones(sample.weight, columns["time"])
-    of_event = weight * _events_up_to(columns["time"], columns["event_weight"], tau)
-    return _influence_of_pairs(columns, of_event, weight, units)
+    of_events = _events_up_to(sample.columns["time"], sample.columns["event_weight"], tau)
+    return _influence_of_pairs(sample, units, risk=risk, of_events=of_events)
 
 
 @array_metric(kind="survival", influence=_influence_on_uno)

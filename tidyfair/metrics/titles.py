@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.specs.result_columns import CUTS, cut_of_row
+from tidyfair.specs.result_columns import cut_of_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,16 +134,11 @@ _COMPARED = {
 """The ways in which every metric compares itself."""
 _AT_A_TIME = " at a time"
 """The words of titles for the time that a row may name."""
-_AT: dict[str, str] = dict(
-    zip(
-        CUTS,
-        (
-            "at threshold {:.15g}", "with {:.15g} selected", "with a share of {:.15g} selected", "at time {:.15g}",
-            "at quantile level {:.15g}",
-        ),
-        strict=True,
-    )
-)  # fmt: skip
+_AT = {
+    ".threshold": "at threshold {:.15g}", ".top_k": "with {:.15g} selected",
+    ".top_fraction": "with a share of {:.15g} selected", ".eval_time": "at time {:.15g}",
+    ".quantile_level": "at quantile level {:.15g}",
+}  # fmt: skip
 """The words for a cut or a point."""
 _NAMES_OF_PEOPLE = re.compile(
     r"(Brier|Cohen|Fleiss|Gini|Huber|Kolmogorov|Krippendorff|Kullback|Matthews|Poisson|Theil|Wasserstein|Winkler|"

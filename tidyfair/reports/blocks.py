@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_html, as_text, markdown_row, visible
@@ -68,11 +68,6 @@ def prose(text: str) -> str:
     return _UNIT.sub("\u00a0", as_html(text))
 
 
-def in_lines(parts: Sequence[str]) -> str:
-    """Parts of a page, one on a line."""
-    return "\n".join(parts)
-
-
 def as_code(name: str) -> str:
     """A name in code as Markdown."""
     shown = visible(name)
@@ -98,34 +93,11 @@ def markdown_of(blocks: Sequence[Content]) -> str:
 
 
 @dataclass(frozen=True)
-class Section:
-    """A heading, the finding in a sentence, and the blocks that show it."""
-
-    heading: str
-    blocks: tuple[Content, ...]
-    finding: str = ""
-
-    @property
-    def anchor(self) -> str:
-        """The id by which the contents list leads here."""
-        return re.sub(r"[^a-z]+", "-", self.heading.lower())
-
-    def html(self) -> str:
-        """As a section of a page."""
-        finding = f'<p class="finding">{prose(self.finding)}</p>\n' if self.finding else ""
-        body = html_of(self.blocks, f"part-{self.anchor}")
-        return f'<section id="{self.anchor}">\n<h2>{as_html(self.heading)}</h2>\n{finding}{body}\n</section>\n'
-
-    def markdown(self) -> str:
-        """As a section of a Markdown file."""
-        finding = f"**{as_text(self.finding)}**\n\n" if self.finding else ""
-        return f"## {as_text(self.heading)}\n\n{finding}{markdown_of(self.blocks)}\n\n"
-
-
-@dataclass(frozen=True)
 class Part:
-    """A heading within a section, with its finding and its blocks."""
+    """A heading within a section, the finding in a sentence, and the blocks that show it."""
 
+    level: ClassVar[int] = 3
+    """The level of the heading."""
     heading: str
     blocks: tuple[Content, ...]
     finding: str = ""
@@ -133,12 +105,28 @@ class Part:
     def html(self, name: str) -> str:
         """As a part of a section."""
         finding = f'<p class="finding">{prose(self.finding)}</p>\n' if self.finding else ""
-        return f"<h3>{as_html(self.heading)}</h3>\n{finding}{html_of(self.blocks, name)}"
+        return f"<h{self.level}>{as_html(self.heading)}</h{self.level}>\n{finding}{html_of(self.blocks, name)}"
 
     def markdown(self) -> str:
-        """As a heading of the third level with its blocks."""
+        """As a heading with its blocks."""
         finding = f"**{as_text(self.finding)}**\n\n" if self.finding else ""
-        return f"### {as_text(self.heading)}\n\n{finding}{markdown_of(self.blocks)}"
+        return f"{'#' * self.level} {as_text(self.heading)}\n\n{finding}{markdown_of(self.blocks)}"
+
+
+@dataclass(frozen=True)
+class Section(Part):
+    """A section of a page, to which the contents list leads."""
+
+    level: ClassVar[int] = 2
+
+    @property
+    def anchor(self) -> str:
+        """The id by which the contents list leads here."""
+        return re.sub(r"[^a-z]+", "-", self.heading.lower())
+
+    def html(self, name: str = "part") -> str:
+        """As a section of a page."""
+        return f'<section id="{self.anchor}">\n{super().html(f"{name}-{self.anchor}")}\n</section>\n'
 
 
 @dataclass(frozen=True)
@@ -166,7 +154,7 @@ class Facts:
     def html(self, name: str) -> str:
         """As a list of terms."""
         rows = [f"<div><dt>{as_html(label)}</dt><dd>{prose(text)}</dd></div>" for label, text in self.facts]
-        return f'<dl class="facts" id="{name}">\n{in_lines(rows)}\n</dl>'
+        return "\n".join([f'<dl class="facts" id="{name}">', "\n".join(rows), "</dl>"])
 
     def markdown(self) -> str:
         """As a list."""
@@ -193,21 +181,16 @@ class Verdicts:
 
     def html(self, name: str) -> str:
         """As a headline and a list, in words, colours and shapes."""
-        rows = [self._row(verdict) for verdict in self.verdicts]
-        return (
-            f'<div class="verdicts {_CLASSES[self.verdict]}" id="{name}">\n'
-            f'<p class="headline">{_mark(self.verdict)} {prose(self.headline)}</p>\n'
-            f"<ul>\n{in_lines(rows)}\n</ul>\n</div>"
-        )
-
-    @staticmethod
-    def _row(verdict: Verdict) -> str:
-        """A verdict as an item of a list."""
-        return (
-            f'<li class="{_CLASSES[verdict.verdict]}"><span class="verdict">{_mark(verdict.verdict)} '
-            f"{as_html(_capital(verdict.verdict))}</span> <span><strong>{prose(verdict.title)}</strong> "
-            f"<code>{as_html(verdict.code)}</code><br>{prose(verdict.text)}</span></li>"
-        )
+        rows: list[str] = []
+        for verdict in self.verdicts:
+            rows.append(
+                f'<li class="{_CLASSES[verdict.verdict]}"><span class="verdict">{_mark(verdict.verdict)} '
+                f"{as_html(_capital(verdict.verdict))}</span> <span><strong>{prose(verdict.title)}</strong> "
+                f"<code>{as_html(verdict.code)}</code><br>{prose(verdict.text)}</span></li>"
+            )
+        head = f'<p class="headline">{_mark(self.verdict)} {prose(self.headline)}</p>'
+        start = f'<div class="verdicts {_CLASSES[self.verdict]}" id="{name}">'
+        return "\n".join([start, head, "<ul>", "\n".join(rows), "</ul>", "</div>"])
 
     def markdown(self) -> str:
         """As a headline and a list."""
@@ -242,7 +225,7 @@ class Findings:
         for finding in self.findings:
             kind = "clear" if finding.is_significant else "unclear"
             rows.append(f'<li class="{kind}"><strong>{prose(finding.lead)}</strong> {prose(finding.text)}</li>')
-        return f'<ul class="findings" id="{name}">\n{in_lines(rows)}\n</ul>'
+        return "\n".join([f'<ul class="findings" id="{name}">', "\n".join(rows), "</ul>"])
 
     def markdown(self) -> str:
         """As a list."""
@@ -266,33 +249,23 @@ class Table:
 
     def html(self, name: str) -> str:
         """As a table that becomes a list of rows on narrow screens."""
-        numeric = {column for column in self.table.columns[1:] if self._is_numeric(column)}
-        heads = [self._head(column, numeric) for column in self.table.columns]
-        marks, marked = self._marks
-        rows = [self._row(number, values, numeric, marked) for number, values in enumerate(self.table.rows())]
+        classes = {column: _classes(self.table[column]) for column in self.table.columns}
+        heads: list[str] = []
+        for number, column in enumerate(self.table.columns):
+            words, code = self._words(column)
+            kind = _class(classes[column][0] if number else "")
+            heads.append(f'<th scope="col"{kind}>{as_html(words)}{_code_below(code)}</th>')
+        marks, marked = self._marks()
+        rows = [self._row(number, values, classes, marks, marked) for number, values in enumerate(self.table.rows())]
         caption = f"<caption>{prose(self.caption)}</caption>\n" if self.caption else ""
         below = [f"<sup>{number}</sup> {prose(text)}." for text, number in marks.items()]
         if self.remark:
             below.append(prose(self.remark))
         short = " short" if len(rows) <= _ON_A_PAGE else ""
         notes = f'\n<p class="note">{"<br>".join(below)}</p>' if below else ""
-        return (
-            f'<div class="table{short}" id="{name}">\n<table>\n{caption}<thead><tr>{"".join(heads)}</tr></thead>\n'
-            f"<tbody>\n{in_lines(rows)}\n</tbody>\n</table>{notes}\n</div>"
-        )
+        start = f'<div class="table{short}" id="{name}">\n<table>\n{caption}<thead><tr>{"".join(heads)}</tr></thead>'
+        return "\n".join([start, "<tbody>", "\n".join(rows), "</tbody>", f"</table>{notes}", "</div>"])
 
-    def _is_numeric(self, column: str) -> bool:
-        """True for a column of numbers."""
-        if self.table[column].dtype.is_numeric():
-            return True
-        texts = [text for text in self.table[column] if text]
-        return bool(texts) and all(_NUMBER.fullmatch(text) for text in texts)
-
-    def _is_prose(self, column: str) -> bool:
-        """True for a column of sentences."""
-        return max(map(len, map(_text_of, self.table[column])), default=0) > _SENTENCE
-
-    @property
     def _marks(self) -> tuple[dict[str, int], dict[tuple[str, int], str]]:
         """The numbers of notes, and the note on each cell."""
         marks: dict[str, int] = {}
@@ -306,39 +279,29 @@ class Table:
         """The head of a column in words, and its name in code."""
         return self.heads.get(column) or (_capital(worded(column)), "")
 
-    def _head(self, column: str, numeric: set[str]) -> str:
-        """The head of a column."""
-        words, code = self._words(column)
-        kind = ' class="number"' if column in numeric else ""
-        below = f" <code>{_breakable(code)}</code>" if code else ""
-        return f'<th scope="col"{kind}>{as_html(words)}{below}</th>'
-
     def _row(
-        self, number: int, values: Sequence[object], numeric: set[str], marked: Mapping[tuple[str, int], str]
-    ) -> str:
+        self, number: int, values: Sequence[object], classes: Mapping[str, tuple[str, str]],
+        marks: Mapping[str, int], marked: Mapping[tuple[str, int], str],
+    ) -> str:  # fmt: skip
         """A row, whose first cell is its head."""
-        marks, _ = self._marks if self.notes else ({}, {})
+        longest = _LONG_IN_WIDE if self.table.width >= _WIDE_TABLE else _LONG_WORD
         cells: list[str] = []
         for column, value in zip(self.table.columns, values, strict=True):
-            label = as_html(self._words(column)[0])
             note = marked.get((column, number))
-            worse = "worse" if note == WORSE else ""
-            most = _LONG_IN_WIDE if self.table.width >= _WIDE_TABLE else _LONG_WORD
-            long = "long" if max(map(len, _text_of(value).split()), default=0) > most else ""
             text = _in_cell(_text_of(value), f"<sup>{marks[note]}</sup>" if note else "")
+            long = "long" if max(map(len, _text_of(value).split()), default=0) > longest else ""
             if not cells:
                 code = self.codes[number] if self.codes else None
-                below = f" <code>{_breakable(code)}</code>" if code else ""
-                cells.append(f'<th scope="row"{_class(long)}>{text}{below}</th>')
+                cells.append(f'<th scope="row"{_class(long)}>{text}{_code_below(code)}</th>')
                 continue
-            sentences = "prose" if self._is_prose(column) else ""
-            named = _class("number" if column in numeric else "", worse, long, sentences)
-            cells.append(f'<td{named} data-label="{label}"><span>{text}</span></td>')
+            kind, sentences = classes[column]
+            named = _class(kind, "worse" if note == WORSE else "", long, sentences)
+            cells.append(f'<td{named} data-label="{as_html(self._words(column)[0])}"><span>{text}</span></td>')
         return f"<tr>{''.join(cells)}</tr>"
 
     def markdown(self) -> str:
         """As a Markdown table, with its notes and its remark below."""
-        marks, marked = self._marks
+        marks, marked = self._marks()
         names = self.table.columns
         heads: list[str] = []
         for name in names:
@@ -367,9 +330,17 @@ def _class(*names: str) -> str:
     return f' class="{given}"' if given else ""
 
 
-def _breakable(code: str) -> str:
-    """A name in code as HTML, which may go on in a new line after an underscore."""
-    return as_html(code).replace("_", "_<wbr>")
+def _classes(column: pl.Series) -> tuple[str, str]:
+    """The classes of the cells of a column: those of numbers, and those of sentences."""
+    texts = [_text_of(value) for value in column if value not in {None, ""}]
+    are_numbers = column.dtype.is_numeric() or (bool(texts) and all(map(_NUMBER.fullmatch, texts)))
+    has_sentences = max(map(len, texts), default=0) > _SENTENCE
+    return "number" if are_numbers else "", "prose" if has_sentences else ""
+
+
+def _code_below(code: str | None) -> str:
+    """A name in code below words, which may go on in a new line after an underscore; nothing without one."""
+    return f" <code>{as_html(code).replace('_', '_<wbr>')}</code>" if code else ""
 
 
 def _text_of(value: object) -> str:
@@ -398,25 +369,17 @@ class Figure:
 
     def html(self, name: str) -> str:
         """As a picture for wide screens and paper, and one for narrow screens."""
+        pictures: list[str] = []
         try:
-            wide, narrow = (
-                themed_svg(self._chart(width), f"{name}-{kind}")
-                for kind, width in (("wide", _WIDE), ("narrow", _NARROW))
-            )
+            for kind, width in (("wide", _WIDE), ("narrow", _NARROW)):
+                chart = autoplot(self.result, title=self.title, **self.options, width=width)
+                pictures.append(f'<div class="{kind}">{themed_svg(chart, f"{name}-{kind}")}</div>')
         except ArgumentError as error:
             if "pip install" in str(error):
                 raise
-            return self.instead.html(name) if self.instead else f"<p>{prose(self._nothing)}</p>"
-        return f'<figure id="{name}">\n<div class="wide">{wide}</div>\n<div class="narrow">{narrow}</div>\n</figure>'
-
-    def _chart(self, width: int) -> Any:
-        """The picture in a width."""
-        return autoplot(self.result, title=self.title, **self.options, width=width)
-
-    @property
-    def _nothing(self) -> str:
-        """The sentence in place of a picture."""
-        return f"{self.title}: there is nothing to draw, or too much for a picture."
+            nothing = f"{self.title}: there is nothing to draw, or too much for a picture."
+            return self.instead.html(name) if self.instead else f"<p>{prose(nothing)}</p>"
+        return "\n".join([f'<figure id="{name}">', *pictures, "</figure>"])
 
     def markdown(self) -> str:
         """As its table, or nothing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +17,7 @@ from tidyfair.audits.significance import compared_groups
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title
-from tidyfair.reports.tables import left_out_in_words, reason, rounded
+from tidyfair.reports.tables import ends_in_words, left_out_in_words, number_in_digits, reason
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of
 
@@ -44,11 +45,6 @@ def feature_in_words(by: By) -> str:
     if by.sides is None:
         return " and ".join(column.name for column in by.columns)
     return f"{_condition(by, 'privileged')} vs {_condition(by, 'unprivileged')}"
-
-
-def features_in_words(bys: Sequence[By]) -> dict[str, str]:
-    """The words for the features of results, by their text in `.by`."""
-    return {by.text: feature_in_words(by) for by in bys}
 
 
 def group_in_words(by: By, group: str) -> str:
@@ -90,11 +86,6 @@ def _condition(by: By, side: str) -> str:
     return " or ".join(texts)
 
 
-def of_percents(metric: Metric) -> bool:
-    """True for a share of rows, whose values are written in percent."""
-    return share_of(metric.definition) is not None
-
-
 def disparity_in_words(row: Mapping[str, Any]) -> str:
     """The title of a disparity of a row of results, with the time, metric or label of which several it is about."""
     title = at_cut(short_title(row[".metric"]), row)
@@ -105,159 +96,33 @@ def disparity_in_words(row: Mapping[str, Any]) -> str:
     return title
 
 
-@dataclass(frozen=True)
-class Scale:
-    """The way in which values of a metric and their differences are written in sentences."""
-
-    in_percent: bool
-
-    def value(self, number: float) -> str:
-        """A value."""
-        return f"{number * 100:.1f} %" if self.in_percent else number_in_digits(number)
-
-    def difference(self, number: float) -> str:
-        """A difference of two values."""
-        return f"{number * 100:.1f} points" if self.in_percent else number_in_digits(number)
-
-    def interval(self, low: float | None, high: float | None, level: float) -> str:
-        """A confidence interval of a difference."""
-        ends = [None if end is None else self.difference(end).removesuffix(" points") for end in (low, high)]
-        name = f"{percent(level)} CI"
-        if ends[0] is None:
-            return f"{name} up to {ends[1]}"
-        if ends[1] is None:
-            return f"{name} from {ends[0]}"
-        return f"{name} {ends[0]} to {ends[1]}"
+def _in_unit(number: float, unit: str) -> str:
+    """A number as it is written in sentences: a hundred times as large in `%` and in `points`."""
+    return f"{number * 100:.1f} {unit}" if unit else number_in_digits(number)
 
 
-def number_in_digits(number: float) -> str:
-    """A number as it is written in sentences."""
-    return str(rounded(pl.Series([number]))[0])
-
-
-@dataclass(frozen=True)
-class Ends:
-    """The lowest and the highest of the values that are compared."""
-
-    metric: Metric
-    groups: tuple[str, str]
-    """The groups, in words."""
-    values: tuple[float, float] | None
-    """None where groups have the same name, so that it does not say whose value is whose."""
-
-    @property
-    def scale(self) -> Scale:
-        """The way in which the values are written."""
-        return Scale(of_percents(self.metric))
-
-    @property
-    def text(self) -> str:
-        """The values and their groups."""
-        low, high = self.groups
-        if self.values is None:
-            return f"lowest for {low} and highest for {high}"
-        return f"{self.scale.value(self.values[0])} for {low} and {self.scale.value(self.values[1])} for {high}"
+def _is_share(metric: Metric) -> bool:
+    """True for a share of rows, whose values are written in percent."""
+    return share_of(metric.definition) is not None
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The finding on a feature: its leading disparity, how certain it is, and how many others are significant."""
+    """The finding on a feature: sentences on its leading disparity, and how certain that is."""
 
     by: By
-    disparity: str = ""
-    """The name of the leading disparity; empty where nothing can be compared."""
-    kind: str = ""
-    """The kind of its aggregate."""
-    label: str | None = None
-    """The label that it is about, where there are several."""
+    lead: str
+    """The words that the finding starts with."""
+    text: str
+    """The values of the groups, the size of the disparity, its certainty, and the other disparities."""
+    metric: Metric | None = None
+    """The metric whose values differ; None for a disparity that is no comparison of two groups."""
     cut: Mapping[str, float] = field(default_factory=dict[str, float])
     """The threshold, time or quantile level that it is about, by its column, where results name it."""
-    compared: tuple[Ends, ...] = ()
-    """The values that it compares: of one metric, or of several that it is made of."""
-    size: str = ""
-    certainty: str = ""
-    """Its confidence interval, or why there is none."""
     is_significant: bool | None = None
     """None where the disparity is not judged."""
     evidence: float = -1.0
     """The distance of the interval from equality; negative where the disparity is not significant."""
-    others: int = 0
-    """The number of other disparities of the feature that are judged."""
-    others_significant: int = 0
-    left_out: str = ""
-    """The groups that the leading disparity leaves out, of which metrics, and why."""
-    why: str = ""
-    """The reason why nothing can be compared."""
-
-    @property
-    def metric(self) -> Metric | None:
-        """The metric whose values differ; None for a disparity that is no comparison of two groups."""
-        return self.compared[0].metric if self.kind in _KINDS and len(self.compared) == 1 else None
-
-    @property
-    def lead(self) -> str:
-        """The words that the finding starts with."""
-        words = feature_in_words(self.by)
-        if not self.disparity:
-            return f"No comparison by {words}:"
-        if self.metric is None:
-            return f"{capitalized(self._in_prose(self.disparity))} by {words}:"
-        if self.is_significant is False:
-            return f"No clear difference by {words}:"
-        name = in_prose(self.metric.name)
-        names = f"{name}s" if name.endswith("rate") else name
-        verb = "" if self.is_significant is None else " differ" if names != name else " differs"
-        return f"{capitalized(self._of_part(names))}{verb} by {words}:"
-
-    @property
-    def text(self) -> str:
-        """The values of the groups, the size of the disparity, its certainty, and the other disparities."""
-        if not self.disparity:
-            return f"{self.why}."
-        certainty = f" ({self.certainty})" if self.certainty else ""
-        if self.metric is None:
-            values = "".join(
-                f"; {at_cut(in_prose(ends.metric.name), self.cut)} is {ends.text}" for ends in self.compared
-            )
-            outcome = (
-                "" if self.is_significant is None else f" It is {'' if self.is_significant else 'not '}significant."
-            )
-            return f"{self.size}{certainty}{values}.{outcome}{self._on_others}{self._on_left_out}"
-        (ends,) = self.compared
-        values = ends.text
-        if self.is_significant is False:
-            name = self._in_prose(self.metric.name)
-            values = f"the largest is in {name}, {values}" if self.others else f"{name} is {values}"
-        return f"{values}, {self.size}{certainty}.{self._on_others}{self._on_left_out}"
-
-    def _in_prose(self, name: str) -> str:
-        """The name of a metric, with the label, time or quantile level of which several the disparity is about."""
-        return self._of_part(in_prose(name))
-
-    def _of_part(self, name: str) -> str:
-        of_label = "" if self.label is None else f" of label {self.label}"
-        return at_cut(f"{name}{of_label}", self.cut)
-
-    @property
-    def _on_left_out(self) -> str:
-        """The sentence on the groups that are left out."""
-        return f" Left out: {self.left_out}." if self.left_out else ""
-
-    @property
-    def _on_others(self) -> str:
-        """The sentence on the other disparities of the feature."""
-        others, significant = self.others, self.others_significant
-        if others == 0:
-            return ""
-        if others == 1:
-            return f" The other disparity is {'also' if significant else 'not'} significant."
-        if significant == 0:
-            return f" None of the other {others} disparities is significant."
-        if significant == others:
-            return f" All {others} other disparities are also significant."
-        return (
-            f" {significant} of the other {others} disparities {'is' if significant == 1 else 'are'} also significant."
-        )
 
 
 def of_feature(
@@ -281,13 +146,14 @@ def of_feature(
     of_by = {parity.name: parity for parity in parities if parity.by == by}
     rows = results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(of_by))).to_dicts()
     defined = [row for row in rows if row[".estimate"] is not None]
+    words = feature_in_words(by)
     if not defined:
-        return Finding(by, why=_why_not(by, rows, results, groups))
+        return Finding(by, f"No comparison by {words}:", f"{_why_not(by, rows, results, groups)}.")
 
     def rank(row: Mapping[str, Any]) -> tuple[bool, int, float]:
         """The order of disparities: significant ones before others, differences before ratios, then by size."""
         aggregate = of_by[row[".metric"]].aggregate
-        is_significant = significance.has(row)
+        is_significant = significance.outcomes.get(key_of(row), False)
         size = _evidence(row, aggregate) if is_significant else abs(row[".estimate"] - (aggregate.equality or 0.0))
         kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
         return is_significant, -kind, size
@@ -298,21 +164,51 @@ def of_feature(
     outcomes = [significance.outcomes[key] for key in keys if key in significance.outcomes]
     is_significant = significance.outcomes.get(key_of(row))
     compared = _compared(by, row, parity, groups)
-    return Finding(
-        by,
-        parity.name,
-        parity.aggregate.kind,
-        row.get(".level"),
-        cut_of_row(row),
-        compared,
-        _size(row, parity, compared),
-        _certainty(row, parity, level),
-        is_significant,
-        _evidence(row, parity.aggregate) if is_significant else -1.0,
-        len(outcomes),
-        sum(outcomes),
-        left_out_in_words(row[".left_out"], partial(group_in_sentence, by), in_prose),
-    )
+    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, level)})"
+    metric, values = compared[0] if parity.aggregate.kind in _KINDS and len(compared) == 1 else (None, "")
+    if metric is None:
+        lead = f"{capitalized(_of_part(in_prose(parity.name), row))} by {words}:"
+        parts = [size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)]
+        text = f"{'; '.join(parts)}."
+        if is_significant is not None:
+            text += f" It is {'' if is_significant else 'not '}significant."
+    elif is_significant is False:
+        lead = f"No clear difference by {words}:"
+        part = _of_part(in_prose(metric.name), row)
+        start = f"the largest is in {part}," if outcomes else f"{part} is"
+        text = f"{start} {values}, {size}."
+    else:
+        name = in_prose(metric.name)
+        names = f"{name}s" if name.endswith("rate") else name
+        verb = "" if is_significant is None else " differ" if names != name else " differs"
+        lead = f"{capitalized(_of_part(names, row))}{verb} by {words}:"
+        text = f"{values}, {size}."
+    text += _on_others(outcomes)
+    if left_out := left_out_in_words(row[".left_out"], partial(group_in_sentence, by), in_prose):
+        text += f" Left out: {left_out}."
+    evidence = _evidence(row, parity.aggregate) if is_significant else -1.0
+    return Finding(by, lead, text, metric, cut_of_row(row), is_significant, evidence)
+
+
+def _of_part(name: str, row: Mapping[str, Any]) -> str:
+    """The name of a metric, with the label, time or quantile level of which several a disparity is about."""
+    label = row.get(".level")
+    return at_cut(name if label is None else f"{name} of label {label}", row)
+
+
+def _on_others(outcomes: Sequence[bool]) -> str:
+    """The sentence on the other disparities of a feature that are judged."""
+    others, significant = len(outcomes), sum(outcomes)
+    if others == 0:
+        return ""
+    if others == 1:
+        return f" The other disparity is {'also' if significant else 'not'} significant."
+    if significant == 0:
+        return f" None of the other {others} disparities is significant."
+    if significant == others:
+        return f" All {others} other disparities are also significant."
+    verb = "is" if significant == 1 else "are"
+    return f" {significant} of the other {others} disparities {verb} also significant."
 
 
 def _why_not(by: By, rows: Sequence[Mapping[str, Any]], results: pl.DataFrame, groups: pl.DataFrame) -> str:
@@ -341,8 +237,10 @@ def _evidence(row: Mapping[str, Any], aggregate: Aggregate) -> float:
     return max(0.0, *(distance for distance in distances if math.isfinite(distance)))
 
 
-def _compared(by: By, row: Mapping[str, Any], parity: GroupwiseMetric, groups: pl.DataFrame) -> tuple[Ends, ...]:
-    """The lowest and the highest value of each metric that a disparity is made of."""
+def _compared(
+    by: By, row: Mapping[str, Any], parity: GroupwiseMetric, groups: pl.DataFrame
+) -> list[tuple[Metric, str]]:
+    """The metrics that a disparity is made of, each with its lowest and its highest value in words."""
     metrics = [metric for metric in parity.metrics if metric.name == row.get(".base_metric")] or list(parity.metrics)
     is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN) & pl.col(".estimate").is_not_null()
     of_feature = groups.filter(is_known)
@@ -350,20 +248,20 @@ def _compared(by: By, row: Mapping[str, Any], parity: GroupwiseMetric, groups: p
     if row.get(".level") is not None:
         of_feature = of_feature.filter(pl.col(".level") == row[".level"])
     of_feature = at_same_cut(of_feature, row)
-    compared: list[Ends] = []
+    compared: list[tuple[Metric, str]] = []
     for metric in metrics:
         of_metric = of_feature.filter(pl.col(".metric") == metric.name)
-        values = [
-            (group, value)
-            for group, level, value in of_metric.select(".group", ".level", ".estimate").rows()
-            if (group, metric.name, level) not in left_out
-        ]
+        values: list[tuple[str, float]] = []
+        for group, level, value in of_metric.select(".group", ".level", ".estimate").rows():
+            if (group, metric.name, level) not in left_out:
+                values.append((group, value))
         if len(metrics) == 1 and (row[".group_min"] or row[".group_max"]) is not None:
-            compared.append(_ends_of_row(by, row, parity.aggregate, metric, values))
+            compared.append((metric, _ends_of_row(by, row, parity.aggregate, metric, values)))
         elif len(values) > 1:
-            (low, least), (high, most) = min(values, key=_value_of), max(values, key=_value_of)
-            compared.append(Ends(metric, (group_in_sentence(by, low), group_in_sentence(by, high)), (least, most)))
-    return tuple(compared)
+            (low, least), (high, most) = min(values, key=itemgetter(1)), max(values, key=itemgetter(1))
+            names = (group_in_sentence(by, low), group_in_sentence(by, high))
+            compared.append((metric, _ends_in_words(metric, names, (least, most))))
+    return compared
 
 
 def at_same_cut(values: pl.DataFrame, row: Mapping[str, Any]) -> pl.DataFrame:
@@ -374,13 +272,9 @@ def at_same_cut(values: pl.DataFrame, row: Mapping[str, Any]) -> pl.DataFrame:
     return values
 
 
-def _value_of(pair: tuple[str, float]) -> float:
-    return pair[1]
-
-
 def _ends_of_row(
     by: By, row: Mapping[str, Any], aggregate: Aggregate, metric: Metric, values: Sequence[tuple[str, float]]
-) -> Ends:
+) -> str:
     """The groups that a disparity names, one of which may be a reference that is no group, and their values."""
     lowest, highest = row[".group_min"], row[".group_max"]
     of_group = dict(values)
@@ -395,7 +289,16 @@ def _ends_of_row(
     texts = [group for group, _ in values]
     is_known = all(texts.count(name) == 1 for name in (lowest, highest) if name is not None)
     pair = (low, high) if is_known and low is not None and high is not None else None
-    return Ends(metric, (words[0], words[1]), pair)
+    return _ends_in_words(metric, (words[0], words[1]), pair)
+
+
+def _ends_in_words(metric: Metric, groups: tuple[str, str], values: tuple[float, float] | None) -> str:
+    """The lowest and the highest value with their groups; groups alone where two of them have the same name."""
+    low, high = groups
+    if values is None:
+        return f"lowest for {low} and highest for {high}"
+    least, most = (_in_unit(value, "%" if _is_share(metric) else "") for value in values)
+    return f"{least} for {low} and {most} for {high}"
 
 
 def _other_value(value: float | None, estimate: float, kind: str, *, is_higher: bool) -> float | None:
@@ -412,21 +315,23 @@ def _other_value(value: float | None, estimate: float, kind: str, *, is_higher: 
     return value / quotient if quotient else None
 
 
-def _size(row: Mapping[str, Any], parity: GroupwiseMetric, compared: Sequence[Ends]) -> str:
+def _size(row: Mapping[str, Any], parity: GroupwiseMetric, compared: Sequence[tuple[Metric, str]]) -> str:
     """The size of a disparity, in words."""
     estimate, kind = row[".estimate"], parity.aggregate.kind
-    scale = _scale_of(parity)
     if kind not in _KINDS or len(compared) != 1:
-        return scale.value(estimate) if parity.aggregate.is_extreme else scale.difference(estimate)
+        return _in_unit(estimate, _unit_of(parity))
     if kind == "difference":
-        return f"{scale.difference(abs(estimate))} apart"
+        return f"{_in_unit(abs(estimate), _unit_of(parity))} apart"
     return f"a {kind.replace('_', ' ')} of {number_in_digits(estimate)}"
 
 
-def _scale_of(parity: GroupwiseMetric) -> Scale:
-    """The way in which a disparity is written."""
-    in_units = parity.aggregate.is_difference or parity.aggregate.is_extreme
-    return Scale(in_units and all(map(of_percents, parity.metrics)))
+def _unit_of(parity: GroupwiseMetric) -> str:
+    """The unit in which a disparity is written: percent of an extreme share, points between shares."""
+    if not all(map(_is_share, parity.metrics)):
+        return ""
+    if parity.aggregate.is_extreme:
+        return "%"
+    return "points" if parity.aggregate.is_difference else ""
 
 
 def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | None) -> str:
@@ -438,4 +343,6 @@ def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | N
         return "no confidence interval"
     if parity.aggregate.is_difference and row[".estimate"] < 0:
         low, high = (None if high is None else -high), (None if low is None else -low)
-    return _scale_of(parity).interval(low, high, level)
+    unit = _unit_of(parity)
+    ends = [None if end is None else _in_unit(end, unit).removesuffix(f" {unit}") for end in (low, high)]
+    return f"{percent(level)} CI {ends_in_words(*ends)}"

@@ -10,29 +10,27 @@ import base64
 import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.audits.usual_metrics import differences
 from tidyfair.escapes import visible
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import Metric, metric_set
-from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.titles import title_of
 from tidyfair.reports.blocks import prose
 from tidyfair.reports.findings import feature_in_words, group_in_words
 from tidyfair.reports.sections import thresholds_of
-from tidyfair.specs.contrasts import difference
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidyfair.audits.usual_metrics import UsualMetrics
-    from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.reports.blocks import Content
     from tidyfair.specs.groups import By
     from tidyfair.tallies.tally import Tally
@@ -104,42 +102,26 @@ def explorer_of(
 
     It opens with the feature `first`.
     """
-    rates = [metric for metric in audit.groups if isinstance(metric, Metric) and _varies(metric)]
-    has_scores = tally.scores is not None and not tally.scores.several
+    rates: list[Metric] = []
+    for metric in audit.groups:
+        # shares of rows that depend on the predictions
+        if isinstance(metric, Metric) and metric.definition.reads != frozenset({"truth"}):
+            rates += [metric] if share_of(metric.definition) else []
     start = call.get("threshold")
     note = f"Groups of fewer than {min_n} rows are not shown." if min_n else ""
-    if has_scores:
+    if tally.scores is not None and not tally.scores.several:
         own = {float(start)} if isinstance(start, int | float) else set[float]()
-        groups = _at_thresholds(rates, audit.bys, sorted({*thresholds_of(tally), *own}), data, call)
+        options = {name: call[name] for name in _OF_VALUES if name in call}
+        options["threshold"] = sorted({*thresholds_of(tally), *own})
+        metrics = metric_set(*rates, *differences(rates, audit.bys))
+        groups = open_frame(metrics.by_group(data, **options, interval="auto", on_undefined="ignore")).to_polars()
         note = f"Rows whose score is at or above the threshold are selected. {note}"
         if not own:
             note += " The rest of this report is about the decisions as they were made, not about one threshold."
-    names = [rate.name for rate in rates]
-    values = groups.filter(pl.col(".metric").is_in(names))
+    values = groups.filter(pl.col(".metric").is_in([rate.name for rate in rates]))
     bys = [first, *(by for by in audit.bys if by != first)]
     made = explorer(values, bys, min_n=min_n, start=start, note=note)
     return [] if made is None else [made]
-
-
-def _varies(metric: Metric) -> bool:
-    """True for shares of rows that depend on the predictions."""
-    return share_of(metric.definition) is not None and metric.definition.reads != frozenset({"truth"})
-
-
-def _at_thresholds(
-    rates: Sequence[Metric], bys: Sequence[By], thresholds: list[float], data: Any, call: Mapping[str, Any]
-) -> pl.DataFrame:
-    """The rates of all rows and of groups, at each threshold."""
-    metrics: list[Metric | GroupwiseMetric] = list(rates)
-    for by in bys:
-        for rate in rates:
-            compared = new_groupwise_metric(rate, rate.name, difference())(*by.features)
-            metrics.append(replace(compared, by=by))
-    options = {name: call[name] for name in _OF_VALUES if name in call}
-    values = metric_set(*metrics).by_group(
-        data, **options, threshold=thresholds, interval="auto", on_undefined="ignore"
-    )
-    return open_frame(values).to_polars()
 
 
 def explorer(
@@ -177,24 +159,18 @@ def explorer(
         groups.append([_ALL_ROWS, *(visible(group_in_words(by, text)) for text in texts)])
     if not features:
         return None
+    wanted = start if isinstance(start, int | float) else 0.5
+    # thresholds may be infinite, as what is wanted
+    distances = [0.0 if threshold == wanted else abs(threshold - wanted) for threshold in thresholds]
     data = {
         "features": features,
         "metrics": [visible(title_of(metric).partition(" (")[0]) for metric in metrics],
         "groups": groups,
         "thresholds": [_INFINITE.get(at, at) for at in thresholds],
-        "start": _nearest(thresholds, start),
+        "start": distances.index(min(distances)) if distances else 0,
         "values": pl.concat(parts).to_dict(as_series=False),
     }
     return Explorer(note.strip(), data)
-
-
-def _nearest(thresholds: list[float], start: object) -> int:
-    """The index of the threshold nearest to a number, or to one half."""
-    wanted = start if isinstance(start, int | float) else 0.5
-    if wanted in thresholds:
-        return thresholds.index(wanted)
-    distances = [abs(threshold - wanted) for threshold in thresholds]
-    return distances.index(min(distances)) if distances else 0
 
 
 def _largest(of_feature: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidyfair.audits.published import html_page
 from tidyfair.audits.significance import (
     Significance,
     draws_of,
@@ -23,12 +24,12 @@ from tidyfair.audits.usual_metrics import LEAST_ROWS, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
-from tidyfair.inference.small_groups import WorstGroups, worst_groups
+from tidyfair.inference.small_groups import worst_groups
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.progress import in_progress
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
-from tidyfair.reports.findings import features_in_words, of_feature
+from tidyfair.reports.findings import feature_in_words, of_feature
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
 from tidyfair.reports.interactive import style as explorer_style
 from tidyfair.reports.reproduction import call_of, how_to_repeat
@@ -39,7 +40,6 @@ from tidyfair.reports.sections import (
     left_out,
     of_data,
     of_disparities,
-    of_groups,
     of_scores,
     without_constant,
 )
@@ -79,25 +79,20 @@ class Report:
     def html(self) -> str:
         """One page that needs no network, and runs no scripts but those of an interactive report."""
         sections = "".join(part.html() for part in in_progress(self.parts, "drawing the report"))
-        title = as_html(self.title)
         links = [f'<li><a href="#{part.anchor}">{as_html(part.heading)}</a></li>' for part in self.parts]
-        policy, style = _POLICY, STYLE
+        style, scripts = STYLE, ""
         if any(isinstance(block, Explorer) for block in self.opening):
-            policy, style = f"{_POLICY}; {script_policy()}", STYLE + explorer_style()
-        return (
-            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
-            f"<style>{style}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n"
-            f"{html_of(self.opening[:1], 'facts')}\n</header>\n"
+            style, scripts = STYLE + explorer_style(), script_policy()
+        body = (
+            f"<main>\n<header>\n<h1>{as_html(self.title)}</h1>\n{html_of(self.opening[:1], 'facts')}\n</header>\n"
             f'<div class="opening">\n{html_of(self.opening[1:], "opening")}\n</div>\n'
-            f'<nav class="contents" aria-label="Contents">\n<ol>{"".join(links)}</ol>\n</nav>\n'
-            f"{sections}</main>\n</body>\n</html>\n"
+            f'<nav class="contents" aria-label="Contents">\n<ol>{"".join(links)}</ol>\n</nav>\n{sections}</main>'
         )
+        return html_page(self.title, style, body, scripts)
 
     def markdown(self) -> str:
         """The same texts and tables in Markdown, for a model card; figures become tables."""
-        sections = "".join(part.markdown() for part in self.parts)
+        sections = "".join(f"{part.markdown()}\n\n" for part in self.parts)
         links = " \N{MIDDLE DOT} ".join(f"[{part.heading}](#{part.anchor})" for part in self.parts)
         return f"# {as_text(self.title)}\n\n{markdown_of(self.opening)}\n\n{links}\n\n{sections}"
 
@@ -191,27 +186,26 @@ def report(
     # `interval=None` asks for none
     options = {name: value for name, value in options.items() if value is not None or name == "interval"}
     policy = Policy.of("report", min_n, min_share, unknown, unknown_values)
-    string("title", title)
     flag("interactive", interactive)
-    _check_facts({"model": model, "dataset": dataset, "date": date})
+    for name, text in {"title": title, "model": model, "dataset": dataset, "date": date}.items():
+        if text is not None or name == "title":
+            string(name, text)
     need_packages()
     source = open_frame(data, options.get("group_by"))
     if source.group_by:
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
     chosen = None if metrics is None else metric_set(metrics)
-    judges = _checked(gate)
-    kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     given = by if isinstance(by, list) else [by]
-    _check_repeated(given)
+    _check_arguments(given, gate)
+    kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     audit = UsualMetrics.of(given, kind, metrics=chosen, policy=policy)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
-    judged = judges.metrics if judges else ()
-    tally = audit.everything(*judged).tally(data, truth, estimate, **counting)
+    tally = audit.everything(*(gate.metrics if gate else ())).tally(data, truth, estimate, **counting)
     _check_tally(tally)
     audit.results.run.check_occurs(tally, Options(**reading))
-    computed = Computed.of(audit, tally, reading, options, chosen=chosen is not None)
+    computed = _Computed.of(audit, tally, reading, options, chosen=chosen is not None)
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
     own: dict[str, Any] = {
         "by": by, "metrics": metrics, "gate": gate, "unknown": unknown, "min_n": min_n, "min_share": min_share,
@@ -227,9 +221,10 @@ def report(
     findings = [of_feature(one, audit.parities, *numbers, level) for one in audit.bys]
     clearest = _clearest(findings)
     features = {one.text: one for one in audit.bys}
+    drawn = clearest.by if clearest.metric else None
     sections = [
         of_disparities(computed.results, computed.significance, audit, level),
-        of_groups(values, findings, clearest.by if clearest.metric else None),
+        Section("Groups", tuple(values.of_feature(one, is_drawn=one.by == drawn) for one in findings)),
         *of_scores(audit, tally, data, call, min_n),
         of_data(audit, tally, min_n),
         left_out(tally, computed.results, computed.groups, features, min_n, na_rm=reading.get("na_rm", True)),
@@ -237,21 +232,34 @@ def report(
         how_to_repeat(call_of({"truth": truth, "estimate": estimate, **own, **options})),
     ]
     opening: list[Content] = [facts_of(audit, tally, reading, {"Model": model, "Data": dataset, "Date": date})]
-    if judges:
-        opening += _verdicts_of(judges, audit, policy, tally, reading)
-    opening.append(Findings(tuple(findings)))
-    opening += _main_figure(values, clearest)
+    if gate:
+        opening += _verdicts_of(gate, audit, policy, tally, reading)
+    opening += [Findings(tuple(findings)), *values.figures_of(clearest)]
     if interactive:
         opening += explorer_of(audit, tally, computed.groups, data, call, min_n, clearest.by)
     return Report(title, tuple(opening), tuple(sections))
 
 
-def _checked(gate: object) -> Gate | None:
-    """The gate, if there is one."""
-    if gate is None or isinstance(gate, Gate):
-        return gate
-    msg = f"`gate` is what check(…) or four_fifths(…) has made, not {in_short(gate)}."
-    raise ArgumentError(msg)
+def _check_arguments(features: Sequence[object], gate: object) -> None:
+    """Refuse a feature that is named twice, and a gate that is none."""
+    names = [feature for feature in features if isinstance(feature, str)]
+    for name in names:
+        if names.count(name) > 1:
+            msg = f"report(): `by` names {name!r} twice."
+            raise ArgumentError(msg)
+    if gate is not None and not isinstance(gate, Gate):
+        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {in_short(gate)}."
+        raise ArgumentError(msg)
+
+
+def _check_tally(tally: Tally) -> None:
+    """Refuse several sets of decisions, and no rows."""
+    if tally.cut is not None and tally.cut.several:
+        msg = f"report() is about one set of decisions: give one {tally.cut.option}, not a list."
+        raise ArgumentError(msg)
+    if not tally.cells["n"].sum():
+        msg = "report() has nothing to tell: there are no rows."
+        raise ArgumentError(msg)
 
 
 def _verdicts_of(
@@ -266,7 +274,7 @@ def _verdicts_of(
     options = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
     verdicts = gate.compute(tally, **options)
     judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
-    words = features_in_words([*audit.bys, *(metric.by for metric in judged)])
+    words = {by.text: feature_in_words(by) for by in (*audit.bys, *(metric.by for metric in judged))}
     limited = [metric.with_policy(policy.beside(metric.policy)) for metric in judged]
     others: dict[RowKey, float | None] = {}
     if limited != judged:
@@ -277,7 +285,7 @@ def _verdicts_of(
 
 
 @dataclass(frozen=True)
-class Computed:
+class _Computed:
     """The numbers of an audit."""
 
     results: pl.DataFrame
@@ -286,11 +294,12 @@ class Computed:
     """The values of groups with those of unknown groups, which are not compared."""
     significance: Significance
     worst: pl.DataFrame | None
+    """The worst groups by the rates that have a good side, where there are tests and intervals."""
 
     @classmethod
     def of(
         cls, audit: UsualMetrics, tally: Tally, reading: dict[str, Any], options: Iterable[str], *, chosen: bool
-    ) -> Computed:
+    ) -> _Computed:
         """The values, disparities and tests of a tally."""
         results = audit.results.compute(tally, explain=True, **reading)
         groups = with_small_groups(audit.groups.compute_by_group(tally, **reading), results)
@@ -298,15 +307,29 @@ class Computed:
         results = without_single_groups(results, groups, audit.parities)
         draws, tests = draws_of(groups), has_tests(options, tally, results)
         significance = Significance.of(audit.parities, tally, reading, results, draws=draws, tests=tests)
-        search = _search_of_worst(audit, draws) if tests and reading["interval"] is not None else None
-        with without_notices():
-            worst = None if search is None else search.compute(tally, **options_of_tests(reading))
+        rates = {metric.name: metric for metric in audit.results if isinstance(metric, Metric)}
+        judged: list[GroupwiseMetric] = []
+        for disparity in audit.groups:
+            if isinstance(disparity, GroupwiseMetric) and all(
+                metric.name in rates and _is_error_rate(metric) for metric in disparity.metrics
+            ):
+                judged.append(disparity)
+        worst = None
+        if judged and tests and reading["interval"] is not None:
+            with without_notices():
+                # groups are marked by limits that hold whatever the rates of others
+                search = worst_groups(*judged, pooling=None, times=draws)
+                worst = search.compute(tally, **options_of_tests(reading))
         if not chosen:
             # an average over labels that is the same for all data is none that anybody asked for
-            rates = [metric for metric in audit.results if isinstance(metric, Metric)]
-            results, groups, every = (without_constant(frame, rates) for frame in (results, groups, every))
+            results, groups, every = (without_constant(frame, rates.values()) for frame in (results, groups, every))
         own = [name for name in groups.columns if name.startswith(".")]
         return cls(results, groups.select(own), every.select(own), significance, worst)
+
+
+def _is_error_rate(metric: Metric) -> bool:
+    """True for a share of rows that compares predictions with the truth."""
+    return share_of(metric.definition) is not None and metric.definition.reads == frozenset({"truth", "estimate"})
 
 
 def _clearest(findings: Sequence[Finding]) -> Finding:
@@ -315,12 +338,6 @@ def _clearest(findings: Sequence[Finding]) -> Finding:
     fewest = min((len(finding.by.columns) for finding in clear), default=0)
     simple = [finding for finding in clear if len(finding.by.columns) == fewest]
     return max(simple or findings, key=lambda finding: finding.evidence)
-
-
-def _main_figure(values: GroupValues, clearest: Finding) -> list[Content]:
-    """The picture of the clearest finding: the values of the groups that differ most."""
-    figure = values.figure_of(clearest)
-    return [] if figure is None else [figure]
 
 
 def need_packages() -> None:
@@ -349,51 +366,5 @@ def _by_step(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     return reading, counting
 
 
-def _check_facts(facts: Mapping[str, object]) -> None:
-    """Refuse facts about an audit that are not texts."""
-    for name, text in facts.items():
-        if text is not None:
-            string(name, text)
-
-
-def _check_repeated(features: list[Feature]) -> None:
-    """Refuse a feature that is named twice."""
-    named = [feature for feature in features if isinstance(feature, str)]
-    for name in named:
-        if named.count(name) > 1:
-            msg = f"report(): `by` names {name!r} twice."
-            raise ArgumentError(msg)
-
-
-def _check_tally(tally: Tally) -> None:
-    """Refuse several sets of decisions, and no rows."""
-    if tally.cut is not None and tally.cut.several:
-        msg = f"report() is about one set of decisions: give one {tally.cut.option}, not a list."
-        raise ArgumentError(msg)
-    if not tally.cells["n"].sum():
-        msg = "report() has nothing to tell: there are no rows."
-        raise ArgumentError(msg)
-
-
-def _search_of_worst(audit: UsualMetrics, draws: int) -> WorstGroups | None:
-    """The search of the worst groups, by the rates that have a good side."""
-    of_all_rows = {metric.name for metric in audit.results if isinstance(metric, Metric)}
-    judged: list[GroupwiseMetric] = []
-    for parity in audit.groups:
-        if not isinstance(parity, GroupwiseMetric):
-            continue
-        if all(_is_error_rate(metric) and metric.name in of_all_rows for metric in parity.metrics):
-            judged.append(parity)
-    # groups are marked by limits that hold whatever the rates of others
-    return worst_groups(*judged, pooling=None, times=draws) if judged else None
-
-
-def _is_error_rate(metric: Metric) -> bool:
-    """True for a share of rows that compares predictions with the truth."""
-    return share_of(metric.definition) is not None and metric.definition.reads == frozenset({"truth", "estimate"})
-
-
 _DEFAULTS: dict[str, object] = {"unknown": "apart", "min_share": 0.0, "interactive": False}
 """Options of a report that the code which repeats it leaves out."""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Content security policy: a browser may show the page, and nothing else."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.audits.usual_metrics import differences
 from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
-from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
 from tidyfair.reports.findings import (
@@ -42,7 +42,6 @@ from tidyfair.reports.tables import (
     with_interval,
 )
 from tidyfair.specs.columns import names_of
-from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of, keys_of
 from tidyfair.tallies.moments import SCORE, ends_of
@@ -68,7 +67,7 @@ _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 _OF_CURVES = ("truth", "probs", "pos_label", "labels", "case_weights")
 _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
-MANY_GROUPS = 20
+_MANY_GROUPS = 20
 """The number of groups above which only the lowest and the highest are drawn."""
 _EXTREMES = 6
 """The number of lowest, and of highest groups that are drawn of many."""
@@ -130,14 +129,12 @@ def _of_forecast(forecast: Forecast) -> list[str]:
     if forecast.level is not None:
         lower, upper = forecast.columns
         return [f"the interval {lower.name} to {upper.name} (level {percent(forecast.level)})"]
-    one, several = (
-        ("survival probability", "survival probabilities") if forecast.is_survival else ("quantile", "quantiles")
-    )
-    at = "at time " if forecast.is_survival else "level "
+    kind, at = ("survival probability", "at time ") if forecast.is_survival else ("quantile", "level ")
+    if len(forecast.columns) > 1:
+        kind = "survival probabilities" if forecast.is_survival else "quantiles"
     by_point = zip(forecast.columns, forecast.points, strict=True)
     texts = [f"{column.name} ({at}{point:.15g})" for column, point in by_point]
     more = [f"and {len(texts) - _MOST_POINTS} more"] if len(texts) > _MOST_POINTS else []
-    kind = one if len(texts) == 1 else several
     return [f"the {kind} {texts[0]}", *texts[1:_MOST_POINTS], *more]
 
 
@@ -152,18 +149,17 @@ def of_disparities(
     tested = significance.tested
     if tested is not None and not tested[".expected_lower"].count():
         tested = None
-    table = _disparities(disparities, significance, features)
-    options = {} if tested is None else {"beside": tested}
     words = {text: feature_in_words(by) for text, by in features.items() if by.sides}
     in_words = pl.col(".by").replace(words)
-    options = {name: frame.with_columns(in_words) for name, frame in options.items()}
-    figure = Figure(disparities.with_columns(in_words), "Disparities between groups", options)
+    options = {} if tested is None else {"beside": tested.with_columns(in_words)}
+    table = _disparities(disparities, significance, features)
     shown = Folded(f"All {len(table.table)} disparities", (table,)) if len(table.table) > _FEW_DISPARITIES else table
-    is_defined = bool(disparities[".estimate"].count())
-    blocks: list[Content] = [figure, shown] if is_defined else [shown]
-    if level is not None and is_defined:
-        explained = _explained(significance, level, has_tests=tested is not None)
-        blocks.append(Folded("How to read this", tuple(explained)))
+    blocks: list[Content] = [shown]
+    if disparities[".estimate"].count():
+        blocks.insert(0, Figure(disparities.with_columns(in_words), "Disparities between groups", options))
+        if level is not None:
+            explained = _explained(significance, level, has_tests=tested is not None)
+            blocks.append(Folded("How to read this", tuple(explained)))
     return Section("Disparities", tuple(blocks), _significant(disparities, significance, level))
 
 
@@ -193,7 +189,8 @@ def _explained(significance: Significance, level: float, *, has_tests: bool) -> 
 def _significant(disparities: pl.DataFrame, significance: Significance, level: float | None) -> str:
     """The finding on all disparities together."""
     if level is None:
-        return f"{_counted(len(disparities))}; no intervals asked for."
+        count = "One disparity" if len(disparities) == 1 else f"{len(disparities)} disparities"
+        return f"{count}; no intervals asked for."
     judged = len(significance.outcomes)
     if not disparities[".estimate"].count():
         return "No groups can be compared."
@@ -207,26 +204,20 @@ def _significant(disparities: pl.DataFrame, significance: Significance, level: f
     return f"{number} of {judged} disparities {verb} significant {how}, adjusted for their number."
 
 
-def _counted(number: int) -> str:
-    """A number of disparities in words."""
-    return "One disparity" if number == 1 else f"{number} disparities"
-
-
 def _disparities(disparities: pl.DataFrame, significance: Significance, features: Mapping[str, By]) -> Table:
     """The table of disparities."""
     order = {text: position for position, text in enumerate(features)}
     position = pl.col(".by").replace_strict(order, return_dtype=pl.Int64)
     disparities = disparities.sort(position, maintain_order=True)
     rows = disparities.to_dicts()
-    columns = {
-        "disparity": [disparity_in_words(row) for row in rows],
-        "feature": [feature_in_words(features[row[".by"]]) for row in rows],
-        "lowest": [_group_of(features, row, ".group_min") for row in rows],
-        "highest": [_group_of(features, row, ".group_max") for row in rows],
-        "value": list(with_interval(disparities)),
-    }
-    schema = dict.fromkeys(columns, pl.String)
-    table = pl.DataFrame(columns, schema)
+    texts: list[tuple[str | None, ...]] = []
+    for row in rows:
+        by = features[row[".by"]]
+        ends = (row.get(".group_min"), row.get(".group_max"))
+        groups = [None if group is None else group_in_words(by, group) for group in ends]
+        texts.append((disparity_in_words(row), feature_in_words(by), *groups))
+    table = _texts(["disparity", "feature", "lowest", "highest"], texts)
+    table = table.with_columns(with_interval(disparities).alias("value"))
     table = table.hstack(_tests(disparities, significance))
     remark = ""
     if "p" in table.columns and table["p"].has_nulls():
@@ -268,10 +259,9 @@ def _tests(disparities: pl.DataFrame, significance: Significance) -> pl.DataFram
     return pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
 
 
-def _group_of(features: Mapping[str, By], row: Mapping[str, Any], column: str) -> str | None:
-    """The lowest or the highest group in words."""
-    group = row.get(column)
-    return None if group is None else group_in_words(features[row[".by"]], group)
+def _texts(columns: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> pl.DataFrame:
+    """A table of texts."""
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
 @dataclass(frozen=True)
@@ -291,38 +281,62 @@ class GroupValues:
         Of many groups there is one picture, which is not repeated where the page opens with it.
         """
         by = finding.by
-        words = feature_in_words(by)
         of_feature = self.values.filter(pl.col(".by") == by.text)
         shown = of_feature.filter(pl.col(".n") >= self.min_n)
+        heading = f"By {feature_in_words(by)}"
         if shown.is_empty():
-            return Part(f"By {words}", (), f"No group has {self.min_n} rows.")
-        leading = _Leading.of(finding, shown)
-        if of_feature[".group"].n_unique() > MANY_GROUPS:
-            blocks = self._of_many(by, shown, leading)
-            blocks = blocks[1:] if is_drawn else blocks
+            return Part(heading, (), f"No group has {self.min_n} rows.")
+        values = self.with_unknown.filter(pl.col(".by") == by.text)
+        blocks: list[Content] = []
+        if of_feature[".group"].n_unique() <= _MANY_GROUPS:
+            if not is_drawn or shown[".metric"].n_unique() > 1:
+                blocks.append(self._figure(by, shown))
+            blocks += self._tables(by, values)
         else:
-            is_repeated = is_drawn and shown[".metric"].n_unique() == 1
-            pictures = () if is_repeated else (self.figure(by, shown, None),)
-            blocks = (*pictures, *self._tables(by, self.with_unknown.filter(pl.col(".by") == by.text)))
-        return Part(f"By {words}", blocks, self._finding(by, of_feature, leading))
+            # the lowest and the highest of many groups, and all of them in a table that folds
+            if not is_drawn:
+                blocks.append(self._leading_figure(finding, shown))
+            ranked = _ranked(finding, shown)
+            order = ranked.select(pl.col(".group").unique(maintain_order=True)).with_row_index(_NTH)
+            values = values.join(order, on=".group", how="left", maintain_order="left")
+            values = values.sort(_NTH, nulls_last=True, maintain_order=True).drop(_NTH)
+            blocks += [self._extremes(by, shown), *self._tables(by, values, fold=True)]
+        return Part(heading, tuple(blocks), self._finding(finding, of_feature, shown))
 
-    def figure(self, by: By, shown: pl.DataFrame, metric: str | None, title: str = "") -> Figure:
-        """The picture of the values of groups: of one metric, or of as many as there is room for."""
-        if metric is not None:
-            shown = shown.filter(pl.col(".metric") == metric)
+    def figures_of(self, finding: Finding) -> list[Content]:
+        """The picture of the metric of a finding, where there is any to be shown."""
+        shown = self.values.filter((pl.col(".by") == finding.by.text) & (pl.col(".n") >= self.min_n))
+        return [] if finding.metric is None or shown.is_empty() else [self._leading_figure(finding, shown)]
+
+    def _leading_figure(self, finding: Finding, shown: pl.DataFrame) -> Figure:
+        """The picture of one metric: of all groups, or of the lowest and the highest of many."""
+        metric, cut = _leading(finding, shown)
+        name, words = capitalized(in_prose(metric)), feature_in_words(finding.by)
+        if shown[".group"].n_unique() <= _MANY_GROUPS:
+            return self._figure(finding.by, shown.filter(pl.col(".metric") == metric))
+        ranked = _ranked(finding, shown)
+        ends = pl.concat([ranked.head(_EXTREMES), ranked.tail(_EXTREMES)]).unique(maintain_order=True)
+        title = f"{at_cut(name, cut)}: the lowest and the highest of {len(ranked):,} groups of {words}"
+        return self._figure(finding.by, ends, title)
+
+    def _figure(self, by: By, shown: pl.DataFrame, title: str = "") -> Figure:
+        """The picture of the values of groups: of as many metrics as there is room for."""
         panels = shown.select(".metric", ".level").unique()
         if len(panels) > _MOST_PANELS:
             shown = shown.filter(pl.col(".metric") == shown[".metric"][0])
-        overall = self.values.filter(
-            pl.col(".by").is_null() & pl.col(".metric").is_in(shown[".metric"].unique().implode())
-        )
-        result = pl.concat([overall, _with_words(by, shown)])
+        result = pl.concat([self._of_all_rows(shown), shown.with_columns(_in_words(by, shown[".group"]))])
         metrics = shown[".metric"].unique()
         name = capitalized(in_prose(metrics[0])) if len(metrics) == 1 else "Metrics"
         return Figure(result, title or f"{name} by {feature_in_words(by)}")
 
-    def _finding(self, by: By, values: pl.DataFrame, leading: _Leading) -> str:
-        """The groups that are worse than all rows, or how many groups there are."""
+    def _of_all_rows(self, values: pl.DataFrame) -> pl.DataFrame:
+        """The values of all rows, of the metrics of some values."""
+        metrics = values[".metric"].unique().implode()
+        return self.values.filter(pl.col(".by").is_null() & pl.col(".metric").is_in(metrics))
+
+    def _finding(self, finding: Finding, values: pl.DataFrame, shown: pl.DataFrame) -> str:
+        """The groups that are worse than all rows, or how many groups there are and the range of a metric."""
+        by = finding.by
         known = values.filter(pl.col(".status") != Status.UNKNOWN.value)
         number = known[".group"].n_unique()
         hidden = known.filter(pl.col(".n") < self.min_n)[".group"].n_unique()
@@ -331,33 +345,19 @@ class GroupValues:
             count += f", of which {hidden} {'has' if hidden == 1 else 'have'} fewer than {self.min_n} rows"
         if len(known) < len(values):
             count += ", and rows whose group is unknown"
-        worse = self._worse(by, values)
         if number == 1:
             return f"{count}."
-        if worse is None:
-            return f"{count}. {self._spread(by, values, leading)}"
+        if self.worst is None or self.worst.filter(pl.col(".by") == by.text).is_empty():
+            return f"{count}. {_spread(finding, shown)}"
+        worse = self._worse(by, values)
         if not worse:
             return f"{count}. None is significantly worse than all rows together."
         parts = [f"{group} ({', '.join(map(in_prose, metrics))})" for group, metrics in list(worse.items())[:4]]
         more = f", and {len(worse) - len(parts)} more" if len(worse) > len(parts) else ""
         return f"{count}. Significantly worse than all rows together: {'; '.join(parts)}{more}."
 
-    def _spread(self, by: By, values: pl.DataFrame, leading: _Leading) -> str:
-        """The lowest and the highest value of a metric."""
-        ranked = leading.ranked(values.filter(pl.col(".n") >= self.min_n))
-        if len(ranked) < 2:
-            return ""
-        texts = rounded(ranked[".estimate"])
-        ends = [f"{texts[end]} ({group_in_sentence(by, ranked['.group'][end])})" for end in (0, -1)]
-        label = ranked[".level"][0]
-        of_label = "" if label is None else f" of label {label}"
-        title = at_cut(f"{short_title(leading.metric)}{of_label}", leading.cut)
-        return f"{title} ranges from {ends[0]} to {ends[1]}."
-
-    def _worse(self, by: By, values: pl.DataFrame) -> dict[str, list[str]] | None:
-        """The metrics in which groups are worse than all rows; None where that is not tested."""
-        if self.worst is None or self.worst.filter(pl.col(".by") == by.text).is_empty():
-            return None
+    def _worse(self, by: By, values: pl.DataFrame) -> dict[str, list[str]]:
+        """The metrics in which groups are worse than all rows."""
         overall = self.values.filter(pl.col(".by").is_null())
         table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
         worse: dict[str, list[str]] = {}
@@ -381,9 +381,7 @@ class GroupValues:
 
     def _table(self, by: By, values: pl.DataFrame) -> Table:
         """The metrics of groups side by side."""
-        overall = self.values.filter(
-            pl.col(".by").is_null() & pl.col(".metric").is_in(values[".metric"].unique().implode())
-        )
+        overall = self._of_all_rows(values)
         table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
         named = table[".by"] == by.text
         groups = [
@@ -408,8 +406,7 @@ class GroupValues:
         texts = texts.with_columns(
             pl.int_range(pl.len()).over(".group", ".level").alias(_NTH), enough.then(".n").alias(".n")
         )
-        words = [group_in_words(by, group) for group in texts[".group"]]
-        texts = texts.with_columns(pl.Series(".group", words, dtype=pl.String))
+        texts = texts.with_columns(_in_words(by, texts[".group"]))
         labels = texts[".level"].unique(maintain_order=True).to_list()
         if len(labels) <= _MOST_LABELS:
             wide = texts.pivot(".level", index=[".group", ".n", _NTH], values=_BOTH).drop(_NTH)
@@ -418,37 +415,6 @@ class GroupValues:
         heads = {label: (label, "") for label in labels} | {metric: (short_title(metric), metric)}
         remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
         return Table(wide, (), remark, heads=heads, caption=f"{title_of(metric)}, by label")
-
-    def _of_many(self, by: By, shown: pl.DataFrame, leading: _Leading) -> tuple[Content, ...]:
-        """The lowest and the highest of many groups, and all of them in a table that folds."""
-        ranked = leading.ranked(shown)
-        order = ranked.select(pl.col(".group").unique(maintain_order=True)).with_row_index(_NTH)
-        ordered = (
-            self.with_unknown.filter(pl.col(".by") == by.text)
-            .join(order, on=".group", how="left", maintain_order="left")
-            .sort(_NTH, nulls_last=True, maintain_order=True)
-            .drop(_NTH)
-        )
-        figure = self._leading_figure(by, shown, leading)
-        return (figure, self._extremes(by, shown), *self._tables(by, ordered, fold=True))
-
-    def figure_of(self, finding: Finding) -> Figure | None:
-        """The picture of the metric of a finding, where there is any to be shown."""
-        shown = self.values.filter((pl.col(".by") == finding.by.text) & (pl.col(".n") >= self.min_n))
-        if finding.metric is None or shown.is_empty():
-            return None
-        return self._leading_figure(finding.by, shown, _Leading.of(finding, shown))
-
-    def _leading_figure(self, by: By, shown: pl.DataFrame, leading: _Leading) -> Figure:
-        """The picture of one metric: of all groups, or of the lowest and the highest of many."""
-        metric, words = leading.metric, feature_in_words(by)
-        name = capitalized(in_prose(metric))
-        if shown[".group"].n_unique() <= MANY_GROUPS:
-            return self.figure(by, shown, metric, f"{name} by {words}")
-        ranked = leading.ranked(shown)
-        ends = pl.concat([ranked.head(_EXTREMES), ranked.tail(_EXTREMES)]).unique(maintain_order=True)
-        name = at_cut(name, leading.cut)
-        return self.figure(by, ends, metric, f"{name}: the lowest and the highest of {len(ranked):,} groups of {words}")
 
     def _extremes(self, by: By, shown: pl.DataFrame) -> Table:
         """The lowest and the highest group in each metric."""
@@ -467,58 +433,53 @@ class GroupValues:
             label = f", label {level}" if level is not None else ""
             all_rows = overall.get(key_of({**first, ".by": None}))
             of_all = NOTHING if all_rows is None else str(with_interval(pl.DataFrame([all_rows], strict=False))[0])
-            rows.append(
-                (
-                    f"{at_cut(short_title(metric), first)}{label}", of_all,
-                    group_in_words(by, ranked[".group"][0]), texts[0],
-                    group_in_words(by, ranked[".group"][-1]), texts[-1],
-                )
-            )  # fmt: skip
+            lowest, highest = (group_in_words(by, ranked[".group"][end]) for end in (0, -1))
+            title = f"{at_cut(short_title(metric), first)}{label}"
+            rows.append((title, of_all, lowest, texts[0], highest, texts[-1]))
             codes.append(metric)
         columns = ["metric", "all rows", "lowest", "value of the lowest", "highest", "value of the highest"]
         remark = "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
-        return Table(
-            pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row"), (), remark, tuple(codes)
-        )
+        return Table(_texts(columns, rows), (), remark, tuple(codes))
 
 
-@dataclass(frozen=True)
-class _Leading:
-    """The metric whose values lead the part of a feature, at one time or quantile level if there are several."""
+def _leading(finding: Finding, shown: pl.DataFrame) -> tuple[str, Mapping[str, float]]:
+    """The metric whose values lead the part of a feature: that of its finding, or else the first that is shown.
 
-    metric: str
-    cut: Mapping[str, float]
-
-    @classmethod
-    def of(cls, finding: Finding, shown: pl.DataFrame) -> _Leading:
-        """The metric of a finding, or else the first that is shown."""
-        if finding.metric is not None:
-            return cls(finding.metric.name, finding.cut)
-        first = shown.row(0, named=True)
-        return cls(first[".metric"], cut_of_row(first))
-
-    def ranked(self, shown: pl.DataFrame) -> pl.DataFrame:
-        """The values of the metric, of its first label if it has several, from the lowest to the highest."""
-        of_metric = shown.filter((pl.col(".metric") == self.metric) & pl.col(".estimate").is_not_null())
-        of_metric = at_same_cut(of_metric, self.cut)
-        labels = of_metric[".level"].drop_nulls()
-        if len(labels):
-            of_metric = of_metric.filter(pl.col(".level") == labels[0])
-        return of_metric.sort(".estimate", maintain_order=True)
+    With the time or quantile level that it is at, if there are several.
+    """
+    if finding.metric is not None:
+        return finding.metric.name, finding.cut
+    first = shown.row(0, named=True)
+    return first[".metric"], cut_of_row(first)
 
 
-def _with_words(by: By, values: pl.DataFrame) -> pl.DataFrame:
-    """Values of groups with the groups in words."""
-    words = [group_in_words(by, group) for group in values[".group"]]
-    return values.with_columns(pl.Series(".group", words, dtype=pl.String))
+def _ranked(finding: Finding, shown: pl.DataFrame) -> pl.DataFrame:
+    """The values of the leading metric, of its first label if it has several, from the lowest to the highest."""
+    metric, cut = _leading(finding, shown)
+    of_metric = shown.filter((pl.col(".metric") == metric) & pl.col(".estimate").is_not_null())
+    of_metric = at_same_cut(of_metric, cut)
+    labels = of_metric[".level"].drop_nulls()
+    if len(labels):
+        of_metric = of_metric.filter(pl.col(".level") == labels[0])
+    return of_metric.sort(".estimate", maintain_order=True)
 
 
-def of_groups(values: GroupValues, findings: Sequence[Finding], drawn: By | None) -> Section:
-    """The values of groups, feature by feature; one is drawn at the top of the page."""
-    parts: list[Part] = []
-    for one in findings:
-        parts.append(values.of_feature(one, is_drawn=one.by == drawn))
-    return Section("Groups", tuple(parts))
+def _spread(finding: Finding, shown: pl.DataFrame) -> str:
+    """The lowest and the highest value of the leading metric."""
+    ranked = _ranked(finding, shown)
+    if len(ranked) < 2:
+        return ""
+    texts = rounded(ranked[".estimate"])
+    ends = [f"{texts[end]} ({group_in_sentence(finding.by, ranked['.group'][end])})" for end in (0, -1)]
+    label = ranked[".level"][0]
+    of_label = "" if label is None else f" of label {label}"
+    metric, cut = _leading(finding, shown)
+    return f"{at_cut(f'{short_title(metric)}{of_label}', cut)} ranges from {ends[0]} to {ends[1]}."
+
+
+def _in_words(by: By, groups: pl.Series) -> pl.Series:
+    """A column of groups in words."""
+    return pl.Series(groups.name, [group_in_words(by, group) for group in groups], dtype=pl.String)
 
 
 def without_constant(frame: pl.DataFrame, metrics: Iterable[Metric]) -> pl.DataFrame:
@@ -588,8 +549,7 @@ def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
     """The number of rows of each group, whatever they lack, and the share without a prediction if there are any."""
     lacks = lacks_prediction(tally)
     counts = missing_by_group(tally, by, lacks)
-    words = [group_in_words(by, group) for group in counts["group"]]
-    table = counts.with_columns(pl.Series("group", words, dtype=pl.String))
+    table = counts.with_columns(_in_words(by, counts["group"]))
     enough = pl.when(pl.col("rows") >= min_n)
     columns = [enough.then("rows").alias("rows"), enough.then(_percent(pl.col("rows") / rows)).alias("share")]
     if counts["missing"].sum():
@@ -631,7 +591,8 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
         else:
             table = _at_thresholds(by, largest, thresholds[10:100:10])
             options = {} if at is None else {"at": at}
-            blocks.append(Figure(_with_words(by, largest), f"Rates at each threshold, by {words}", options, table))
+            drawn = largest.with_columns(_in_words(by, largest[".group"]))
+            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", options, table))
         small = f"there are fewer than {min_n} rows"
         blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), of_feature, largest, small)
         # a calibration curve is of the groups of columns, and of rows that lack nothing
@@ -650,9 +611,7 @@ def _curves(
     audit: UsualMetrics, thresholds: list[float], data: Any, call: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> pl.DataFrame:
     """The selection rate and the sensitivity of each group at each threshold."""
-    rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
-    of_features = [replace(rates(*by.features), by=by) for by in audit.bys]
-    curve = threshold_curve(metric_set(*of_features), thresholds)
+    curve = threshold_curve(metric_set(*differences((selection_rate, sens), audit.bys)), thresholds)
     options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
     values = curve.by_group(data, **columns, **options, on_undefined="ignore")
     return open_frame(values).to_polars()
@@ -683,10 +642,14 @@ def _calibration(
     fit = _fit(bins, names)
     if len(names) > 1:
         # a picture names a group by all columns, as in "female, Black"
-        groups = [group_in_words(by, group) for group in texts_of(bins.select(names))]
-        bins = bins.drop(names).insert_column(0, pl.Series(feature_in_words(by), groups, dtype=pl.String))
+        groups = _in_words(by, texts_of(bins.select(names))).alias(feature_in_words(by))
+        bins = bins.drop(names).insert_column(0, groups)
         names = [feature_in_words(by)]
-    return [Figure(bins, title, instead=_in_bins(bins, names)), *not_drawn], fit
+    both = pl.format("{} / {}", rounded(bins[".mean_score"]), rounded(bins[".event_rate"]))
+    texts = bins.select(*names, pl.format("bin {}", ".bin").alias(_PART), both.alias(_BOTH))
+    remark = "Mean score / event rate in ten bins of equally many rows of each group, by increasing score."
+    table = Table(texts.pivot(_PART, index=names, values=_BOTH), (), remark)
+    return [Figure(bins, title, instead=table), *not_drawn], fit
 
 
 def _not_drawn(by: By, every: pl.DataFrame, enough: pl.DataFrame, drawn: pl.DataFrame, small: str) -> list[Content]:
@@ -758,92 +721,65 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
         rounded(few[".estimate"]),
     )
     wide = texts.pivot(_PART, index=[*keys, _NTH], values=".estimate").drop(_NTH)
-    words = [group_in_words(by, group) for group in wide[".group"]]
-    titles = list(map(short_title, wide[".metric"]))
-    return Table(
-        wide.with_columns(pl.Series(".metric", titles, dtype=pl.String), pl.Series(".group", words, dtype=pl.String))
-    )
-
-
-def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Table:
-    """Mean score and event rate in each bin of the scores of a group."""
-    both = pl.format("{} / {}", rounded(calibrated[".mean_score"]), rounded(calibrated[".event_rate"]))
-    remark = "Mean score / event rate in ten bins of equally many rows of each group, by increasing score."
-    texts = calibrated.select(*features, pl.format("bin {}", ".bin").alias(_PART), both.alias(_BOTH))
-    return Table(texts.pivot(_PART, index=features, values=_BOTH), (), remark)
+    titles = pl.Series(".metric", map(short_title, wide[".metric"]), dtype=pl.String)
+    return Table(wide.with_columns(titles, _in_words(by, wide[".group"])))
 
 
 def left_out(
     tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, features: Mapping[str, By], min_n: int, *, na_rm: bool
 ) -> Section:
     """The rows that are left out, and the values that are undefined, with the reason."""
-    lacking: list[str] = []
-    blocks: list[Content] = []
-    for name, _, rows in missing_of(tally).rows():
-        if rows and na_rm:
-            lacking.append(f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}")
-    undefined = groups.filter(pl.col(".estimate").is_null() & (pl.col(".n") >= min_n))
-    verb = "is" if len(lacking) == 1 and lacking[0].startswith("1 row ") else "are"
-    found = [f"{' and '.join(lacking)} {verb} left out of the metrics that need these values"] if lacking else []
+    found: list[str] = []
+    if na_rm and (lacking := missing_of(tally).filter(pl.col("missing") > 0).rows()):
+        texts = [f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}" for name, _, rows in lacking]
+        verb = "is" if len(lacking) == 1 and lacking[0][2] == 1 else "are"
+        found.append(f"{' and '.join(texts)} {verb} left out of the metrics that need these values")
     by_size = f"Groups with fewer than {min_n} rows that count for a metric are not compared." if min_n else ""
+    undefined = groups.filter(pl.col(".estimate").is_null() & (pl.col(".n") >= min_n))
     left_out_groups = _excluded(results, ".left_out", "groups left out", features, by_size)
     left_out_metrics = _excluded(results, ".metrics_left_out", "metrics left out", features)
-    of_one = "value of a group is undefined", "disparity leaves out groups", "disparity leaves out metrics"
-    of_several = "values of groups are undefined", "disparities leave out groups", "disparities leave out metrics"
-    headings = "Undefined values", "Groups that are not compared", "Metrics that cannot be compared"
-    tables = _undefined(undefined, features), left_out_groups, left_out_metrics
-    for heading, table, one, several in zip(headings, tables, of_one, of_several, strict=True):
-        if table is not None:
-            number = len(table.table)
+    undefined_values = ("value of a group is undefined", "values of groups are undefined")
+    without_groups = ("disparity leaves out groups", "disparities leave out groups")
+    without_metrics = ("disparity leaves out metrics", "disparities leave out metrics")
+    tables = [
+        ("Undefined values", _undefined(undefined, features), undefined_values),
+        ("Groups that are not compared", left_out_groups, without_groups),
+        ("Metrics that cannot be compared", left_out_metrics, without_metrics),
+    ]
+    blocks: list[Content] = []
+    for heading, table, (one, several) in tables:
+        if number := len(table.table):
             found.append(f"{number} {several if number > 1 else one}")
             blocks.append(Folded(heading, (table,)) if number > _FEW_ROWS else Part(heading, (table,)))
     finding = f"{'; '.join(found)}." if found else "No row is left out, and no value of a group is undefined."
     return Section("Exclusions", tuple(blocks), finding)
 
 
-def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table | None:
+def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table:
     """The values of groups that are undefined, with the reason."""
-    if undefined.is_empty():
-        return None
     rows: list[tuple[Any, ...]] = []
-    codes: list[str] = []
     for row in undefined.iter_rows(named=True):
         by = features.get(row[".by"])
         feature = "" if by is None else feature_in_words(by)
         group = "all rows" if by is None else group_in_words(by, row[".group"])
         label = f", label {row['.level']}" if row[".level"] is not None else ""
-        rows.append(
-            (
-                f"{at_cut(short_title(row['.metric']), row)}{label}",
-                feature,
-                group,
-                row[".n"],
-                row[".denominator"],
-                reason(row[".status"]),
-            )
-        )
-        codes.append(row[".metric"])
+        metric = f"{at_cut(short_title(row['.metric']), row)}{label}"
+        rows.append((metric, feature, group, row[".n"], row[".denominator"], reason(row[".status"])))
     schema = {
         "metric": pl.String, "feature": pl.String, "group": pl.String, "rows": pl.Int64,
         "rows that count": undefined.schema[".denominator"], "reason": pl.String,
     }  # fmt: skip
-    return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(codes))
+    return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(undefined[".metric"]))
 
 
-def _excluded(
-    results: pl.DataFrame, column: str, head: str, features: Mapping[str, By], remark: str = ""
-) -> Table | None:
+def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[str, By], remark: str = "") -> Table:
     """The results with a list of excluded groups or metrics."""
     excluded = results.filter(pl.col(column).list.len() > 0)
-    if excluded.is_empty():
-        return None
     rows: list[tuple[str, str, str]] = []
     for row in excluded.iter_rows(named=True):
-        by = features[row[".by"]]
         names = _left_out_of(features, row) if column == ".left_out" else "; ".join(row[column])
-        rows.append((at_cut(short_title(row[".metric"]), row), feature_in_words(by), names))
-    schema = dict.fromkeys(["disparity", "feature", head], pl.String)
-    return Table(pl.DataFrame(rows, schema=schema, orient="row"), (), remark, tuple(excluded[".metric"]))
+        rows.append((at_cut(short_title(row[".metric"]), row), feature_in_words(features[row[".by"]]), names))
+    return Table(_texts(["disparity", "feature", head], rows), (), remark, tuple(excluded[".metric"]))
 
 
 def definitions(audit: UsualMetrics) -> Section:
@@ -853,22 +789,13 @@ def definitions(audit: UsualMetrics) -> Section:
         # rates of which disparities are made are defined too
         if metric in audit.results or isinstance(metric, Metric):
             shown[metric.name] = metric
-    rows = [(title_of(metric.name), _meaning(metric), _range(metric), _wish(metric)) for metric in shown.values()]
-    columns = ["name", "meaning", "range", "better"]
-    table = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
-    return Section("Definitions", (Table(table, codes=tuple(shown)),))
-
-
-def _range(metric: Metric | GroupwiseMetric) -> str:
-    """The ends of the values of a metric."""
-    low, high = metric.range
-    return f"{low:g} to {high:g}"
-
-
-def _wish(metric: Metric | GroupwiseMetric) -> str:
-    """The values that are better, in words."""
+    rows: list[tuple[str, str, str, str]] = []
     words = {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1", "neither": "neither"}
-    return words[metric.better]
+    for metric in shown.values():
+        low, high = metric.range
+        rows.append((title_of(metric.name), _meaning(metric), f"{low:g} to {high:g}", words[metric.better]))
+    table = _texts(["name", "meaning", "range", "better"], rows)
+    return Section("Definitions", (Table(table, codes=tuple(shown)),))
 
 
 def _meaning(metric: Metric | GroupwiseMetric) -> str:

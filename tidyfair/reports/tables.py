@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
@@ -171,11 +171,20 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
     frame = frame.with_columns(enough.then(with_interval(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
     # different groups can have the same text
     frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
-    cells = [_cell(metric).alias(column) for metric, column in columns.items()]
-    wide = frame.group_by(*keys, _NTH, maintain_order=True).agg(pl.col(_COUNTED).max().alias(".n"), *cells)
+    cells = [pl.col(_COUNTED).max().alias(".n")]
+    for metric, column in columns.items():
+        values = pl.col(_SHOWN).filter(pl.col(".metric") == metric)
+        # null where the value is undefined, empty where the group has no row of the metric
+        cells.append(pl.when(values.len() > 0).then(values.first()).otherwise(pl.lit("")).alias(column))
+    wide = frame.group_by(*keys, _NTH, maintain_order=True).agg(cells)
     index = wide.select(*keys, _NTH).with_row_index(_ROW)
-    indexed = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
-    notes = _undefined(indexed, columns, min_n)
+    notes: list[Note] = []
+    if ".status" in frame.columns:
+        indexed = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
+        for metric, row, status, size in indexed.select(".metric", _ROW, ".status", ".n").rows():
+            if status not in {Status.OK, None} and size >= min_n:
+                is_small = status in {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
+                notes.append((columns[metric], row, f"not compared: {reason(status)}" if is_small else reason(status)))
     if worst is not None:
         worse = _worse(open_frame(worst).to_polars(), frame, outer)
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
@@ -184,25 +193,6 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
                 notes.append((columns[metric], row, WORSE))
     wide = wide.with_columns(pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"))
     return wide.drop(_NTH), notes
-
-
-def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> list[Note]:
-    """The reasons why shown cells have no value, or are not compared."""
-    if ".status" not in frame.columns:
-        return []
-    notes: list[Note] = []
-    for metric, row, status, size in frame.select(".metric", _ROW, ".status", ".n").rows():
-        if status in {Status.OK, None} or size < min_n:
-            continue
-        is_small = status in {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
-        notes.append((columns[metric], row, f"not compared: {reason(status)}" if is_small else reason(status)))
-    return notes
-
-
-def _cell(name: str) -> pl.Expr:
-    """The value of a metric: null where it is undefined, empty where the group has no row of the metric."""
-    values = pl.col(_SHOWN).filter(pl.col(".metric") == name)
-    return pl.when(values.len() > 0).then(values.first()).otherwise(pl.lit(""))
 
 
 def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
@@ -228,32 +218,23 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
         frame = frame.with_columns(pl.when(pl.col(".status") != Status.OK).then(".status").alias(".status"))
     # beside an interval an error says nothing more
     hidden = _HIDDEN | {".std_error"} if ".lower" in frame.columns else _HIDDEN
+    # the first of several values is what the interval is about
+    value = next((name for name in _WITH_INTERVAL if name in frame.columns), None)
     columns: list[pl.Series] = []
-    for column in frame:
-        if column.name in hidden:
-            continue
-        text = _as_texts(frame, column)
+    for column in frame.drop(hidden, strict=False):
+        text = column
+        if column.name == value:
+            text = with_interval(frame, column.name)
+        elif column.dtype == pl.List:
+            text = column.cast(pl.List(pl.String)).list.join(", ")
+            text = text.set(text == "", None)
+        elif column.dtype.is_float():
+            text = as_p_value(column) if column.name.startswith(".p_") else rounded(column)
         if text.null_count() == len(text):
             continue
-        if column.name in _BLANK:
-            # a single metric has no base metric, and nothing is left out of most
-            text = text.fill_null("")
-        columns.append(text)
+        # a single metric has no base metric, and nothing is left out of most
+        columns.append(text.fill_null("") if column.name in _BLANK else text)
     return pl.DataFrame(columns)
-
-
-def _as_texts(frame: pl.DataFrame, column: pl.Series) -> pl.Series:
-    """A column of a result as it is shown."""
-    values = [name for name in _WITH_INTERVAL if name in frame.columns]
-    # the first of several is what the interval is about
-    if column.name in values[:1]:
-        return with_interval(frame, column.name)
-    if column.dtype == pl.List:
-        texts = column.cast(pl.List(pl.String)).list.join(", ")
-        return texts.set(texts == "", None)
-    if not column.dtype.is_float():
-        return column
-    return as_p_value(column) if column.name.startswith(".p_") else rounded(column)
 
 
 def with_interval(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
@@ -261,36 +242,30 @@ def with_interval(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
     texts = rounded(frame[value])
     if not {".lower", ".upper"} <= set(frame.columns):
         return texts
-    above, below = open_ends(frame)
-    lower = map(_open, rounded(frame[".lower"]), above, itertools.repeat(">"))
-    upper = map(_open, rounded(frame[".upper"]), below, itertools.repeat("<"))
-    return pl.Series(value, map(_between, texts, lower, upper), dtype=pl.String)
+    texts_with_intervals: list[str | None] = []
+    ends = zip(texts, rounded(frame[".lower"]), rounded(frame[".upper"]), *open_ends(frame), strict=True)
+    for text, lower, upper, is_above, is_below in ends:
+        # an end that is not included has a sign
+        interval = ends_in_words(f"> {lower}" if is_above else lower, f"< {upper}" if is_below else upper)
+        texts_with_intervals.append(f"{text} ({interval})" if text is not None and interval else text)
+    return pl.Series(value, texts_with_intervals, dtype=pl.String)
 
 
-def _open(text: str | None, is_open: bool, sign: str) -> str | None:  # noqa: FBT001 - one of a column
-    """The end of an interval, with a sign if it is not included."""
-    return f"{sign} {text}" if is_open else text
-
-
-def _between(text: str | None, low: str | None, high: str | None) -> str | None:
-    """A value with its interval, which may have one end only."""
-    if text is None or (low is None and high is None):
-        return text
+def ends_in_words(low: str | None, high: str | None) -> str:
+    """An interval, which may have one end only; empty without any."""
     if low is None:
-        return f"{text} (up to {high})"
-    if high is None:
-        return f"{text} (from {low})"
-    return f"{text} ({low} to {high})"
+        return "" if high is None else f"up to {high}"
+    return f"from {low}" if high is None else f"{low} to {high}"
 
 
 def rounded(numbers: pl.Series) -> pl.Series:
     """Numbers as text, with three decimals, or fewer where they are large."""
-    texts = [None if number is None else _rounded(number) for number in numbers]
+    texts = [None if number is None else number_in_digits(number) for number in numbers]
     return pl.Series(numbers.name, texts, dtype=pl.String)
 
 
-def _rounded(number: float) -> str:
-    """A number as text."""
+def number_in_digits(number: float) -> str:
+    """A number as text, with three decimals, or fewer where it is large."""
     size = abs(number)
     digits = 0 if size >= _THOUSAND else 1 if size >= _HUNDRED else _DIGITS
     # z: what is rounded to 0 has no sign
@@ -303,20 +278,23 @@ def as_p_value(numbers: pl.Series) -> pl.Series:
     return rounded(numbers).set((numbers < small).fill_null(value=False), f"< {small}")
 
 
-def _published(
-    table: pl.DataFrame, notes: Sequence[Note], title: str | None, *, remark: str = "", name: str | None = None
-) -> Any:
+def _published(table: pl.DataFrame, notes: Sequence[Note], title: str | None, *, remark: str = "") -> Any:
     """The table of great_tables."""
-    gt = _great_tables()
+    try:
+        gt: Any = import_module("great_tables")
+    except ModuleNotFoundError as error:
+        msg = f"Tables are made by great_tables: pip install 'tidyfair[report]' ({error})."
+        raise ArgumentError(msg) from error
     table = visible_texts(table)
-    several = {".by", ".group"} <= set(table.columns) and table[".by"].n_unique() > 1
-    labels = {column: _label(gt, column) for column in table.columns}
-    if several:
+    labels: dict[str, Any] = {}
+    for column in table.columns:
+        # great_tables takes braces in plain text for units, and then escapes nothing of it
+        labels[column] = gt.html(as_html(worded(column)).replace("{", "&#123;").replace("}", "&#125;"))
+    published = gt.GT(table)
+    if {".by", ".group"} <= set(table.columns) and table[".by"].n_unique() > 1:
         # the features head the rows of their groups
         del labels[".by"]
-        published = gt.GT(table, groupname_col=".by", id=name)
-    else:
-        published = gt.GT(table, id=name)
+        published = gt.GT(table, groupname_col=".by")
     published = published.cols_label(labels)
     integers = [column for column, dtype in table.schema.items() if dtype.is_integer()]
     if integers:
@@ -329,21 +307,6 @@ def _published(
     return published.tab_header(visible(title)) if title else published
 
 
-def _label(gt: Any, name: str) -> Any:
-    """The head of a column; great_tables takes braces in plain text for units, and then escapes nothing of it."""
-    return gt.html(as_html(worded(name)).replace("{", "&#123;").replace("}", "&#125;"))
-
-
 def worded(name: str) -> str:
     """A column of results in words."""
     return _LABELS.get(name, name.removeprefix(".").replace("_", " "))
-
-
-def _great_tables() -> Any:
-    """The package that makes tables, or an error that says what to install."""
-    try:
-        import great_tables  # noqa: PLC0415 - only where tables are made
-    except ModuleNotFoundError as error:
-        msg = f"Tables are made by great_tables: pip install 'tidyfair[report]' ({error})."
-        raise ArgumentError(msg) from error
-    return great_tables

@@ -13,8 +13,8 @@ from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.metrics.titles import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
-from tidyfair.reports.findings import disparity_in_words, number_in_digits, percent
-from tidyfair.reports.tables import reason, with_interval
+from tidyfair.reports.findings import disparity_in_words, percent
+from tidyfair.reports.tables import ends_in_words, number_in_digits, reason, with_interval
 from tidyfair.specs.result_columns import key_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def of_gate(
             title += f" by {words.get(by, by)}"
         text = _in_words(row, sides.get((row[".metric"], by), "within"))
         if key in limited and limited[key] != row[".estimate"]:
-            text += _without_groups_left_out(limited[key])
+            value = limited[key]
+            shown = "there is no value" if value is None else f"the value is {number_in_digits(value)}"
+            text += f" The gate also judges groups that this report leaves out; without them {shown}."
         rows.append(Verdict(row[".verdict"], title, row[".metric"], text))
     rows.sort(key=lambda row: _ORDER.index(row.verdict))
     return Verdicts(rows[0].verdict, headline([row.verdict for row in rows]), tuple(rows))
@@ -96,7 +98,9 @@ def _value_in_words(row: Mapping[str, Any]) -> str:
     """The value of a verdict with its limits, or why there is none."""
     value = _value(row)
     if value is not None:
-        return f"{number_in_digits(value)}{_between(row['.lower'], row['.upper'])}"
+        ends = [None if end is None else number_in_digits(end) for end in (row[".lower"], row[".upper"])]
+        interval = ends_in_words(*ends)
+        return f"{number_in_digits(value)} ({interval})" if interval else number_in_digits(value)
     if row.get(".status") not in {None, Status.OK}:
         return f"no value, because {reason(row['.status'])}"
     return "no value"
@@ -108,34 +112,11 @@ def _in_words(row: Mapping[str, Any], side: str) -> str:
     if row[".groups_left_out"] and row[".verdict"] == UNSURE:
         text += " It cannot pass while groups are left out; see Exclusions."
     if row.get(UNKNOWN_ROWS):
-        text += f" {_of_unknown_groups(row)}"
+        rows = unknown_in_words(row[UNKNOWN_ROWS], row[UNKNOWN_SHARE])
+        text += f" {rows} {'is' if row[UNKNOWN_ROWS] == 1 else 'are'} not compared"
+        with_them = "; with them as groups of their own the metric does not pass"
+        text += "." if row[WITH_UNKNOWN] in {None, PASS} else f"{with_them}."
     return text
-
-
-def _of_unknown_groups(row: Mapping[str, Any]) -> str:
-    """The sentence on the rows of unknown groups."""
-    rows = unknown_in_words(row[UNKNOWN_ROWS], row[UNKNOWN_SHARE])
-    text = f"{rows} {'is' if row[UNKNOWN_ROWS] == 1 else 'are'} not compared"
-    if row[WITH_UNKNOWN] in {None, PASS}:
-        return f"{text}."
-    return f"{text}; with them as groups of their own the metric does not pass."
-
-
-def _without_groups_left_out(value: float | None) -> str:
-    """The sentence on a disparity over the groups that a page compares."""
-    shown = "there is no value" if value is None else f"the value is {number_in_digits(value)}"
-    return f" The gate also judges groups that this report leaves out; without them {shown}."
-
-
-def _between(low: float | None, high: float | None) -> str:
-    """The limits of an interval that gates decide by."""
-    if low is None and high is None:
-        return ""
-    if low is None:
-        return f" (up to {number_in_digits(high or 0.0)})"
-    if high is None:
-        return f" (from {number_in_digits(low)})"
-    return f" ({number_in_digits(low)} to {number_in_digits(high)})"
 
 
 def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
@@ -146,12 +127,6 @@ def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence:
     )
     if UNKNOWN_ROWS in verdicts.columns:
         rule += " Rows of unknown groups are not compared, but a pass needs a pass with them as groups of their own."
-    figure = Figure(verdicts, "Metrics and their limits")
-    return Folded("How the verdicts are reached", (rule, figure, _verdicts(verdicts, features)))
-
-
-def _verdicts(verdicts: pl.DataFrame, features: Mapping[str, str]) -> Table:
-    """The table of verdicts."""
     rows = verdicts.to_dicts()
     columns = {
         "metric": [disparity_in_words(row) for row in rows],
@@ -160,5 +135,5 @@ def _verdicts(verdicts: pl.DataFrame, features: Mapping[str, str]) -> Table:
         "limit": [f"{row['.limit']:g}" for row in rows],
         "verdict": [row[".verdict"] for row in rows],
     }
-    table = pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
-    return Table(table, codes=tuple(row[".metric"] for row in rows))
+    table = Table(pl.DataFrame(columns, dict.fromkeys(columns, pl.String)), codes=tuple(row[".metric"] for row in rows))
+    return Folded("How the verdicts are reached", (rule, Figure(verdicts, "Metrics and their limits"), table))
