@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
 import polars as pl
 
-from tidyfair.reports.charts import MOST_POINTS, Picture
-from tidyfair.reports.layout import Span
-from tidyfair.reports.line_charts import LineStyle, lines
+from tidyfair.reports.charts import MOST_POINTS, Picture, Span
+from tidyfair.reports.line_charts import lines
 from tidyfair.reports.plot_input import OUTER, PlotInput
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _PIXELS, _FEWEST_PIXELS = 300, 40
 """Points of a curve that fall on the same of so many pixels of an axis look like one."""
@@ -25,30 +18,30 @@ _MOST_IN_ONE = 2
 def roc_plot(plot: PlotInput) -> Picture:
     """Sensitivity over the false positive rate."""
     table = _points(plot, 1 - pl.col("specificity"), pl.col("sensitivity"))
-    style = LineStyle("False positive rate", "Sensitivity (true positive rate)", square=True, diagonal="chance")
-    return lines(table, _titles(plot, "ROC curve"), [], style)
+    x, y = "False positive rate", "Sensitivity (true positive rate)"
+    return Picture(lines, table, _titles(plot, "ROC curve"), x=[x], y=[y], square=True, diagonal="chance")
 
 
 def precision_recall_plot(plot: PlotInput) -> Picture:
     """Precision over recall."""
     table = _points(plot, pl.col("recall"), pl.col("precision"))
-    style = LineStyle("Recall (true positive rate)", "Precision (positive predictive value)", square=True)
-    return lines(table, _titles(plot, "Precision-recall curve"), [], style)
+    x, y = "Recall (true positive rate)", "Precision (positive predictive value)"
+    return Picture(lines, table, _titles(plot, "Precision-recall curve"), x=[x], y=[y], square=True)
 
 
 def gain_plot(plot: PlotInput) -> Picture:
     """The share of events found over the share of rows tested."""
     table = _points(plot, pl.col(".percent_tested") / 100, pl.col(".percent_found") / 100)
-    style = LineStyle("Share of rows tested", "Share of events found", square=True, diagonal="chance")
-    return lines(table, _titles(plot, "Gain curve"), [], style)
+    x, y = "Share of rows tested", "Share of events found"
+    return Picture(lines, table, _titles(plot, "Gain curve"), x=[x], y=[y], square=True, diagonal="chance")
 
 
 def lift_plot(plot: PlotInput) -> Picture:
     """Lift over the share of rows tested."""
     table = _points(plot, pl.col(".percent_tested") / 100, pl.col(".lift"))
-    spans = dict.fromkeys(table["panel"].unique().to_list(), Span(0, None, 1))
-    style = LineStyle("Share of rows tested", "Lift", span=Span(0, 1), spans=spans)
-    return lines(table, _titles(plot, "Lift curve"), ["line at 1: as many events as by chance"], style)
+    notes, span = ["line at 1: as many events as by chance"], Span(low=0, reference=1)
+    titles = _titles(plot, "Lift curve")
+    return Picture(lines, table, titles, notes, span, x=["Share of rows tested"], y=["Lift"], x_span=Span(0, 1))
 
 
 def calibration_plot(plot: PlotInput) -> Picture:
@@ -58,46 +51,41 @@ def calibration_plot(plot: PlotInput) -> Picture:
     table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"))
     notes: list[str] = []
     if ".weight" not in plot.frame.columns:
-        shares, rows = table["y"].to_numpy(), table["rows"].cast(pl.Float64).to_numpy()
-        lower, upper = wilson(np.asarray(shares), np.asarray(rows), z_value(_LEVEL))
-        table = table.with_columns(pl.Series("lower", lower), pl.Series("upper", upper))
+        rows = table["rows"].cast(pl.Float64).to_numpy()
+        lower, upper = wilson(table["y"].to_numpy(), rows, z_value(_LEVEL))
+        table = table.with_columns(lower=lower, upper=upper)
         notes.append("lines show the 95 % confidence interval of each bin (Wilson)")
     if table["series"].n_unique() > _MOST_IN_ONE:
         # intervals of many curves would hide each other
-        level = pl.col("panel")
-        panel = pl.when(level == "").then("series").otherwise(pl.format("{}, {}", "series", level))
-        table = table.with_columns(panel.alias("panel"), pl.lit("event rate").alias("series"))
-    style = LineStyle("Mean score", "Event rate", square=True, diagonal="perfect calibration", points=True)
-    return lines(table, _titles(plot, "Calibration curve"), notes, style)
+        panel = pl.when(pl.col("panel") == "").then("series").otherwise(pl.format("{}, {}", "series", "panel"))
+        table = table.with_columns(panel=panel, series=pl.lit("event rate"))
+    return Picture(
+        lines, table, _titles(plot, "Calibration curve"), notes, x=["Mean score"], y=["Event rate"], square=True,
+        diagonal="perfect calibration", points=True,
+    )  # fmt: skip
 
 
-def _titles(plot: PlotInput, name: str) -> Sequence[str]:
+def _titles(plot: PlotInput, name: str) -> list[str]:
     """The name of a curve, or of curves of outer groups."""
     return [f"{name}s{plot.by_outer()}", f"{name}s"] if plot.outer else [name]
 
 
 def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr) -> pl.DataFrame:
-    """The points of each curve, as many as can be seen."""
-    frame = plot.frame
-    series = pl.col(OUTER) if plot.outer else pl.lit("all rows")
-    level = pl.col(".level").cast(pl.String) if ".level" in frame.columns else pl.lit("")
-    columns = [level.alias("panel"), series.alias("series"), x.alias("x"), y.alias("y")]
-    if ".bin" in frame.columns:
-        columns.append(pl.col(".n").alias("rows"))
-    table = frame.select(columns).filter(pl.col("x").is_finite() & pl.col("y").is_finite())
+    """The points of each curve, as many as can be seen: the first one of each cell of a grid."""
+    has_levels, has_bins = ".level" in plot.frame.columns, ".bin" in plot.frame.columns
+    table = plot.frame.select(
+        panel=pl.col(".level").cast(pl.String) if has_levels else pl.lit(""),
+        series=pl.col(OUTER) if plot.outer else pl.lit("all rows"),
+        x=x,
+        y=y,
+        **({"rows": pl.col(".n")} if has_bins else {}),
+    ).filter(pl.col("x").is_finite() & pl.col("y").is_finite())
     pixels = _PIXELS
-    points = _one_per_pixel(table, pixels)
-    while len(points) > MOST_POINTS and pixels > _FEWEST_PIXELS:
+    while True:
+        ends = pl.col("x", "y")
+        cell = (ends / (ends.max() - ends.min()) * pixels).round()
+        keys = [pl.col("panel"), pl.col("series"), cell]
+        points = table.filter(pl.struct(keys).is_first_distinct())
+        if len(points) <= MOST_POINTS or pixels <= _FEWEST_PIXELS:
+            return points
         pixels //= 2
-        points = _one_per_pixel(table, pixels)
-    return points
-
-
-def _one_per_pixel(table: pl.DataFrame, pixels: int) -> pl.DataFrame:
-    """The first point of each curve in each cell of a grid of so many pixels a side."""
-    cells: list[pl.Expr] = []
-    for axis in ("x", "y"):
-        value = pl.col(axis)
-        cells.append((value / (value.max() - value.min()) * pixels).round().alias(f"pixel on {axis}"))
-    keys = ["panel", "series", "pixel on x", "pixel on y"]
-    return table.with_columns(cells).unique(keys, keep="first", maintain_order=True).select(table.columns)

@@ -9,14 +9,14 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.reports.charts import MOST_POINTS, Picture, unique_names
-from tidyfair.reports.line_charts import MOST_BANDS, LineStyle, lines
+from tidyfair.reports.line_charts import MOST_BANDS, lines
 from tidyfair.reports.plot_input import (
     CUT_TITLES,
     OUTER,
     PlotInput,
     by_words,
-    in_sentence,
     listed_names,
+    listed_titles,
     plain,
     scales_of_metrics,
     span_of_metric,
@@ -25,7 +25,7 @@ from tidyfair.reports.plot_input import (
 from tidyfair.specs.result_columns import CUTS, GROUP_KEYS, POINTS
 
 if TYPE_CHECKING:
-    from tidyfair.reports.layout import Span
+    from tidyfair.reports.charts import Span
 
 _TREAT_ALL = "net_benefit_of_treating_all"
 _DASHED = ".treat_all"
@@ -48,7 +48,7 @@ def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     panels = values.select("panel", ".metric").unique().rows()
     spans = {panel: span_of_metric(metric) for panel, metric in panels}
     series = pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group")
-    metrics = listed_names(in_sentence(values.select(plot.metric(over_cuts=True)).to_series()))
+    metrics = listed_titles(values.select(plot.metric(over_cuts=True)).to_series())
     name = f"{metrics} by {listed_names(by_words(text) for text in values['.by'])}"
     named = values.with_columns(series.alias("series"))
     return _over_cuts(plot, frame, cut, named, spans, name, scales_of_metrics(values))
@@ -57,7 +57,7 @@ def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
 def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     """A panel for all metrics of a scale, and a colour for each; with outer groups, these have the colours."""
     values, spans = with_scales(plot, _with_cuts(frame, cut))
-    name = listed_names(in_sentence(values["what"]))
+    name = listed_titles(values["what"])
     if not plot.outer:
         return _over_cuts(plot, frame, cut, values.with_columns(pl.col("what").alias("series")), spans, name)
     scales = values.select("what", "panel").unique().rows()
@@ -103,10 +103,10 @@ def _over_cuts(
         notes.append(_note_on_intervals(table, "vertical lines" if are_few else "bands"))
     if dashed:
         notes.append("dashed: treat all; line at 0: treat none")
-    style = LineStyle(
-        words.capitalize(), at=plot.at, spans=spans, scales=scales or {}, points=are_few, side_by_side=are_few
+    return Picture(
+        lines, table, [f"{name} over the {words}", name], notes, spans, scales or {}, x=[words.capitalize()],
+        at=plot.at, points=are_few, side_by_side=are_few,
     )  # fmt: skip
-    return lines(table, [f"{name} over the {words}", name], notes, style)
 
 
 def _note_on_intervals(table: pl.DataFrame, shape: str) -> str:

@@ -8,15 +8,14 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.reports.charts import MOST_PANELS, Picture
-from tidyfair.reports.dot_charts import DotStyle, dots
-from tidyfair.reports.layout import Span
-from tidyfair.reports.line_charts import LineStyle, over_time
+from tidyfair.metrics.titles import capitalized, in_prose
+from tidyfair.reports.charts import MOST_PANELS, Picture, Span
+from tidyfair.reports.dot_charts import dots, over_time
 from tidyfair.reports.plot_input import (
     OUTER,
     PlotInput,
-    in_sentence,
     listed_names,
+    listed_titles,
     plain,
     scales_of_metrics,
     span_of_metric,
@@ -31,11 +30,6 @@ _NO_DIFFERENCE = Span(reference=0)
 _LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
-def _spans(table: pl.DataFrame, span: Span) -> dict[str, Span]:
-    """The same for all panels."""
-    return dict.fromkeys(table["panel"].unique(maintain_order=True).to_list(), span)
-
-
 def tests_plot(plot: PlotInput) -> Picture:
     """Disparities beside the range that is expected if groups are equal."""
     frame, spans = with_scales(plot, plot.frame)
@@ -43,136 +37,120 @@ def tests_plot(plot: PlotInput) -> Picture:
     p_value = pl.when(p_value.str.starts_with("0")).then("= " + p_value).otherwise(p_value)
     table = frame.select(
         "panel",
-        pl.format("{} (p {})", plot.label(), p_value).alias("what"),
-        pl.col(".estimate").alias("estimate"),
-        *plain(frame, ".expected_lower", ".expected_upper"),
+        *plain(frame, ".estimate", ".expected_lower", ".expected_upper"),
+        what=pl.format("{} (p {})", plot.label(), p_value),
     )
-    name = listed_names(in_sentence(frame.select(plot.compared()).to_series()))
-    sure = int((_p_values(frame) < _SURE).sum())
+    name = listed_titles(frame.select(plot.compared()).to_series())
+    sure = _number_of_sure(frame)
     if len(frame) == 1:
-        finding = "is larger than chance explains" if sure else "is no larger than chance explains"
-        titles = [f"{name} {finding}", name]
+        titles = [f"{name} is {'larger' if sure else 'no larger'} than chance explains", name]
     else:
-        verb = "is" if sure == 1 else "are"
-        many = f"{sure or 'None'} of {len(frame)} disparities {verb}"
+        many = f"{sure or 'None'} of {len(frame)} disparities {'is' if sure == 1 else 'are'}"
         titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
-    return dots(table, titles, ["grey: p of 0.05 or more"], DotStyle(spans=spans))
+    return Picture(dots, table, titles, ["grey: p of 0.05 or more"], spans)
 
 
-def _p_values(frame: pl.DataFrame) -> pl.Series:
-    """The p-values, adjusted if they are."""
-    return frame[".p_adjusted" if ".p_adjusted" in frame.columns else ".p_value"]
+def _number_of_sure(frame: pl.DataFrame) -> int:
+    """The number of small p-values, adjusted if they are."""
+    return int((frame[".p_adjusted" if ".p_adjusted" in frame.columns else ".p_value"] < _SURE).sum())
 
 
 def periods_plot(plot: PlotInput) -> Picture:
     """Changes between periods beside the range that is expected by chance."""
     frame = plot.frame
     table = frame.select(
-        plot.label().alias("panel"),
-        pl.format("{} to {}", texts_of(frame.select(".before")), texts_of(frame.select(".period"))).alias("at"),
-        pl.col(".change").alias("y"),
         *plain(frame, ".expected_lower", ".expected_upper"),
+        panel=plot.label(),
+        what=pl.format("{} to {}", texts_of(frame.select(".before")), texts_of(frame.select(".period"))),
+        estimate=".change",
     )
-    name = _prose(listed_names(in_sentence(table["panel"])))
-    many = int((_p_values(frame) < _SURE).sum())
+    name = listed_names(map(in_prose, table["panel"]))
     changes = "change" if len(frame) == 1 else "changes"
-    titles = [f"Change in {name}: {many or 'none'} of {len(frame)} {changes} beyond chance", f"Change in {name}"]
-    style = LineStyle("from one period to the next", y="Change", spans=_spans(table, _NO_DIFFERENCE))
+    finding = f"{_number_of_sure(frame) or 'none'} of {len(frame)} {changes} beyond chance"
+    titles = [f"Change in {name}: {finding}", f"Change in {name}"]
     notes = [] if frame[".expected_lower"].null_count() == len(frame) else ["grey: p of 0.05 or more"]
-    return over_time(table, titles, notes, style, "limit")
+    x = "from one period to the next"
+    return Picture(over_time, table, titles, notes, _NO_DIFFERENCE, x=[x], y=["Change"])
 
 
 def looks_plot(plot: PlotInput) -> Picture:
     """The verdicts of monitors, period by period."""
     frame = plot.frame
     table = frame.select(
-        plot.label().alias("panel"),
-        texts_of(frame.select(".period")).alias("at"),
-        pl.col(".estimate").alias("y"),
-        *plain(frame, ".lower", ".upper", ".limit", ".verdict"),
+        *plain(frame, ".estimate", ".lower", ".upper", ".limit", ".verdict"),
+        panel=plot.label(),
+        what=texts_of(frame.select(".period")),
     )
-    name = listed_names(in_sentence(frame.select(plot.compared()).to_series()))
+    name = listed_titles(frame.select(plot.compared()).to_series())
     last = frame[".verdict"][-1]
     titles = [f"{name} after each period", f"{name} so far"]
     if table["panel"].n_unique() == 1:
         words = {"within": "keeps its limit", "above the limit": "is above its limit", "below the limit": "is below it"}
         titles = [f"{name} {words.get(last, f'is {last}')} after {len(frame)} looks", f"{name}: {last}"]
-    spans = {
-        panel: Span(0, None) if (low is not None and low >= 0) else Span()
-        for panel, low in table.group_by("panel")
-        .agg(pl.min_horizontal(pl.col("y").min(), pl.col("lower").min()))
-        .rows()
-    }
-    texts = texts_of(frame.select(".since")).to_list() if ".since" in frame.columns else [""]
-    if len(set(texts)) == 1:
-        style = LineStyle("all data up to and including the period", spans=spans)
-    else:
-        style = LineStyle("recent data up to and including the period", spans=spans)
-        titles = [f"{title}, of data since {texts[-1]}" for title in titles]
-    return over_time(table, titles, ["lines: confidence sequences, valid at every look"], style, "limit")
+    lowest = table.group_by("panel").agg(pl.min_horizontal(pl.col("estimate").min(), pl.col("lower").min()))
+    spans = {panel: Span(low=0) if low is not None and low >= 0 else Span() for panel, low in lowest.rows()}
+    since = texts_of(frame.select(".since")).to_list() if ".since" in frame.columns else [""]
+    is_of_all = len(set(since)) == 1
+    if not is_of_all:
+        titles = [f"{title}, of data since {since[-1]}" for title in titles]
+    x = f"{'all' if is_of_all else 'recent'} data up to and including the period"
+    notes = ["lines: confidence sequences, valid at every look"]
+    return Picture(over_time, table, titles, notes, spans, x=[x])
 
 
 def pairs_plot(plot: PlotInput) -> Picture:
     """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
-    frame = plot.frame.with_columns(plot.panel().alias("panel"))
+    scales = plot.frame[".scale"].unique(maintain_order=True).to_list()
+    names = plot.frame.select(plot.panel()).to_series()
+    panel = plot.panel()
+    if len(scales) > 1:
+        panel = pl.format("{}, {}", panel, pl.col(".scale").str.replace_all("_", " ", literal=True))
+    above, below = open_ends(plot.frame)
+    frame = plot.frame.with_columns(panel.alias("panel"))
     is_difference = pl.col(".scale") == "difference"
     sign = pl.when(is_difference).then(pl.lit("\N{MINUS SIGN}")).otherwise(pl.lit("/"))
-    scales = frame[".scale"].unique(maintain_order=True).to_list()
-    panel = pl.col("panel")
-    if len(scales) > 1:
-        panel = pl.format("{}, {}", "panel", pl.col(".scale").str.replace_all("_", " ", literal=True))
     table = frame.select(
-        panel.alias("panel"),
-        pl.format("{} {} {}", ".group", sign, ".other").alias("what"),
-        pl.col(".disparity").alias("estimate"),
+        "panel",
         *plain(frame, ".lower", ".upper"),
+        what=pl.format("{} {} {}", ".group", sign, ".other"),
+        estimate=".disparity",
+        above=pl.Series(above),
+        below=pl.Series(below),
     )
-    above, below = open_ends(frame)
-    table = table.with_columns(pl.Series("above", above), pl.Series("below", below))
-    equal = frame.select(panel.alias("panel"), is_difference.alias("is difference")).unique().rows()
-    spans = {name: _NO_DIFFERENCE if is_zero else Span(0, None, 1) for name, is_zero in equal}
+    equal = frame.select("panel", is_difference).unique().rows()
+    spans = {name: _NO_DIFFERENCE if is_zero else Span(low=0, reference=1) for name, is_zero in equal}
     kind = {"ratio": "Ratios of", "odds_ratio": "Odds ratios of"}.get(scales[0], "Differences in")
-    name = _prose(listed_names(in_sentence(frame["panel"])))
+    name = listed_names(map(in_prose, names))
     titles = [f"{kind if len(scales) == 1 else 'Comparisons of'} {name}, pair by pair", f"{kind} {name}"]
-    scales = scales_of_metrics(frame.with_columns(panel.alias("panel")))
-    return dots(table, titles, ["lines hold for all pairs at once"], DotStyle(spans=spans, scales=scales))
+    return Picture(dots, table, titles, ["lines hold for all pairs at once"], spans, scales_of_metrics(frame))
 
 
 def paired_plot(plot: PlotInput) -> Picture:
     """Differences between two groups on the same items, with intervals."""
-    frame = plot.frame.with_columns(plot.panel().alias("panel"))
-    table = frame.select(
-        "panel",
-        pl.format("{} \N{MINUS SIGN} {} ({} pairs)", ".group", ".other", ".pairs").alias("what"),
-        pl.col(".disparity").alias("estimate"),
-        *plain(frame, ".lower", ".upper"),
+    table = plot.frame.select(
+        *plain(plot.frame, ".lower", ".upper"),
+        panel=plot.panel(),
+        what=pl.format("{} \N{MINUS SIGN} {} ({} pairs)", ".group", ".other", ".pairs"),
+        estimate=".disparity",
     )
-    name = _prose(listed_names(in_sentence(table["panel"])))
+    name = listed_names(map(in_prose, table["panel"]))
     titles = [f"Differences in {name} within pairs", f"Differences in {name}"]
-    notes = ["lines: confidence intervals, each for one difference"]
-    return dots(table, titles, notes, DotStyle(spans=_spans(table, _NO_DIFFERENCE)))
-
-
-def _prose(title: str) -> str:
-    """A title within a sentence, unless it starts with several capitals."""
-    return title[:1].lower() + title[1:] if title[1:2].islower() else title
+    return Picture(dots, table, titles, ["lines: confidence intervals, each for one difference"], _NO_DIFFERENCE)
 
 
 def strata_plot(plot: PlotInput) -> Picture:
     """Differences before and after like is compared with like."""
-    frame = plot.frame.with_columns(plot.panel().alias("panel"))
-    pair = pl.format("{} \N{MINUS SIGN} {}", ".group", ".other")
-    table = frame.select(
-        "panel",
-        pair.alias("what"),
-        pl.col(".adjusted").alias("estimate"),
-        pl.col(".crude").alias("hollow"),
-        *plain(frame, ".lower", ".upper"),
+    table = plot.frame.select(
+        *plain(plot.frame, ".lower", ".upper"),
+        panel=plot.panel(),
+        what=pl.format("{} \N{MINUS SIGN} {}", ".group", ".other"),
+        estimate=".adjusted",
+        hollow=".crude",
     )
-    name = _prose(listed_names(in_sentence(table["panel"])))
+    name = listed_names(map(in_prose, table["panel"]))
     titles = [f"Differences in {name}, like compared with like", f"Differences in {name}"]
     notes = ["filled: within strata, with its confidence interval", "hollow: all rows together"]
-    return dots(table, titles, notes, DotStyle(spans=_spans(table, _NO_DIFFERENCE)))
+    return Picture(dots, table, titles, notes, _NO_DIFFERENCE)
 
 
 def subgroups_plot(plot: PlotInput) -> Picture:
@@ -185,39 +163,33 @@ def subgroups_plot(plot: PlotInput) -> Picture:
         raise ArgumentError(msg)
     first = frame.head(MOST_PANELS)
     rows = ".denominator" if ".denominator" in frame.columns else ".n"
-    limited = [pl.col(".epsilon").alias("upper"), pl.lit(0.0).alias("lower")] if ".epsilon" in frame.columns else []
+    condition = pl.col(".subgroup").cast(pl.String).str.replace_all(" & ", ", ", literal=True)
     table = first.select(
-        plot.metric().alias("panel"),
-        pl.format("{} ({})", _subgroup_text(), pl.col(rows)).alias("what"),
-        pl.col(".difference").alias("estimate"),
-        *limited,
+        panel=plot.metric(), what=pl.format("{} ({})", condition, pl.col(rows)), estimate=".difference"
     )
-    name = listed_names(in_sentence(table["panel"]))
-    if limited:
-        epsilon = first[".epsilon"][0]
-        titles = [
-            f"No subgroup is more than {epsilon:.3f} from the others in {_prose(name)}",
-            f"{name}: at most {epsilon:.3f} apart",
-        ]
+    name, prose = listed_titles(table["panel"]), listed_names(map(in_prose, table["panel"]))
+    if ".epsilon" in frame.columns:
+        table = table.with_columns(upper=first[".epsilon"], lower=0.0)
+        epsilon = f"{first['.epsilon'][0]:.3f}"
+        titles = [f"No subgroup is more than {epsilon} from the others in {prose}", f"{name}: at most {epsilon} apart"]
         notes = ["dot: the subgroup that differs most", "line: how far any subgroup may differ"]
     else:
-        titles = [f"Subgroups that differ most from the rest in {_prose(name)}", f"{name} of subgroups"]
+        titles = [f"Subgroups that differ most from the rest in {prose}", f"{name} of subgroups"]
         notes = ["value of the subgroup less that of the rest", "rows that count in parentheses"]
         if len(frame) > len(first):
             notes.append(f"{len(first)} of {len(frame)}")
-    return dots(table, titles, notes, DotStyle(spans=_spans(table, _NO_DIFFERENCE)))
-
-
-def _subgroup_text() -> pl.Expr:
-    """The condition of a subgroup in words."""
-    return pl.col(".subgroup").cast(pl.String).str.replace_all(" & ", ", ", literal=True)
+    return Picture(dots, table, titles, notes, _NO_DIFFERENCE)
 
 
 def halves_plot(plot: PlotInput) -> Picture:
     """The two halves that a linear threshold makes, around the rate of all."""
-    frame = plot.frame
     panel = pl.format("{}, {}", plot.metric(), OUTER) if plot.outer else plot.metric()
-    conditions = [_LONG_NUMBER.sub(_rounded, text or "no condition") for text in frame[".subgroup"]]
+    frame = plot.frame.with_columns(panel.alias("panel"))
+
+    def rounded(match: re.Match[str]) -> str:
+        return f"{float(match[0]):.3g}"
+
+    conditions = [_LONG_NUMBER.sub(rounded, text or "no condition") for text in frame[".subgroup"]]
     sides = [text.rpartition(") ")[0::2] for text in conditions]
     divided = {left for left, _ in sides}
     notes = ["rows in parentheses"]
@@ -225,70 +197,53 @@ def halves_plot(plot: PlotInput) -> Picture:
         # both halves have the same long left side
         notes.insert(0, f"by {divided.pop()})")
         conditions = [right for _, right in sides]
-    table = frame.select(
-        panel.alias("panel"),
-        pl.format("{} ({})", pl.Series(conditions, dtype=pl.String), pl.col(".denominator")).alias("what"),
-        pl.col(".estimate").alias("estimate"),
-        pl.col(".overall").alias("limit"),
-    )
-    name = listed_names(in_sentence(table["panel"]))
-    spans = {name: span_of_metric(metric) for name, metric in frame.select(panel.alias("p"), ".metric").rows()}
+    what = pl.format("{} ({})", pl.Series(conditions, dtype=pl.String), pl.col(".denominator"))
+    table = frame.select("panel", *plain(frame, ".estimate"), what=what, limit=".overall")
+    name = listed_titles(table["panel"])
+    spans = {panel: span_of_metric(metric) for panel, metric in frame.select("panel", ".metric").rows()}
     titles = [f"{name} on both sides of the condition that divides it most", name]
-    return dots(table, titles, notes, DotStyle("all rows", spans))
-
-
-def _rounded(match: re.Match[str]) -> str:
-    """A number with three digits."""
-    return f"{float(match[0]):.3g}"
+    return Picture(dots, table, titles, notes, spans, limit="all rows")
 
 
 def sensitivity_plot(plot: PlotInput) -> Picture:
     """The shares of errors that turn the verdict of a gate."""
     frame = plot.frame.filter(pl.col(".group").is_not_null())
     table = frame.select(
-        _capital(pl.col(".error")).alias("panel"),
-        pl.format("{}: {} ({})", plot.label(), ".group", ".n").alias("what"),
-        pl.col(".share").alias("estimate"),
-        pl.when(pl.col(".share").is_null()).then(pl.lit("does not turn it")).otherwise(pl.lit("")).alias("why"),
+        panel=pl.Series([capitalized(error) for error in frame[".error"]], dtype=pl.String),
+        what=pl.format("{}: {} ({})", plot.label(), ".group", ".n"),
+        estimate=".share",
+        why=pl.when(pl.col(".share").is_null()).then(pl.lit("does not turn it")).otherwise(pl.lit("")),
     )
     titles = ["The smallest share of errors that turns the verdict", "Errors that turn the verdict"]
-    return dots(table, titles, ["rows in parentheses"], DotStyle(spans=_spans(table, Span(0, 1, 0))))
-
-
-def _capital(text: pl.Expr) -> pl.Expr:
-    """A text with a capital letter."""
-    return text.str.slice(0, 1).str.to_uppercase() + text.str.slice(1)
+    return Picture(dots, table, titles, ["rows in parentheses"], Span(0, 1, 0))
 
 
 def probabilities_plot(plot: PlotInput) -> Picture:
     """Posterior probabilities that disparities keep their limits."""
-    probability = pl.col(".probability").alias("estimate")
-    table = plot.frame.select(pl.lit("").alias("panel"), plot.label().alias("what"), probability)
+    table = plot.frame.select(panel=pl.lit(""), what=plot.label(), estimate=".probability")
     span = Span(0, 1, is_whole=True)
-    return dots(table, ["Probability that the limit is kept"], ["0: never, 1: for sure"], DotStyle(spans={"": span}))
+    return Picture(dots, table, ["Probability that the limit is kept"], ["0: never, 1: for sure"], span)
 
 
 def summaries_plot(plot: PlotInput) -> Picture:
     """Means over resamples, with their standard errors."""
     frame, spans = with_scales(plot, plot.frame.with_columns(pl.col(".mean").alias(".estimate")))
     mean, error = pl.col(".mean"), pl.col(".std_error")
-    table = frame.select(
-        "panel", plot.label().alias("what"), mean.alias("estimate"), (mean - error).alias("lower"),
-        (mean + error).alias("upper"),
-    )  # fmt: skip
-    notes = ["lines reach one standard error to each side"]
-    return dots(table, [f"Means of {frame['.n'][0]} resamples", "Means over resamples"], notes, DotStyle(spans=spans))
+    table = frame.select("panel", what=plot.label(), estimate=mean, lower=mean - error, upper=mean + error)
+    titles = [f"Means of {frame['.n'][0]} resamples", "Means over resamples"]
+    return Picture(dots, table, titles, ["lines reach one standard error to each side"], spans)
 
 
 def smallest_differences_plot(plot: PlotInput) -> Picture:
     """The smallest differences that data of this size would show."""
     frame = plot.frame
-    label = pl.lit("Difference") if ".metric" not in frame.columns else plot.label()
-    smallest = pl.format("{} ({}: {})", label, ".smallest", ".rows")
+    label = plot.label() if ".metric" in frame.columns else pl.lit("Difference")
     table = frame.select(
-        pl.lit("").alias("panel"), smallest.alias("what"), pl.col(".difference").alias("estimate"),
-        pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit("")).alias("why"),
-    )  # fmt: skip
+        panel=pl.lit(""),
+        what=pl.format("{} ({}: {})", label, ".smallest", ".rows"),
+        estimate=".difference",
+        why=pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit("")),
+    )
     power = frame[".power"][0] if ".power" in frame.columns else 0.8
     titles = [f"The smallest differences detected {power * 100:g} % of the time", "The smallest differences detected"]
-    return dots(table, titles, ["in parentheses: the smallest group and its rows"], DotStyle(spans={"": Span(0, 1, 0)}))
+    return Picture(dots, table, titles, ["in parentheses: the smallest group and its rows"], Span(0, 1, 0))

@@ -11,7 +11,7 @@ import polars as pl
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.metrics.titles import at_cut, in_prose, title_of
-from tidyfair.reports.layout import Span
+from tidyfair.reports.charts import Span
 from tidyfair.specs.result_columns import CUTS
 
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ def listed_names(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def in_sentence(titles: Iterable[str]) -> list[str]:
-    """Titles of metrics within a sentence: the first starts with a capital letter."""
+def listed_titles(titles: Iterable[str]) -> str:
+    """The distinct titles of metrics, as one: the first starts with a capital letter."""
     first, *others = dict.fromkeys(titles)
-    return [first, *(in_prose(title) for title in others)]
+    return listed_names([first, *map(in_prose, others)])
 
 
 def by_words(by: str) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short, listed
-from tidyfair.escapes import renamed, without_tags
+from tidyfair.escapes import renamed
 from tidyfair.reports import curve_plots, evidence_plots, model_plots, table_plots, value_plots
-from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, short
+from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, shown
 from tidyfair.reports.plot_input import Kind, PlotInput, with_outer_text
 from tidyfair.specs.arguments import number, one_of, string, whole
 from tidyfair.specs.result_columns import key_columns
@@ -99,25 +99,20 @@ def autoplot(
 def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:
     """The names of two models, which differ: those given, or those of the columns that were compared."""
     if models is None:
-        models = _names_in(frame)
-    shown = in_short(models)
+        models = _MODELS
+        if {".model_one", ".model_other"} <= set(frame.columns):
+            pairs = frame.select(".model_one", ".model_other").unique()
+            one, other = pairs.row(0)
+            models = (one, other) if len(pairs) == 1 and None not in (one, other) and one != other else _MODELS
     given = cast("Sequence[object]", models) if isinstance(models, list | tuple) else ()
     names = [name for name in given if isinstance(name, str)]
     if len(given) != 2 or len(set(names)) != 2:
-        msg = f'`models` are the names of two models, `("today", "challenger")`, not {shown}.'
+        msg = (
+            f'`models` are the names of two models, `("today", "challenger")`, not {in_short(cast("object", models))}.'
+        )
         raise ArgumentError(msg)
-    one, other = renamed(names, lambda name: short(without_tags(name)))
+    one, other = renamed(names, shown)
     return one, other
-
-
-def _names_in(frame: pl.DataFrame) -> tuple[str, str]:
-    """The names of the two models that a result compares."""
-    if not {".model_one", ".model_other"} <= set(frame.columns):
-        return _MODELS
-    pairs = frame.select(".model_one", ".model_other").unique()
-    one, other = pairs.row(0)
-    is_named = len(pairs) == 1 and None not in (one, other) and one != other
-    return (one, other) if is_named else _MODELS
 
 
 def _picture_of(frame: pl.DataFrame) -> tuple[set[str], Callable[[PlotInput], Picture]]:

@@ -12,15 +12,15 @@ from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.titles import capitalized, cut_in_words, in_prose
 from tidyfair.reports.charts import Picture, number_text
 from tidyfair.reports.cut_plots import cut_of, groups_over_cuts, results_over_cuts
-from tidyfair.reports.dot_charts import DotStyle, dots, strips
+from tidyfair.reports.dot_charts import dots
 from tidyfair.reports.heat_maps import heat_map
 from tidyfair.reports.plot_input import (
     OUTER,
     PlotInput,
     by_words,
     crossed_features,
-    in_sentence,
     listed_names,
+    listed_titles,
     plain,
     scales_of_metrics,
     span_of_metric,
@@ -34,7 +34,7 @@ from tidyfair.specs.result_columns import POINTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidyfair.reports.layout import Span
+    from tidyfair.reports.charts import Span
 
 _INTERVALS = "lines show confidence intervals"
 _VERBS = {
@@ -93,9 +93,9 @@ def _results_picture(plot: PlotInput) -> Picture:
         _INTERVALS if "lower" in table.columns else "",
         "grey: expected if groups are equal" if "expected_lower" in table.columns else "",
     ]
-    title = listed_names(in_sentence(frame["what"]))
+    title = listed_titles(frame["what"])
     titles = [*_verdicts_in_words(frame), title] if judged else [title]
-    return dots(table, titles, notes, DotStyle(spans=spans))
+    return Picture(dots, table, titles, notes, spans)
 
 
 def _verdicts_at_points(plot: PlotInput) -> Picture:
@@ -113,7 +113,7 @@ def _verdicts_at_points(plot: PlotInput) -> Picture:
     )  # fmt: skip
     of_panels = {what: spans[panel] for what, panel in frame.select("what", "panel").unique().rows()}
     alone = frame["what"][0] if len(of_panels) == 1 else ""
-    return dots(table, _verdicts_in_words(frame), [alone, _INTERVALS], DotStyle(spans=of_panels))
+    return Picture(dots, table, _verdicts_in_words(frame), [alone, _INTERVALS], of_panels)
 
 
 def _reason(frame: pl.DataFrame) -> list[pl.Expr]:
@@ -217,8 +217,8 @@ def _group_dots(plot: PlotInput, frame: pl.DataFrame, grouped: pl.DataFrame, spa
         _INTERVALS if ".lower" in grouped.columns else "",
         _ALONE if ".raw" in frame.columns else "",
     ]
-    style = DotStyle("all rows", spans, scales=scales_of_metrics(grouped))
-    return dots(grouped.select(columns), _titles_of_groups(plot, grouped), notes, style)
+    titles = _titles_of_groups(plot, grouped)
+    return Picture(dots, grouped.select(columns), titles, notes, spans, scales_of_metrics(grouped), limit="all rows")
 
 
 def _alone(grouped: pl.DataFrame) -> list[pl.Expr]:
@@ -229,7 +229,7 @@ def _alone(grouped: pl.DataFrame) -> list[pl.Expr]:
 def _titles_of_groups(plot: PlotInput, grouped: pl.DataFrame) -> list[str]:
     """The range of a single metric as a sentence, or the names of several."""
     by = listed_names(by_words(text) for text in grouped[".by"]) if ".by" in grouped.columns else "group"
-    metrics = listed_names(in_sentence(grouped.select(plot.metric()).to_series()))
+    metrics = listed_titles(grouped.select(plot.metric()).to_series())
     title = f"{metrics} by {by}"
     finite = grouped.filter(pl.col(".estimate").is_finite()).sort(".estimate", maintain_order=True)
     if grouped["panel"].n_unique() > 1 or len(finite) < 2 or finite[".estimate"].n_unique() == 1:
@@ -272,8 +272,7 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
         panels_of = dict(own.select("of", "panel").unique(maintain_order=True).rows())
         scales = scales_of_metrics(own.select(".metric", pl.col("of").alias("panel")))
         notes = [_INTERVALS, _ALONE if ".raw" in grouped.columns else ""]
-        style = DotStyle(spans={of: spans[panel] for of, panel in panels_of.items()}, scales=scales)
-        return dots(table, titles, notes, style)
+        return Picture(dots, table, titles, notes, {of: spans[panel] for of, panel in panels_of.items()}, scales)
     text = [number_text(value) if value is not None else "\N{EN DASH}" for value in grouped[".estimate"]]
     table = grouped.select(
         "panel",
@@ -284,7 +283,8 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, spans: dict[str, Span]) ->
         _size_of_cell(grouped).alias("below"),
         _rows_that_count(grouped).alias("rows"),
     )
-    return heat_map(table, titles, ["stronger colours: higher values"], features[row], features[column])
+    names = (features[row], features[column])
+    return Picture(heat_map, table, titles, ["stronger colours: higher values"], names=names)
 
 
 def _rows_that_count(grouped: pl.DataFrame) -> pl.Expr:
@@ -303,7 +303,7 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) ->
     of_groups = ".group" in frame.columns
     names = frame["panel"] if of_groups else frame["what"]
     each_outer = f"in each {' and '.join(plot.outer)}"
-    titles = [f"{listed_names(in_sentence(names))} {each_outer}", f"Values {each_outer}"]
+    titles = [f"{listed_titles(names)} {each_outer}", f"Values {each_outer}"]
     estimate = pl.col(".estimate").alias("estimate")
     if ".lower" in frame.columns:
         panel = pl.format("{}: {}", "panel", "what") if of_groups else pl.col("what")
@@ -313,8 +313,7 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) ->
         )  # fmt: skip
         of_panels = frame.select(panel.alias("both"), "panel").unique().rows()
         scales = scales_of_metrics(frame.with_columns(panel.alias("panel"))) if of_groups else {}
-        style = DotStyle(spans={both: spans[one] for both, one in of_panels}, scales=scales)
-        return dots(table, titles, [_INTERVALS], style)
+        return Picture(dots, table, titles, [_INTERVALS], {both: spans[one] for both, one in of_panels}, scales)
     # chance adds to every unsigned disparity, so that a mean of disparities is biased
     has_mean = pl.lit(value=True) if of_groups else pl.col(".by").is_null()
     average = pl.col(".estimate").mean().over("panel", "what")
@@ -324,4 +323,4 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame, spans: dict[str, Span]) ->
     if table["mean"].count():
         without = " (none for disparities: chance adds to each)" if table["mean"].has_nulls() else ""
         notes.append(f"dot: their mean{without}")
-    return strips(table, titles, notes, DotStyle(spans=spans))
+    return Picture(dots, table, titles, notes, spans)
