@@ -61,6 +61,9 @@ class Span:
     """The axis shows all of the range, whatever the values."""
 
 
+SPAN = pl.Struct({"low": pl.Float64, "high": pl.Float64, "reference": pl.Float64, "is_whole": pl.Boolean})
+
+
 @dataclass(frozen=True)
 class Picture:
     """What is drawn: a table of the marks of each `panel`, what it shows in words, and what is known of its values."""
@@ -71,10 +74,8 @@ class Picture:
     titles: Sequence[str]
     """The title, and shorter ones for narrow pictures."""
     notes: Sequence[str] = ()
-    spans: Span | Mapping[str, Span] = field(default_factory=Span)
-    """What is known of the values: of all, or by panel."""
-    scales: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The scale of panels: those of the same one have the same axis."""
+    span: Span = field(default_factory=Span)
+    """What is known of the values, where the table has no `span` of each panel."""
     limit: str = "limit"
     """The name of the limit, where it is the same for all rows."""
     x: Sequence[str] = ("",)
@@ -91,8 +92,6 @@ class Picture:
     """The name of the dashed line from corner to corner."""
     points: bool = False
     """Lines have a dot at each point, with its interval."""
-    side_by_side: bool = False
-    """The intervals of different lines at the same value stand beside each other, and many lines have none."""
     names: tuple[str, str] = ("", "")
     """The names of two models, or of the features that are the rows and columns of cells."""
 
@@ -100,15 +99,15 @@ class Picture:
         """The rows of each panel."""
         return {part["panel"][0]: part for part in self.table.partition_by("panel", maintain_order=True)}
 
-    def span(self, panel: str) -> Span:
+    def span_of(self, part: pl.DataFrame) -> Span:
         """What is known of the values of a panel."""
-        return self.spans if isinstance(self.spans, Span) else self.spans.get(panel, Span())
+        return Span(**part["span"][0]) if "span" in part.columns else self.span
 
-    def of_same_scale(self, panel: str) -> pl.DataFrame:
+    def of_same_scale(self, part: pl.DataFrame) -> pl.DataFrame:
         """The rows of all panels that have the axis of one."""
-        panels = self.table["panel"].unique()
-        same = [name for name in panels if self.scales.get(name, name) == self.scales.get(panel, panel)]
-        return self.table.filter(pl.col("panel").is_in(same))
+        if "scale" not in part.columns:
+            return part
+        return self.table.filter(pl.col("scale").eq_missing(part["scale"][0]))
 
     def finished(self, title: str | None, width: float) -> Any:
         """The altair chart with its title, and its description for those who do not see it."""
@@ -200,7 +199,7 @@ def heading(text: str, width: float, *, beside_labels: bool = False, offset: flo
 
 def data(table: pl.DataFrame) -> Vega:
     """The rows of a table; numbers that are not finite are missing."""
-    finite = table.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
+    finite = table.select(pl.exclude("span")).with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
     return {"values": finite.to_dicts()}
 
 

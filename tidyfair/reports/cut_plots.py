@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -17,18 +16,12 @@ from tidyfair.reports.plot_input import (
     by_words,
     listed_names,
     listed_titles,
-    plain,
-    scales_of_metrics,
-    span_of_metric,
+    table_of,
     with_scales,
 )
 from tidyfair.specs.result_columns import CUTS, GROUP_KEYS, POINTS
 
-if TYPE_CHECKING:
-    from tidyfair.reports.charts import Span
-
 _TREAT_ALL = "net_benefit_of_treating_all"
-_DASHED = ".treat_all"
 _FEW_POINTS = 12
 """The number of times or quantile levels up to which there is a dot with its interval at each, and nothing between."""
 
@@ -45,24 +38,18 @@ def cut_of(frame: pl.DataFrame) -> str | None:
 def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     """A panel for each metric and feature, and a colour for each group."""
     values = _with_treat_all(_with_cuts(frame, cut), cut)
-    panels = values.select("panel", ".metric").unique().rows()
-    spans = {panel: span_of_metric(metric) for panel, metric in panels}
     series = pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group")
     metrics = listed_titles(values.select(plot.metric(over_cuts=True)).to_series())
     name = f"{metrics} by {listed_names(by_words(text) for text in values['.by'])}"
-    named = values.with_columns(series.alias("series"))
-    return _over_cuts(plot, frame, cut, named, spans, name, scales_of_metrics(values))
+    return _over_cuts(plot, frame, cut, values.with_columns(series=series), name)
 
 
 def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     """A panel for all metrics of a scale, and a colour for each; with outer groups, these have the colours."""
-    values, spans = with_scales(plot, _with_cuts(frame, cut))
-    name = listed_titles(values["what"])
-    if not plot.outer:
-        return _over_cuts(plot, frame, cut, values.with_columns(pl.col("what").alias("series")), spans, name)
-    scales = values.select("what", "panel").unique().rows()
-    values = values.with_columns(pl.col("what").alias("panel"), pl.col(OUTER).alias("series"))
-    return _over_cuts(plot, frame, cut, values, {what: spans[scale] for what, scale in scales}, name)
+    values = with_scales(plot, _with_cuts(frame, cut)).with_columns(series="what")
+    if plot.outer:
+        values = values.with_columns(panel="what", series=OUTER)
+    return _over_cuts(plot, frame, cut, values, listed_titles(values["what"]))
 
 
 def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
@@ -74,39 +61,30 @@ def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
     return values
 
 
-def _over_cuts(
-    plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFrame, spans: dict[str, Span], name: str,
-    scales: dict[str, str] | None = None,
-) -> Picture:  # fmt: skip
-    """Lines of values that have a `panel` and a `series`; panels of the same scale have the same axis."""
+def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFrame, name: str) -> Picture:
+    """Lines of values that have a `panel` and a `series`."""
     words = CUT_TITLES[cut]
-    dashed = [pl.col(_DASHED).alias("dashed")] if _DASHED in values.columns else []
-    table = _thinned(values, cut).select(
-        "panel",
-        "series",
-        pl.col(cut).cast(pl.Float64).alias("x"),
-        pl.col(".estimate").alias("y"),
-        *plain(values, ".lower", ".upper"),
-        *dashed,
-    )
+    # no more cuts than a chart can hold points
+    step = math.ceil(len(values) / MOST_POINTS)
+    kept = values[cut].unique().sort().gather_every(step)
+    values = values.filter(pl.col(cut).is_in(kept.implode()))
+    marks = ("series", ".lower", ".upper", ".dashed")
+    table = table_of(values, *marks, x=pl.col(cut).cast(pl.Float64), y=".estimate")
     # different groups can have the same text
     table = unique_names(table, "series", "panel", "x")
     notes: list[str] = []
-    without = (
-        frame.filter(pl.col(cut).is_null()).select(plot.metric(over_cuts=True)).to_series().unique(maintain_order=True)
-    )
+    others = frame.filter(pl.col(cut).is_null()).select(plot.metric(over_cuts=True)).to_series()
+    without = others.unique(maintain_order=True)
     if len(without):
         verb = "does" if len(without) == 1 else "do"
         notes.append(f"not drawn: {', '.join(without)}, which {verb} not depend on the {words}")
     are_few = cut in POINTS and table["x"].n_unique() <= _FEW_POINTS
     if "lower" in table.columns:
         notes.append(_note_on_intervals(table, "vertical lines" if are_few else "bands"))
-    if dashed:
+    if "dashed" in table.columns:
         notes.append("dashed: treat all; line at 0: treat none")
-    return Picture(
-        lines, table, [f"{name} over the {words}", name], notes, spans, scales or {}, x=[words.capitalize()],
-        at=plot.at, points=are_few, side_by_side=are_few,
-    )  # fmt: skip
+    titles = [f"{name} over the {words}", name]
+    return Picture(lines, table, titles, notes, x=[words.capitalize()], at=plot.at, points=are_few)
 
 
 def _note_on_intervals(table: pl.DataFrame, shape: str) -> str:
@@ -116,13 +94,6 @@ def _note_on_intervals(table: pl.DataFrame, shape: str) -> str:
     if (lines_of_panels > MOST_BANDS).all():
         return f"{many} their confidence intervals"
     return f"{shape} are confidence intervals" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
-
-
-def _thinned(values: pl.DataFrame, cut: str) -> pl.DataFrame:
-    """Every n-th cut, so that no more points are drawn than a chart can hold."""
-    step = math.ceil(len(values) / MOST_POINTS)
-    kept = values[cut].unique().sort().gather_every(step)
-    return values.filter(pl.col(cut).is_in(kept.implode()))
 
 
 def _with_treat_all(values: pl.DataFrame, cut: str) -> pl.DataFrame:
@@ -142,6 +113,6 @@ def _with_treat_all(values: pl.DataFrame, cut: str) -> pl.DataFrame:
     beside = values.filter(pl.col(".metric") == _TREAT_ALL).select(
         *keys, treat_all.alias("net_benefit"), (treat_all / base_rate).alias("standardized_net_benefit")
     )
-    beside = beside.unpivot(index=keys, variable_name=".metric", value_name=_DASHED)
+    beside = beside.unpivot(index=keys, variable_name=".metric", value_name=".dashed")
     others = values.filter(pl.col(".metric") != _TREAT_ALL)
     return others.join(beside, on=[".metric", *keys], how="left", nulls_equal=True, maintain_order="left")

@@ -27,7 +27,7 @@ _LEAST_PANEL = 150
 """The least width of a panel beside others."""
 _WITH_VALUES = 560
 """The least width of a picture with values written beside their rows."""
-_DRAWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "hollow", "mean")
+_DRAWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "raw", "mean")
 
 
 @dataclass(frozen=True)
@@ -100,15 +100,15 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """A dot for each row, with its interval, a dashed limit, and what is expected behind it.
 
     Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, either of which can be missing, `limit`,
-    `expected_lower` and `expected_upper`, `verdict`, `hollow` for a second value, and `why` there is no value. With
-    `outer` there are ticks for several values of a row, and a dot at their `mean`.
+    `expected_lower` and `expected_upper`, `verdict`, `raw` for a second value that is hollow, and `why` there is no
+    value. With `outer` there are ticks for several values of a row, and a dot at their `mean`.
     """
     layout = _layout_of(picture.table, width)
     panels: list[Vega] = []
     parts = picture.parts()
     for name, part in parts.items():
-        span = picture.span(name)
-        ends = ends_of_axis(charts.numbers_in(picture.of_same_scale(name), *_DRAWN), span)
+        span = picture.span_of(part)
+        ends = ends_of_axis(charts.numbers_in(picture.of_same_scale(part), *_DRAWN), span)
         axes = _axes_of_rows(part, ends, layout)
         labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
         layers = _value_layers(axes, part, span.reference, picture.limit, width - layout.labels)
@@ -129,7 +129,7 @@ def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
     panels: list[Vega] = []
     parts = picture.parts()
     for name, part in parts.items():
-        axes = _axes_of_rows(part, ends_of_axis([*part["one"], *part["other"]], picture.span(name)), layout)
+        axes = _axes_of_rows(part, ends_of_axis([*part["one"], *part["other"]], picture.span_of(part)), layout)
         models = part.unpivot(["one", "other"], index="what", variable_name="model", value_name="estimate")
         models = models.with_columns(
             pl.col("model").replace_strict(dict(zip(("one", "other"), picture.names, strict=True)))
@@ -158,7 +158,7 @@ def over_time(picture: Picture, width: float) -> tuple[list[Vega], int]:
     panels: list[Vega] = []
     parts = picture.parts()
     for name, part in parts.items():
-        span = picture.span(name)
+        span = picture.span_of(part)
         ends = ends_of_axis(charts.numbers_in(part, *_DRAWN), span)
         inner = width - charts.width_of_ticks(ends)
         is_last = len(panels) == len(parts) - 1
@@ -239,8 +239,8 @@ def _value_layers(
         layers.append(axes.layer("tick", "estimate", channels={**colour, **shown}, thickness=2, opacity=0.55, size=16))
         means = part.drop_nulls("mean").unique("what", keep="first", maintain_order=True)
         return [*layers, axes.layer("point", "mean", table=means, color=SERIES[1], filled=True, size=80, opacity=1)]
-    if "hollow" in part.columns:
-        layers.append(axes.layer("point", "hollow", color=charts.MUTED, size=60, strokeWidth=1.5, opacity=1))
+    if "raw" in part.columns:
+        layers.append(axes.layer("point", "raw", color=charts.MUTED, size=60, strokeWidth=1.5, opacity=1))
     channels = {**colour, **verdict, **shown}
     layers.append(axes.layer("point", "estimate", channels=channels, filled=True, size=80, opacity=1))
     if "why" in part.columns and (part["why"] != "").any():

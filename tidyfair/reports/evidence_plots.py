@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.titles import capitalized, in_prose
-from tidyfair.reports.charts import MOST_PANELS, Picture, Span
+from tidyfair.reports.charts import MOST_PANELS, SPAN, Picture, Span
 from tidyfair.reports.dot_charts import dots, over_time
 from tidyfair.reports.plot_input import (
     OUTER,
     PlotInput,
     listed_names,
     listed_titles,
-    plain,
-    scales_of_metrics,
-    span_of_metric,
+    scale_of_metric,
+    table_of,
     with_scales,
+    with_spans,
 )
 from tidyfair.reports.tables import as_p_value
 from tidyfair.specs.result_columns import open_ends
@@ -32,14 +33,11 @@ _LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 def tests_plot(plot: PlotInput) -> Picture:
     """Disparities beside the range that is expected if groups are equal."""
-    frame, spans = with_scales(plot, plot.frame)
+    frame = with_scales(plot, plot.frame)
     p_value = as_p_value(frame[".p_value"]).fill_null("unknown")
     p_value = pl.when(p_value.str.starts_with("0")).then("= " + p_value).otherwise(p_value)
-    table = frame.select(
-        "panel",
-        *plain(frame, ".estimate", ".expected_lower", ".expected_upper"),
-        what=pl.format("{} (p {})", plot.label(), p_value),
-    )
+    what = pl.format("{} (p {})", plot.label(), p_value)
+    table = table_of(frame, ".estimate", ".expected_lower", ".expected_upper", what=what)
     name = listed_titles(frame.select(plot.compared()).to_series())
     sure = _number_of_sure(frame)
     if len(frame) == 1:
@@ -47,7 +45,7 @@ def tests_plot(plot: PlotInput) -> Picture:
     else:
         many = f"{sure or 'None'} of {len(frame)} disparities {'is' if sure == 1 else 'are'}"
         titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
-    return Picture(dots, table, titles, ["grey: p of 0.05 or more"], spans)
+    return Picture(dots, table, titles, ["grey: p of 0.05 or more"])
 
 
 def _number_of_sure(frame: pl.DataFrame) -> int:
@@ -58,12 +56,9 @@ def _number_of_sure(frame: pl.DataFrame) -> int:
 def periods_plot(plot: PlotInput) -> Picture:
     """Changes between periods beside the range that is expected by chance."""
     frame = plot.frame
-    table = frame.select(
-        *plain(frame, ".expected_lower", ".expected_upper"),
-        panel=plot.label(),
-        what=pl.format("{} to {}", texts_of(frame.select(".before")), texts_of(frame.select(".period"))),
-        estimate=".change",
-    )
+    what = pl.format("{} to {}", texts_of(frame.select(".before")), texts_of(frame.select(".period")))
+    marks = (".expected_lower", ".expected_upper")
+    table = table_of(frame, *marks, panel=plot.label(), what=what, estimate=".change")
     name = listed_names(map(in_prose, table["panel"]))
     changes = "change" if len(frame) == 1 else "changes"
     finding = f"{_number_of_sure(frame) or 'none'} of {len(frame)} {changes} beyond chance"
@@ -76,63 +71,59 @@ def periods_plot(plot: PlotInput) -> Picture:
 def looks_plot(plot: PlotInput) -> Picture:
     """The verdicts of monitors, period by period."""
     frame = plot.frame
-    table = frame.select(
-        *plain(frame, ".estimate", ".lower", ".upper", ".limit", ".verdict"),
-        panel=plot.label(),
-        what=texts_of(frame.select(".period")),
-    )
+    marks = (".estimate", ".lower", ".upper", ".limit", ".verdict")
+    lowest = pl.min_horizontal(pl.col(".estimate").min(), pl.col(".lower").min()).over(plot.label())
+    span = pl.struct(low=pl.when(lowest >= 0).then(0.0), high=None, reference=None, is_whole=False).cast(SPAN)
+    what = texts_of(frame.select(".period"))
+    table = table_of(frame, *marks, panel=plot.label(), what=what, span=span)
     name = listed_titles(frame.select(plot.compared()).to_series())
     last = frame[".verdict"][-1]
     titles = [f"{name} after each period", f"{name} so far"]
     if table["panel"].n_unique() == 1:
         words = {"within": "keeps its limit", "above the limit": "is above its limit", "below the limit": "is below it"}
         titles = [f"{name} {words.get(last, f'is {last}')} after {len(frame)} looks", f"{name}: {last}"]
-    lowest = table.group_by("panel").agg(pl.min_horizontal(pl.col("estimate").min(), pl.col("lower").min()))
-    spans = {panel: Span(low=0) if low is not None and low >= 0 else Span() for panel, low in lowest.rows()}
     since = texts_of(frame.select(".since")).to_list() if ".since" in frame.columns else [""]
     is_of_all = len(set(since)) == 1
     if not is_of_all:
         titles = [f"{title}, of data since {since[-1]}" for title in titles]
     x = f"{'all' if is_of_all else 'recent'} data up to and including the period"
     notes = ["lines: confidence sequences, valid at every look"]
-    return Picture(over_time, table, titles, notes, spans, x=[x])
+    return Picture(over_time, table, titles, notes, x=[x])
 
 
 def pairs_plot(plot: PlotInput) -> Picture:
     """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
-    scales = plot.frame[".scale"].unique(maintain_order=True).to_list()
-    names = plot.frame.select(plot.panel()).to_series()
+    frame = plot.frame
+    scales = frame[".scale"].unique(maintain_order=True).to_list()
+    names = frame.select(plot.panel()).to_series()
     panel = plot.panel()
     if len(scales) > 1:
         panel = pl.format("{}, {}", panel, pl.col(".scale").str.replace_all("_", " ", literal=True))
-    above, below = open_ends(plot.frame)
-    frame = plot.frame.with_columns(panel.alias("panel"))
-    is_difference = pl.col(".scale") == "difference"
+    is_difference = frame[".scale"] == "difference"
+    spans = [_NO_DIFFERENCE if is_zero else Span(low=0, reference=1) for is_zero in is_difference]
     sign = pl.when(is_difference).then(pl.lit("\N{MINUS SIGN}")).otherwise(pl.lit("/"))
-    table = frame.select(
-        "panel",
-        *plain(frame, ".lower", ".upper"),
+    above, below = open_ends(frame)
+    table = table_of(
+        frame,
+        *(".lower", ".upper"),
+        panel=panel,
+        scale=scale_of_metric(frame),
+        span=pl.Series([asdict(span) for span in spans], dtype=SPAN),
         what=pl.format("{} {} {}", ".group", sign, ".other"),
         estimate=".disparity",
         above=pl.Series(above),
         below=pl.Series(below),
     )
-    equal = frame.select("panel", is_difference).unique().rows()
-    spans = {name: _NO_DIFFERENCE if is_zero else Span(low=0, reference=1) for name, is_zero in equal}
     kind = {"ratio": "Ratios of", "odds_ratio": "Odds ratios of"}.get(scales[0], "Differences in")
     name = listed_names(map(in_prose, names))
     titles = [f"{kind if len(scales) == 1 else 'Comparisons of'} {name}, pair by pair", f"{kind} {name}"]
-    return Picture(dots, table, titles, ["lines hold for all pairs at once"], spans, scales_of_metrics(frame))
+    return Picture(dots, table, titles, ["lines hold for all pairs at once"])
 
 
 def paired_plot(plot: PlotInput) -> Picture:
     """Differences between two groups on the same items, with intervals."""
-    table = plot.frame.select(
-        *plain(plot.frame, ".lower", ".upper"),
-        panel=plot.panel(),
-        what=pl.format("{} \N{MINUS SIGN} {} ({} pairs)", ".group", ".other", ".pairs"),
-        estimate=".disparity",
-    )
+    what = pl.format("{} \N{MINUS SIGN} {} ({} pairs)", ".group", ".other", ".pairs")
+    table = table_of(plot.frame, ".lower", ".upper", panel=plot.panel(), what=what, estimate=".disparity")
     name = listed_names(map(in_prose, table["panel"]))
     titles = [f"Differences in {name} within pairs", f"Differences in {name}"]
     return Picture(dots, table, titles, ["lines: confidence intervals, each for one difference"], _NO_DIFFERENCE)
@@ -140,13 +131,9 @@ def paired_plot(plot: PlotInput) -> Picture:
 
 def strata_plot(plot: PlotInput) -> Picture:
     """Differences before and after like is compared with like."""
-    table = plot.frame.select(
-        *plain(plot.frame, ".lower", ".upper"),
-        panel=plot.panel(),
-        what=pl.format("{} \N{MINUS SIGN} {}", ".group", ".other"),
-        estimate=".adjusted",
-        hollow=".crude",
-    )
+    what = pl.format("{} \N{MINUS SIGN} {}", ".group", ".other")
+    marks = {"what": what, "estimate": ".adjusted", "raw": ".crude"}
+    table = table_of(plot.frame, ".lower", ".upper", panel=plot.panel(), **marks)
     name = listed_names(map(in_prose, table["panel"]))
     titles = [f"Differences in {name}, like compared with like", f"Differences in {name}"]
     notes = ["filled: within strata, with its confidence interval", "hollow: all rows together"]
@@ -164,9 +151,8 @@ def subgroups_plot(plot: PlotInput) -> Picture:
     first = frame.head(MOST_PANELS)
     rows = ".denominator" if ".denominator" in frame.columns else ".n"
     condition = pl.col(".subgroup").cast(pl.String).str.replace_all(" & ", ", ", literal=True)
-    table = first.select(
-        panel=plot.metric(), what=pl.format("{} ({})", condition, pl.col(rows)), estimate=".difference"
-    )
+    what = pl.format("{} ({})", condition, pl.col(rows))
+    table = table_of(first, panel=plot.metric(), what=what, estimate=".difference")
     name, prose = listed_titles(table["panel"]), listed_names(map(in_prose, table["panel"]))
     if ".epsilon" in frame.columns:
         table = table.with_columns(upper=first[".epsilon"], lower=0.0)
@@ -184,7 +170,7 @@ def subgroups_plot(plot: PlotInput) -> Picture:
 def halves_plot(plot: PlotInput) -> Picture:
     """The two halves that a linear threshold makes, around the rate of all."""
     panel = pl.format("{}, {}", plot.metric(), OUTER) if plot.outer else plot.metric()
-    frame = plot.frame.with_columns(panel.alias("panel"))
+    frame = with_spans(plot.frame).with_columns(panel.alias("panel"))
 
     def rounded(match: re.Match[str]) -> str:
         return f"{float(match[0]):.3g}"
@@ -198,17 +184,17 @@ def halves_plot(plot: PlotInput) -> Picture:
         notes.insert(0, f"by {divided.pop()})")
         conditions = [right for _, right in sides]
     what = pl.format("{} ({})", pl.Series(conditions, dtype=pl.String), pl.col(".denominator"))
-    table = frame.select("panel", *plain(frame, ".estimate"), what=what, limit=".overall")
+    table = table_of(frame, ".estimate", what=what, limit=".overall")
     name = listed_titles(table["panel"])
-    spans = {panel: span_of_metric(metric) for panel, metric in frame.select("panel", ".metric").rows()}
     titles = [f"{name} on both sides of the condition that divides it most", name]
-    return Picture(dots, table, titles, notes, spans, limit="all rows")
+    return Picture(dots, table, titles, notes, limit="all rows")
 
 
 def sensitivity_plot(plot: PlotInput) -> Picture:
     """The shares of errors that turn the verdict of a gate."""
     frame = plot.frame.filter(pl.col(".group").is_not_null())
-    table = frame.select(
+    table = table_of(
+        frame,
         panel=pl.Series([capitalized(error) for error in frame[".error"]], dtype=pl.String),
         what=pl.format("{}: {} ({})", plot.label(), ".group", ".n"),
         estimate=".share",
@@ -220,30 +206,27 @@ def sensitivity_plot(plot: PlotInput) -> Picture:
 
 def probabilities_plot(plot: PlotInput) -> Picture:
     """Posterior probabilities that disparities keep their limits."""
-    table = plot.frame.select(panel=pl.lit(""), what=plot.label(), estimate=".probability")
+    table = table_of(plot.frame, what=plot.label(), estimate=".probability")
     span = Span(0, 1, is_whole=True)
     return Picture(dots, table, ["Probability that the limit is kept"], ["0: never, 1: for sure"], span)
 
 
 def summaries_plot(plot: PlotInput) -> Picture:
     """Means over resamples, with their standard errors."""
-    frame, spans = with_scales(plot, plot.frame.with_columns(pl.col(".mean").alias(".estimate")))
+    frame = with_scales(plot, plot.frame.with_columns(pl.col(".mean").alias(".estimate")))
     mean, error = pl.col(".mean"), pl.col(".std_error")
-    table = frame.select("panel", what=plot.label(), estimate=mean, lower=mean - error, upper=mean + error)
+    table = table_of(frame, what=plot.label(), estimate=mean, lower=mean - error, upper=mean + error)
     titles = [f"Means of {frame['.n'][0]} resamples", "Means over resamples"]
-    return Picture(dots, table, titles, ["lines reach one standard error to each side"], spans)
+    return Picture(dots, table, titles, ["lines reach one standard error to each side"])
 
 
 def smallest_differences_plot(plot: PlotInput) -> Picture:
     """The smallest differences that data of this size would show."""
     frame = plot.frame
     label = plot.label() if ".metric" in frame.columns else pl.lit("Difference")
-    table = frame.select(
-        panel=pl.lit(""),
-        what=pl.format("{} ({}: {})", label, ".smallest", ".rows"),
-        estimate=".difference",
-        why=pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit("")),
-    )
+    what = pl.format("{} ({}: {})", label, ".smallest", ".rows")
+    why = pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit(""))
+    table = table_of(frame, what=what, estimate=".difference", why=why)
     power = frame[".power"][0] if ".power" in frame.columns else 0.8
     titles = [f"The smallest differences detected {power * 100:g} % of the time", "The smallest differences detected"]
     return Picture(dots, table, titles, ["in parentheses: the smallest group and its rows"], Span(0, 1, 0))

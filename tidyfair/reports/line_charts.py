@@ -40,35 +40,33 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     for name in names:
         part = table.filter(pl.col("panel") == name)
         height = min(max(room * _SHARE_OF_HEIGHT, _LEAST_HEIGHT), _LARGEST_HEIGHT)
-        axes, inner, x_ends = _axes_of_lines(picture, name, part, room)
+        axes, inner, x_ends = _axes_of_lines(picture, part, room)
         if picture.square:
             height = inner = min(inner, _LARGEST_SQUARE)
         part = _beside_each_other(part, picture, (x_ends[1] - x_ends[0]) / inner)
-        layers = [*_reference_lines(axes, picture, picture.span(name), x_ends, inner)]
+        layers = [*_reference_lines(axes, picture, picture.span_of(part), x_ends, inner)]
         layers += _line_layers(axes, part, picture, colour, inner)
         heading = charts.heading(name, room, axis=picture.y[0]) if name or picture.y[0] else None
         panels.append(charts.panel(layers, part, inner, height, heading))
     return panels, columns
 
 
-def _axes_of_lines(
-    picture: Picture, name: str, part: pl.DataFrame, room: float
-) -> tuple[Axes, float, tuple[float, float]]:
+def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[Axes, float, tuple[float, float]]:
     """The axes of a panel in a column of so many pixels, its width, and the ends of the horizontal axis."""
     whole = Span(0, 1, is_whole=True)
-    of_scale = picture.of_same_scale(name).partition_by("panel")
-    heights = [height for other in of_scale for height in _heights(other, picture)]
-    ends = ends_of_axis([], whole) if picture.square else ends_of_axis(heights, picture.span(name))
+    of_scale = picture.of_same_scale(part).partition_by("panel")
+    heights = [height for other in of_scale for height in _heights(other)]
+    ends = ends_of_axis([], whole) if picture.square else ends_of_axis(heights, picture.span_of(part))
     inner = room - charts.width_of_ticks(ends)
     x_ends = ends_of_axis([*part["x"], picture.at], whole if picture.square else picture.x_span)
     x = quantitative("x", x_ends, inner, picture.x[0])
     return Axes("y", ends, inner, {"x": x}), inner, x_ends
 
 
-def _heights(part: pl.DataFrame, picture: Picture) -> list[float | None]:
+def _heights(part: pl.DataFrame) -> list[float | None]:
     """The values that the vertical axis shows: those of lines, and intervals as far as these leave lines their room."""
     values = part["y"].to_list()
-    if not _has_intervals(part, picture):
+    if not _has_intervals(part):
         return values
     low, high = _reach_of(part)
     ends = part.select(pl.col("lower", "upper").clip(low, high))
@@ -85,17 +83,16 @@ def _reach_of(part: pl.DataFrame) -> tuple[float, float]:
     return low - reach, high + reach
 
 
-def _has_intervals(part: pl.DataFrame, picture: Picture) -> bool:
+def _has_intervals(part: pl.DataFrame) -> bool:
     """True where intervals are drawn: those of many lines would hide each other."""
-    may_be_many = picture.points and not picture.side_by_side
-    return "lower" in part.columns and (may_be_many or part["series"].n_unique() <= MOST_BANDS)
+    return "lower" in part.columns and part["series"].n_unique() <= MOST_BANDS
 
 
 def _line_layers(axes: Axes, part: pl.DataFrame, picture: Picture, colour: Vega, width: float) -> list[Vega]:
     """The marks of a panel, from behind to front."""
     layers: list[Vega] = []
     channels = {**colour, "detail": nominal("series")}
-    if _has_intervals(part, picture):
+    if _has_intervals(part):
         if picture.points:
             layers += intervals(axes, part, "y", channels, strokeWidth=1.5, opacity=0.6)
         else:
@@ -148,7 +145,7 @@ def _reference_lines(axes: Axes, picture: Picture, span: Span, x_ends: tuple[flo
 
 def _beside_each_other(part: pl.DataFrame, picture: Picture, pixel: float) -> pl.DataFrame:
     """Points with `x` where they are drawn, and `point` where they belong."""
-    if not (picture.side_by_side and _has_intervals(part, picture)):
+    if not picture.points or picture.square or not _has_intervals(part):
         return part
     names = part["series"].unique(maintain_order=True).to_list()
     numbers = pl.col("series").replace_strict(names, range(len(names)), return_dtype=pl.Float64)

@@ -8,28 +8,26 @@ from tidyfair.metrics.titles import short_title, title_of
 from tidyfair.reports.charts import Picture, Span
 from tidyfair.reports.dot_charts import dots, side_by_side
 from tidyfair.reports.line_charts import scatter
-from tidyfair.reports.plot_input import PlotInput, by_words, listed_names, plain, with_scales
+from tidyfair.reports.plot_input import PlotInput, by_words, listed_names, table_of, with_scales
 
 
 def models_plot(plot: PlotInput) -> Picture:
     """Two models side by side, and the change from one to the other."""
-    frame, spans = with_scales(plot, plot.frame.with_columns(pl.col(".one").alias(".estimate")))
-    table = frame.select("panel", *plain(frame, ".one", ".other", ".change", ".lower", ".upper"), what=plot.label())
+    frame = with_scales(plot, plot.frame.with_columns(pl.col(".one").alias(".estimate")))
+    table = table_of(frame, ".one", ".other", ".change", ".lower", ".upper", what=plot.label())
     one, other = plot.models
     sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)) if ".lower" in frame.columns else frame.head(0)
     finding = f"{len(sure) or 'None'} of {len(frame)} values {'is' if len(sure) == 1 else 'are'} clearly different"
     # names of columns need not start with a capital letter
     titles = [f"{finding} between {one} and {other}", finding]
     notes = [f"change: {other} less {one}, with its confidence interval"]
-    return Picture(side_by_side, table, titles, notes, spans, names=plot.models)
+    return Picture(side_by_side, table, titles, notes, names=plot.models)
 
 
 def resamples_plot(plot: PlotInput) -> Picture:
     """Mean differences between two models on the same resamples."""
     value, error = pl.col(".difference"), pl.col(".std_error")
-    table = plot.frame.select(
-        panel=pl.lit(""), what=plot.label(), estimate=value, lower=value - error, upper=value + error
-    )
+    table = table_of(plot.frame, what=plot.label(), estimate=value, lower=value - error, upper=value + error)
     one, other = plot.models
     title = f"{other} less {one}"
     titles = [f"{title}, on the same {plot.frame['.n'][0]} resamples", title, "Differences of two models"]
@@ -39,8 +37,8 @@ def resamples_plot(plot: PlotInput) -> Picture:
 def frontier_plot(plot: PlotInput) -> Picture:
     """Models by their performance and their disparity."""
     frame = plot.frame
-    table = frame.select(
-        panel=pl.lit(""),
+    table = table_of(
+        frame,
         series=pl.col(".model").cast(pl.String),
         x=".performance",
         y=".disparity",

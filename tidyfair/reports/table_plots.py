@@ -12,8 +12,8 @@ from tidyfair.reports.plot_input import (
     PlotInput,
     by_text,
     listed_titles,
-    plain,
-    scales_of_metrics,
+    scale_of_metric,
+    table_of,
     with_counts,
     with_group_text,
 )
@@ -59,19 +59,14 @@ def comparison_plot(plot: PlotInput) -> Picture:
     panel = panel + by_text()
     if ".level" in frame.columns:
         panel = panel + pl.format(" of {}", pl.col(".level")).fill_null("")
-    frame = frame.with_columns(panel.alias("panel"))
+    frame = frame.with_columns(panel.alias("panel"), scale_of_metric(frame))
     labels, counted = with_counts(frame, pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group"))
     status = pl.col(".status").str.replace_all("_", " ") if ".status" in frame.columns else pl.lit("no value")
     value = pl.col(".disparity")
     is_reference = (pl.col(".group") == pl.col(".reference")).fill_null(value=False)
     why = pl.when(is_reference).then(pl.lit("reference")).when(value.is_null()).then(status).otherwise(pl.lit(""))
-    table = frame.select(
-        "panel",
-        *plain(frame, ".lower", ".upper"),
-        what=labels,
-        estimate=pl.when(~is_reference).then(value),
-        why=why,
-    )
+    estimate = pl.when(~is_reference).then(value)
+    table = table_of(frame, ".lower", ".upper", what=labels, estimate=estimate, why=why)
     scales = ["ratio" if of_quantiles else "difference"]
     if ".scale" in frame.columns:
         scales = frame[".scale"].unique().to_list()
@@ -87,35 +82,29 @@ def comparison_plot(plot: PlotInput) -> Picture:
     if ".below_four_fifths" in frame.columns:
         table = table.with_columns(limit=0.8)
     notes = [counted, _INTERVALS]
-    return Picture(dots, table, titles, notes, span, scales_of_metrics(frame), limit="four fifths,")
+    return Picture(dots, table, titles, notes, span, limit="four fifths,")
 
 
 def bounds_plot(plot: PlotInput) -> Picture:
     """Rates of groups that are known by probability, with all values that the data allow."""
-    table = plot.frame.select(
-        *plain(plot.frame, ".estimate", ".lower", ".upper"),
+    table = table_of(
+        plot.frame,
+        *(".estimate", ".lower", ".upper"),
         panel=plot.metric(),
         what=pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64)),
         expected_lower=".lower_bound",
         expected_upper=".upper_bound",
     )
     name = listed_titles(table["panel"])
-    notes = [
-        "grey: all rates that the data allow",
-        "lines: their confidence intervals",
-        "in parentheses: expected rows",
-    ]
+    notes = ["grey: all rates that the data allow", "lines: their confidence intervals"]
+    notes.append("in parentheses: expected rows")
     return Picture(dots, table, [f"{name} of groups known by probability", name], notes, Span(0, 1))
 
 
 def missing_truth_plot(plot: PlotInput) -> Picture:
     """The difference in missing truths between those who were selected and those who were not."""
     group = pl.col(OUTER) if plot.outer else pl.lit("all rows")
-    table = plot.frame.select(
-        *plain(plot.frame, ".lower", ".upper"),
-        panel=pl.lit(""),
-        what=pl.format("{} ({})", group, ".n"),
-        estimate=".difference",
-    )
+    what = pl.format("{} ({})", group, ".n")
+    table = table_of(plot.frame, ".lower", ".upper", what=what, estimate=".difference")
     titles = ["Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate"]
     return Picture(dots, table, titles, ["rows in parentheses", _INTERVALS], Span(-1, 1, 0))
