@@ -171,7 +171,7 @@ def domains(chart: Any, channel: str = "x") -> list[list[float]]:
 
 
 _DRAWN_ACROSS = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "hollow", "mean")
-_DRAWN_DOWN = ("y", "estimate", "lower", "upper", "limit", "expected_lower", "expected_upper")
+_DRAWN_DOWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper")
 
 
 @pytest.mark.parametrize("width", [350, 896])
@@ -278,7 +278,9 @@ def test_thinned_curves_keep_their_area() -> None:
     curve = tf.roc_curve(lending(20_000), **SCORES)
     rows = drawn(tf.autoplot(curve))
     assert len(rows) < 1_000 < len(curve)
-    points = pl.DataFrame(rows).select(x=pl.col("x").cast(pl.Float64), y=pl.col("y").cast(pl.Float64)).sort("x", "y")
+    points = (
+        pl.DataFrame(rows).select(x=pl.col("x").cast(pl.Float64), y=pl.col("estimate").cast(pl.Float64)).sort("x", "y")
+    )
     area = points.select(((pl.col("x") - pl.col("x").shift(1)) * (pl.col("y") + pl.col("y").shift(1)) / 2).sum()).item()
     assert area == pytest.approx(tf.roc_auc(lending(20_000), **SCORES)[".estimate"].item(), abs=2e-3)
 
@@ -555,7 +557,8 @@ def test_decision_curves_have_treat_all_and_treat_none_as_lines_of_each_panel() 
 
 def test_wide_bands_do_not_flatten_lines() -> None:
     points = [
-        {"panel": "", "series": "a", "x": x, "y": 0.5 + x / 10, "lower": -40.0, "upper": 40.0} for x in (0.0, 1.0)
+        {"panel": "", "series": "a", "x": x, "estimate": 0.5 + x / 10, "lower": -40.0, "upper": 40.0}
+        for x in (0.0, 1.0)
     ]
     picture = Picture(lines, pl.DataFrame(points), ["Lines"], x=["x"])
     low, high = sorted(domains(picture.finished(None, 640), "y")[0])
@@ -711,7 +714,7 @@ def test_curves_and_changes_have_their_lines_of_reference() -> None:
             assert layer["width"] == layer["height"]
         diagonals = [layer["rows"] for layer in layers_of(chart) if layer["mark"].get("strokeDash")]
         assert diagonals
-        assert all(rows == [{"x": 0, "y": 0}, {"x": 1, "y": 1}] for rows in diagonals)
+        assert all(rows == [{"x": 0, "estimate": 0}, {"x": 1, "estimate": 1}] for rows in diagonals)
     at = {
         "pairs": 0,
         "paired groups": 0,
@@ -741,9 +744,9 @@ def test_calibration_has_intervals_where_rows_count_alike() -> None:
         # Wilson's interval, from its quadratic equation
         for end in (row["lower"], row["upper"]):
             if 0 < end < 1:
-                z = (row["y"] - end) / (end * (1 - end) / row["rows"]) ** 0.5
+                z = (row["estimate"] - end) / (end * (1 - end) / row["rows"]) ** 0.5
                 assert abs(z) == pytest.approx(1.959964, abs=1e-4)
-        assert row["lower"] <= row["y"] <= row["upper"]
+        assert row["lower"] <= row["estimate"] <= row["upper"]
     weighted = drawn(tf.autoplot(tf.calibration_curve(LOANS, **SCORES, case_weights="weight")))
     assert all("lower" not in row for row in weighted)
 
@@ -844,7 +847,9 @@ def test_intervals_over_times_that_leave_the_axis_or_lack_an_end_have_arrows() -
 
 def test_bands_that_leave_the_axis_have_arrows() -> None:
     x = [float(step) for step in range(30)]
-    points = pl.DataFrame({"panel": "", "series": "a", "x": x, "y": x, "lower": x, "upper": [99.0] * 10 + x[10:]})
+    points = pl.DataFrame(
+        {"panel": "", "series": "a", "x": x, "estimate": x, "lower": x, "upper": [99.0] * 10 + x[10:]}
+    )
     layers = layers_of(Picture(lines, points, ["Lines"], x=["x"]).finished(None, 640))
     (arrows,) = [layer["rows"] for layer in layers if layer["mark"].get("shape") == "triangle-up"]
     # arrows have room beside each other

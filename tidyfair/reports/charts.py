@@ -41,10 +41,10 @@ _PADDING, _SHORTEST = 0.04, 0.2
 _LARGE, _SMALL_NUMBER = 1e5, 1e-3
 """Numbers beyond which ticks are written with a prefix or an exponent."""
 _SHOWN = {
-    "panel": "of", "series": "series", "what": "row", "row": "row", "column": "column", "outer": "part",
-    "model": "model", "point": "x", "x": "x", "estimate": "value", "y": "value", "lower": "lower end",
-    "upper": "upper end", "dashed": "dashed", "change": "change", "rows": "rows", "limit": "limit",
-    "verdict": "verdict", "expected_lower": "expected from", "expected_upper": "expected to", "text": "shown as",
+    "series": "series", "what": "row", "row": "row", "column": "column", "outer": "part", "model": "model",
+    "point": "x", "x": "x", "estimate": "value", "lower": "lower end", "upper": "upper end", "dashed": "dashed",
+    "rows": "rows", "limit": "limit", "verdict": "verdict", "expected_lower": "expected from",
+    "expected_upper": "expected to", "text": "shown as",
 }  # fmt: skip
 """The columns that a reader is shown who points at a mark, under names for people."""
 Vega = dict[str, Any]
@@ -180,21 +180,21 @@ def _theme() -> Vega:
 
 
 def panel(
-    layers: Sequence[Vega], table: pl.DataFrame, width: float, height: float | Vega, heading: Vega | None = None
-) -> Vega:
-    """Marks on each other, from behind to front, most of them of the rows of a table."""
-    title = {} if heading is None else {"title": heading}
-    return {"data": data(table), "width": width, "height": height, "layer": list(layers), **title}
+    layers: Sequence[Vega], table: pl.DataFrame, width: float, height: float | Vega, heading: str = "", axis: str = "",
+    **place: Any,
+) -> Vega:  # fmt: skip
+    """Marks on each other, from behind to front, most of them of the rows of a table.
 
-
-def heading(text: str, width: float, *, beside_labels: bool = False, offset: float = 6, axis: str = "") -> Vega:
-    """The heading of a panel, over its labels or its axis, and the title of the vertical axis below it."""
-    place = {"limit": width, "offset": offset, "frame": "group" if beside_labels else "bounds"}
-    title = f"\N{UPWARDS ARROW} {axis}"
-    if not text:
-        return {**place, "text": title, "fontSize": SMALL, "fontWeight": "normal", "color": MUTED}
-    below = {"subtitle": title, "subtitleFontSize": SMALL} if axis else {}
-    return {**place, **below, "text": text, "fontSize": TEXT}
+    The heading stands above the labels, and below it the title of the vertical axis.
+    """
+    title: Vega = {"offset": 6, "fontSize": TEXT, "limit": width, **place, "text": heading}
+    name = f"\N{UPWARDS ARROW} {axis}"
+    if heading and axis:
+        title |= {"subtitle": name, "subtitleFontSize": SMALL}
+    elif axis:
+        title |= {"text": name, "fontSize": SMALL, "fontWeight": "normal", "color": MUTED}
+    marks: Vega = {"data": data(table), "width": width, "height": height, "layer": list(layers)}
+    return {**marks, "title": title} if heading or axis else marks
 
 
 def data(table: pl.DataFrame) -> Vega:
@@ -237,9 +237,16 @@ class Axes:
         rows = {} if table is None else {"data": data(table)}
         return {**rows, "mark": {"type": mark, **self.shift, **style}, "encoding": encoding}
 
-    def place(self, value: str) -> Vega:
+    def place(self, value: str, title: str = "") -> Vega:
         """The channel of the values of a column."""
-        return quantitative(value, self.ends, self.length, down=self.values == "y")
+        low, high = self.ends
+        axis: Vega = {"tickCount": 3 if self.length < 260 and self.values == "x" else 5, "title": title or None}
+        if self.values == "x":
+            axis["labelFlush"] = 4
+        if max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
+            axis["format"] = "~s" if max(-low, high) >= _LARGE else "~g"
+        scale = {"domain": [low, high], "nice": False, "zero": False}
+        return {"field": value, "type": "quantitative", "scale": scale, "axis": axis}
 
     def line_at(self, value: float, colour: str, *, dashed: bool = False) -> Vega:
         """A line through the whole panel."""
@@ -254,31 +261,23 @@ class Axes:
         layer: Vega = {**rows, "encoding": {**self.other, **place, "text": nominal(column)}}
         return [{**layer, "mark": {**mark, **border}}, {**layer, "mark": mark}]
 
+    @property
+    def pixel(self) -> float:
+        """The values that a pixel is long."""
+        return (self.ends[1] - self.ends[0]) / self.length
+
     def share(self, value: float) -> float:
         """Where a value is between the ends of the axis, from 0 to 1."""
         low, high = self.ends
         return (value - low) / (high - low)
 
 
-def quantitative(name: str, ends: tuple[float, float], length: float, title: str = "", *, down: bool = False) -> Vega:
-    """A column of numbers for a channel, on an axis of so many pixels."""
-    large, spread = max(map(abs, ends)), ends[1] - ends[0]
-    axis: Vega = {"tickCount": 3 if length < 260 and not down else 5, "title": title or None}
-    if not down:
-        axis["labelFlush"] = 4
-    if large >= _LARGE or spread < _SMALL_NUMBER:
-        axis["format"] = "~s" if large >= _LARGE else "~g"
-    scale = {"domain": list(ends), "nice": False, "zero": False}
-    return {"field": name, "type": "quantitative", "scale": scale, "axis": axis}
-
-
 def width_of_ticks(ends: tuple[float, float]) -> float:
     """The width of the labels of a vertical axis, with the room beside them: about five round numbers."""
     low, high = ends
     decimals = max(0, -math.floor(math.log10((high - low) / 5)))
-    if max(map(abs, ends)) >= _LARGE or high - low < _SMALL_NUMBER:
-        return text_width("0.000000" if high - low < _SMALL_NUMBER else "000k", SMALL) + 8
-    return max(text_width(f"{end:,.{decimals}f}", SMALL) for end in ends) + 8
+    texts = [f"{low:,.{decimals}f}", f"{high:,.{decimals}f}"]
+    return max(text_width(text[:8], SMALL) for text in texts) + 8
 
 
 def ends_of_axis(values: Iterable[float | None], span: Span) -> tuple[float, float]:
@@ -316,20 +315,16 @@ def numbers_in(table: pl.DataFrame, *names: str) -> list[float | None]:
 
 def legend(name: str, colours: Mapping[str, str], width: float, **style: Any) -> Vega:
     """The colour of a column of texts, with the entries of a legend."""
-    if len(colours) < 2 and "symbolType" in style:
-        entries = None
-    else:
-        widest = max(text_width(label) for label in colours)
-        entries = {"columns": max(int(width // (widest + 40)), 1), "labelLimit": width - 40, **style}
-    scale = {"domain": list(colours), "range": list(colours.values())}
-    return nominal(name, scale=scale, legend=entries)
+    widest = max(map(text_width, colours), default=0)
+    entries = {"columns": max(int(width // (widest + 40)), 1), "labelLimit": width - 40, **style}
+    return nominal(name, scale={"domain": list(colours), "range": list(colours.values())}, legend=entries)
 
 
-def tooltip(table: pl.DataFrame, *hidden: str) -> list[Vega]:
+def tooltip(table: pl.DataFrame) -> list[Vega]:
     """The values of a row that a reader is shown."""
     entries: list[Vega] = []
     for name, title in _SHOWN.items():
-        if name not in table.columns or name in hidden or (name == "panel" and table["panel"].n_unique() == 1):
+        if name not in table.columns or (name == "x" and "point" in table.columns):
             continue
         if table.schema[name].is_numeric():
             entries.append({"field": name, "type": "quantitative", "title": title, "format": ",.4~r"})
@@ -384,16 +379,15 @@ def number_text(value: float | None) -> str:
 
 def _described(table: pl.DataFrame) -> str:
     """A chart in words, for those who do not see it: the least and the largest value, and their rows."""
-    value = next(name for name in ("change", "estimate", "y") if name in table.columns)
-    finite = table.filter(pl.col(value).is_finite()).sort(value, maintain_order=True)
-    infinite = table[value].count() - len(finite)
+    finite = table.filter(pl.col("estimate").is_finite()).sort("estimate", maintain_order=True)
+    infinite = table["estimate"].count() - len(finite)
     remark = f"{infinite} {'is' if infinite == 1 else 'are'} infinite, and not drawn." if infinite else ""
     if finite.is_empty():
         return remark or "No value is defined."
     keys = [name for name in ("panel", "series", "what", "row", "column") if name in table.columns]
     several = [name for name in keys if table[name].n_unique() > 1]
     names = [f" ({', '.join(finite[name][row] for name in several)})" if several else "" for row in (0, -1)]
-    low, high = (f"{finite[value][row]:.3g}{name}" for row, name in zip((0, -1), names, strict=True))
+    low, high = (f"{finite['estimate'][row]:.3g}{name}" for row, name in zip((0, -1), names, strict=True))
     text = f"{len(finite)} values from {low} to {high}." if len(finite) > 1 else f"One value, {low}."
     return f"{text} {remark}".rstrip()
 

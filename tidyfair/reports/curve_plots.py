@@ -52,7 +52,7 @@ def calibration_plot(plot: PlotInput) -> Picture:
     notes: list[str] = []
     if ".weight" not in plot.frame.columns:
         rows = table["rows"].cast(pl.Float64).to_numpy()
-        lower, upper = wilson(table["y"].to_numpy(), rows, z_value(_LEVEL))
+        lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
         table = table.with_columns(lower=lower, upper=upper)
         notes.append("lines show the 95 % confidence interval of each bin (Wilson)")
     if table["series"].n_unique() > _MOST_IN_ONE:
@@ -77,12 +77,12 @@ def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr) -> pl.DataFrame:
         panel=pl.col(".level").cast(pl.String) if has_levels else pl.lit(""),
         series=pl.col(OUTER) if plot.outer else pl.lit("all rows"),
         x=x,
-        y=y,
+        estimate=y,
         **({"rows": pl.col(".n")} if has_bins else {}),
-    ).filter(pl.col("x").is_finite() & pl.col("y").is_finite())
+    ).filter(pl.all_horizontal(pl.col("x", "estimate").is_finite()))
     pixels = _PIXELS
     while True:
-        ends = pl.col("x", "y")
+        ends = pl.col("x", "estimate")
         cell = (ends / (ends.max() - ends.min()) * pixels).round()
         keys = [pl.col("panel"), pl.col("series"), cell]
         points = table.filter(pl.struct(keys).is_first_distinct())

@@ -69,7 +69,7 @@ def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFr
     kept = values[cut].unique().sort().gather_every(step)
     values = values.filter(pl.col(cut).is_in(kept.implode()))
     marks = ("series", ".lower", ".upper", ".dashed")
-    table = table_of(values, *marks, x=pl.col(cut).cast(pl.Float64), y=".estimate")
+    table = table_of(values, *marks, x=pl.col(cut).cast(pl.Float64), estimate=".estimate")
     # different groups can have the same text
     table = unique_names(table, "series", "panel", "x")
     notes: list[str] = []

@@ -27,6 +27,7 @@ _LEAST_PANEL = 150
 """The least width of a panel beside others."""
 _WITH_VALUES = 560
 """The least width of a picture with values written beside their rows."""
+_MORE = "\N{HORIZONTAL ELLIPSIS}"
 _DRAWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "raw", "mean")
 
 
@@ -72,20 +73,17 @@ def _room_of(texts: Sequence[str]) -> float:
 
 def _values_of(table: pl.DataFrame) -> list[str]:
     """Values with their intervals as text."""
-    value = "change" if "change" in table.columns else "estimate"
-    if "lower" not in table.columns:
-        return [number_text(number) for number in table[value]]
-    # ends that are not included
-    is_open = [
-        pl.col(name) if name in table.columns else pl.lit(value=False).alias(name) for name in ("above", "below")
-    ]
     texts: list[str] = []
-    for number, low, high, above, below in table.select(value, "lower", "upper", *is_open).rows():
-        text = number_text(number)
-        if number is not None and not (low is None and high is None):
-            low_text = number_text(low) or "\N{HORIZONTAL ELLIPSIS}"
-            high_text = number_text(high) or "\N{HORIZONTAL ELLIPSIS}"
-            text += f"  ({'> ' * above}{low_text} to {'< ' * below}{high_text})"
+    for row in table.iter_rows(named=True):
+        text = number_text(row["estimate"])
+        low, high = (number_text(row.get(end)) for end in ("lower", "upper"))
+        if text and (low or high):
+            # ends that are not included
+            low, high = (
+                "> " * row.get("above", False) + (low or _MORE),
+                "< " * row.get("below", False) + (high or _MORE),
+            )
+            text = f"{text}  ({low} to {high})"
         texts.append(text)
     return texts
 
@@ -111,7 +109,7 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
         ends = ends_of_axis(charts.numbers_in(picture.of_same_scale(part), *_DRAWN), span)
         axes = _axes_of_rows(part, ends, layout)
         labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
-        layers = _value_layers(axes, part, span.reference, picture.limit, width - layout.labels)
+        layers = _value_layers(axes, part, span.reference, picture, width - layout.labels)
         values = _texts_beside(axes, _values_of(part), part, layout.panel + layout.values) if layout.values else []
         named = name if len(parts) > 1 and name != part["what"][0] else ""
         panels.append(_panel([*layers, *labels, *values], part, layout, named))
@@ -121,35 +119,32 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
 def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """Two values of each row joined by a line, and their difference with its interval beside them.
 
-    Columns: `panel`, `what`, the two values `one` and `other`, `change`, `lower` and `upper`.
+    Columns: `panel`, `what`, the two values `one` and `other`, their difference as `estimate`, `lower` and `upper`.
     """
     layout = _layout_of(picture.table, width, parts=2)
-    colours = dict(zip(picture.names, (charts.MUTED, charts.ACCENT), strict=True))
-    colour = charts.legend("model", colours, width - layout.labels)
+    one, other = picture.names
+    colour = charts.legend("model", {one: charts.MUTED, other: charts.ACCENT}, width - layout.labels)
     panels: list[Vega] = []
     parts = picture.parts()
     for name, part in parts.items():
         axes = _axes_of_rows(part, ends_of_axis([*part["one"], *part["other"]], picture.span_of(part)), layout)
-        models = part.unpivot(["one", "other"], index="what", variable_name="model", value_name="estimate")
-        models = models.with_columns(
-            pl.col("model").replace_strict(dict(zip(("one", "other"), picture.names, strict=True)))
+        models = part.drop("estimate").unpivot(
+            ["one", "other"], index="what", variable_name="model", value_name="estimate"
         )
+        models = models.with_columns(pl.col("model").replace_strict({"one": one, "other": other}))
+        channels = {"color": colour, "tooltip": charts.tooltip(models)}
         layers = [
             axes.layer("rule", "one", "other", color=charts.MUTED, strokeWidth=2, opacity=0.5),
-            axes.layer(
-                "point", "estimate", table=models, channels={"color": colour, "tooltip": charts.tooltip(models)},
-                filled=True, size=80, opacity=1,
-            ),
-        ]  # fmt: skip
+            axes.layer("point", "estimate", table=models, channels=channels, filled=True, size=80, opacity=1),
+        ]
         both = _texts_beside(axes, _both_of(part), part, layout.panel + layout.both) if layout.both else []
         heading = name if len(parts) > 1 else " "
         panels.append(_panel([*layers, *_labels(axes, part, layout), *both], part, layout, heading))
-        changes = part.with_columns(pl.col("change").alias("estimate"))
-        ends = ends_of_axis(charts.numbers_in(changes, *_DRAWN), Span(reference=0))
+        ends = ends_of_axis(charts.numbers_in(part, *_DRAWN), Span(reference=0))
         axes = _axes_of_rows(part, ends, layout)
-        layers = _value_layers(axes, changes, 0, "", width, charts.INK)
+        layers = _value_layers(axes, part, 0, picture, width, charts.INK)
         values = _texts_beside(axes, _values_of(part), part, layout.panel + layout.values) if layout.values else []
-        panels.append(_panel([*layers, *values], changes, layout, "Change"))
+        panels.append(_panel([*layers, *values], part, layout, "Change"))
     return panels, 2
 
 
@@ -162,21 +157,15 @@ def over_time(picture: Picture, width: float) -> tuple[list[Vega], int]:
         ends = ends_of_axis(charts.numbers_in(part, *_DRAWN), span)
         inner = width - charts.width_of_ticks(ends)
         is_last = len(panels) == len(parts) - 1
-        axis = {
-            "labelAngle": 0,
-            "labelOverlap": True,
-            "labelSeparation": 8,
-            "grid": False,
-            "title": picture.x[0] if is_last else None,
-        }
+        title = picture.x[0] if is_last else None
+        axis = {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 8, "grid": False, "title": title}
         scale = {"type": "band", "domain": part["what"].to_list()}
         axes = Axes("y", ends, inner, {"x": nominal("what", scale=scale, axis=axis)})
-        layers = _value_layers(axes, part, span.reference, picture.limit, inner)
+        layers = _value_layers(axes, part, span.reference, picture, inner)
         line = axes.layer("line", "estimate", color=charts.MUTED, strokeWidth=1, opacity=0.6)
         heading = name if len(parts) > 1 else picture.y[0]
         height = min(max(inner * 0.4, 170), 220)
-        shown = charts.heading(heading, width) if heading else None
-        panels.append(charts.panel([line, *layers], part, inner, height, shown))
+        panels.append(charts.panel([line, *layers], part, inner, height, heading, limit=width))
     return panels, 1
 
 
@@ -192,12 +181,12 @@ def _axes_of_rows(part: pl.DataFrame, ends: tuple[float, float], layout: _Layout
 
 def _panel(layers: Sequence[Vega], part: pl.DataFrame, layout: _Layout, heading: str) -> Vega:
     """A panel of rows, with its heading above the labels, or above the axis where labels are those of another panel."""
-    beside = layout.columns > 1 or heading == "Change"
-    width = layout.panel if beside else layout.whole
-    limit = "limit" in part.columns and part["limit"].n_unique() == 1
-    shown = charts.heading(heading, width, beside_labels=beside, offset=20 if limit else 4) if heading else None
+    has_limit = "limit" in part.columns and part["limit"].n_unique() == 1
+    place: Vega = {"offset": 20 if has_limit else 4, "frame": "group"}
+    if layout.columns == 1 and heading != "Change":
+        place |= {"frame": "bounds", "limit": layout.whole}
     step = {"step": _ROW if layout.labels else _TALL_ROW}
-    return charts.panel(layers, part, layout.panel, step, shown)
+    return charts.panel(layers, part, layout.panel, step, heading, **place)
 
 
 def _labels(axes: Axes, part: pl.DataFrame, layout: _Layout) -> list[Vega]:
@@ -216,7 +205,7 @@ def _texts_beside(axes: Axes, texts: Sequence[str], part: pl.DataFrame, x: float
 
 
 def _value_layers(
-    axes: Axes, part: pl.DataFrame, reference: float | None, limit: str, room: float, ink: str = charts.ACCENT
+    axes: Axes, part: pl.DataFrame, reference: float | None, picture: Picture, room: float, ink: str = charts.ACCENT
 ) -> list[Vega]:
     """The marks of a panel, from behind to front."""
     layers: list[Vega] = []
@@ -229,11 +218,11 @@ def _value_layers(
             axes.layer("bar", "expected_lower", "expected_upper", color=charts.MUTED, opacity=0.28, size=size)
         )
     if "limit" in part.columns:
-        layers += _limits(axes, part, limit)
-    verdict = _channels_of_verdicts(part, room)
+        layers += _limits(axes, part, picture.limit)
+    verdict = _channels_of_verdicts(picture.table, room)
     colour = {"color": verdict.get("color", constant(ink))}
     if "lower" in part.columns:
-        layers += intervals(axes, part, "estimate", colour, strokeWidth=2, opacity=0.75)
+        layers += intervals(axes, part, colour, strokeWidth=2, opacity=0.75)
     shown = {"tooltip": charts.tooltip(part)}
     if "outer" in part.columns:
         layers.append(axes.layer("tick", "estimate", channels={**colour, **shown}, thickness=2, opacity=0.55, size=16))
@@ -263,20 +252,20 @@ def _limits(axes: Axes, part: pl.DataFrame, name: str) -> list[Vega]:
     return [axes.line_at(limit, charts.INK, dashed=True), *text]
 
 
-def intervals(axes: Axes, part: pl.DataFrame, value: str, colour: Vega, **style: Any) -> list[Vega]:
+def intervals(axes: Axes, part: pl.DataFrame, colour: Vega, **style: Any) -> list[Vega]:
     """Intervals as lines; those that lack an end, or go on beyond the axis, have an arrow at its end."""
-    known = within_axis(axes, part, value)
+    known = within_axis(axes, part)
     return [axes.layer("rule", "from", "to", table=known, channels=colour, **style), *arrows(axes, known, colour)]
 
 
-def within_axis(axes: Axes, part: pl.DataFrame, value: str) -> pl.DataFrame:
+def within_axis(axes: Axes, part: pl.DataFrame) -> pl.DataFrame:
     """The rows with an interval, `from` and `to` within the axis, and whether it `goes_down` and `goes_up` beyond."""
     low, high = axes.ends
     lower, upper = pl.col("lower").fill_null(-math.inf), pl.col("upper").fill_null(math.inf)
     has_any = pl.col("lower").is_not_null() | pl.col("upper").is_not_null()
     # an end on the axis may be beyond it by the last digit
     least = (high - low) * 1e-9
-    return part.filter(pl.col(value).is_finite() & has_any).with_columns(
+    return part.filter(pl.col("estimate").is_finite() & has_any).with_columns(
         lower.clip(low, high).alias("from"), upper.clip(low, high).alias("to"),
         (lower < low - least).alias("goes_down"), (upper > high + least).alias("goes_up"),
     )  # fmt: skip
@@ -289,11 +278,8 @@ def arrows(axes: Axes, known: pl.DataFrame, colour: Vega) -> list[Vega]:
     for goes_on, end, direction in (("goes_down", "from", down), ("goes_up", "to", up)):
         beyond = known.filter(goes_on)
         if not beyond.is_empty():
-            shape = f"triangle-{direction}"
-            arrow = axes.layer(
-                "point", end, table=beyond, channels=colour, shape=shape, filled=True, size=70, opacity=1
-            )
-            layers.append(arrow)
+            style: Vega = {"shape": f"triangle-{direction}", "filled": True, "size": 70, "opacity": 1}
+            layers.append(axes.layer("point", end, table=beyond, channels=colour, **style))
     return layers
 
 
@@ -306,11 +292,11 @@ def _reasons(axes: Axes, part: pl.DataFrame, reference: float | None) -> list[Ve
     return axes.text("why", place, table, color=charts.MUTED, fontStyle="italic", **style)
 
 
-def _channels_of_verdicts(part: pl.DataFrame, width: float) -> Vega:
-    """The colour and the shape of dots by their verdicts, where there are any."""
-    if "verdict" not in part.columns:
+def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
+    """The colour and the shape of dots by the verdicts of all panels, where there are any."""
+    if "verdict" not in table.columns:
         return {}
-    given = [verdict for verdict in _VERDICTS if verdict in set(part["verdict"])]
-    colour = charts.legend("verdict", {verdict: _VERDICTS[verdict][0] for verdict in given}, width)
-    shapes = {"domain": given, "range": [_VERDICTS[verdict][1] for verdict in given]}
+    given = {verdict: _VERDICTS[verdict] for verdict in _VERDICTS if verdict in set(table["verdict"])}
+    colour = charts.legend("verdict", {verdict: colour for verdict, (colour, _) in given.items()}, width)
+    shapes = {"domain": list(given), "range": [shape for _, shape in given.values()]}
     return {"color": colour, "shape": {**colour, "scale": shapes}}

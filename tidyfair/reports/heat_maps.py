@@ -58,8 +58,10 @@ def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
                 "encoding": {**place, "text": nominal("below")},
             },
         ]
-        heading = charts.heading(name, room, beside_labels=beside > 1) if len(parts) > 1 else None
-        panels.append(charts.panel(layers, _with_strength(part), cell * len(columns), _ROW * len(rows), heading))
+        heading = name if len(parts) > 1 else ""
+        place: Vega = {"limit": room, "frame": "group" if beside > 1 else "bounds"}
+        height = _ROW * len(rows)
+        panels.append(charts.panel(layers, _with_strength(part), cell * len(columns), height, heading, **place))
     return panels, beside
 
 

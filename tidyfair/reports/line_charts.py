@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from tidyfair.reports import charts
-from tidyfair.reports.charts import Axes, Picture, Span, Vega, constant, ends_of_axis, nominal, quantitative
+from tidyfair.reports.charts import Axes, Picture, Span, Vega, constant, ends_of_axis, nominal
 from tidyfair.reports.dot_charts import arrows, intervals, within_axis
 from tidyfair.reports.theme import LIGHT, SERIES
 
@@ -32,40 +32,43 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     lowest and the highest have one.
     """
     table, colours = _with_keys(picture.table)
-    names = picture.table["panel"].unique(maintain_order=True).to_list()
-    columns = charts.columns_of(len(names), width, _LEAST_SQUARE if picture.square else _LEAST_PANEL)
+    parts = table.partition_by("panel", maintain_order=True)
+    columns = charts.columns_of(len(parts), width, _LEAST_SQUARE if picture.square else _LEAST_PANEL)
     room = (width - charts.COLUMN_GAP * (columns - 1)) / columns
-    colour = {"color": charts.legend("key", colours, width - 40, symbolType="stroke", symbolStrokeWidth=2.5)}
+    colour = charts.legend("key", colours, width - 40, symbolType="stroke", symbolStrokeWidth=2.5)
+    if len(colours) == 1:
+        colour["legend"] = None
     panels: list[Vega] = []
-    for name in names:
-        part = table.filter(pl.col("panel") == name)
+    for part in parts:
+        across, axes = _axes_of_lines(picture, part, room)
         height = min(max(room * _SHARE_OF_HEIGHT, _LEAST_HEIGHT), _LARGEST_HEIGHT)
-        axes, inner, x_ends = _axes_of_lines(picture, part, room)
-        if picture.square:
-            height = inner = min(inner, _LARGEST_SQUARE)
-        part = _beside_each_other(part, picture, (x_ends[1] - x_ends[0]) / inner)
-        layers = [*_reference_lines(axes, picture, picture.span_of(part), x_ends, inner)]
-        layers += _line_layers(axes, part, picture, colour, inner)
-        heading = charts.heading(name, room, axis=picture.y[0]) if name or picture.y[0] else None
-        panels.append(charts.panel(layers, part, inner, height, heading))
+        placed = _beside_each_other(part, picture, across)
+        layers = _reference_lines(axes, across, picture, picture.span_of(part))
+        layers += _line_layers(axes, across, placed, picture, {"color": colour, "detail": nominal("series")})
+        height = across.length if picture.square else height
+        heading = part["panel"][0] if len(parts) > 1 else ""
+        panels.append(charts.panel(layers, placed, across.length, height, heading, picture.y[0], limit=room))
     return panels, columns
 
 
-def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[Axes, float, tuple[float, float]]:
-    """The axes of a panel in a column of so many pixels, its width, and the ends of the horizontal axis."""
-    whole = Span(0, 1, is_whole=True)
-    of_scale = picture.of_same_scale(part).partition_by("panel")
-    heights = [height for other in of_scale for height in _heights(other)]
-    ends = ends_of_axis([], whole) if picture.square else ends_of_axis(heights, picture.span_of(part))
+def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[Axes, Axes]:
+    """The horizontal and the vertical axis of a panel in a column of so many pixels."""
+    if picture.square:
+        ends = x_ends = (0.0, 1.0)
+    else:
+        heights: list[float | None] = []
+        for other in picture.of_same_scale(part).partition_by("panel"):
+            heights += _heights(other)
+        ends = ends_of_axis(heights, picture.span_of(part))
+        x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)
     inner = room - charts.width_of_ticks(ends)
-    x_ends = ends_of_axis([*part["x"], picture.at], whole if picture.square else picture.x_span)
-    x = quantitative("x", x_ends, inner, picture.x[0])
-    return Axes("y", ends, inner, {"x": x}), inner, x_ends
+    across = Axes("x", x_ends, min(inner, _LARGEST_SQUARE) if picture.square else inner, {})
+    return across, Axes("y", ends, inner, {"x": across.place("x", picture.x[0])})
 
 
 def _heights(part: pl.DataFrame) -> list[float | None]:
     """The values that the vertical axis shows: those of lines, and intervals as far as these leave lines their room."""
-    values = part["y"].to_list()
+    values = part["estimate"].to_list()
     if not _has_intervals(part):
         return values
     low, high = _reach_of(part)
@@ -75,7 +78,7 @@ def _heights(part: pl.DataFrame) -> list[float | None]:
 
 def _reach_of(part: pl.DataFrame) -> tuple[float, float]:
     """The ends within which intervals are shown."""
-    finite = part.filter(pl.col("y").is_finite())["y"]
+    finite = part.filter(pl.col("estimate").is_finite())["estimate"]
     low, high = finite.min(), finite.max()
     if not (isinstance(low, float) and isinstance(high, float) and low < high):
         return -math.inf, math.inf
@@ -88,15 +91,18 @@ def _has_intervals(part: pl.DataFrame) -> bool:
     return "lower" in part.columns and part["series"].n_unique() <= MOST_BANDS
 
 
-def _line_layers(axes: Axes, part: pl.DataFrame, picture: Picture, colour: Vega, width: float) -> list[Vega]:
+def _line_layers(axes: Axes, across: Axes, part: pl.DataFrame, picture: Picture, channels: Vega) -> list[Vega]:
     """The marks of a panel, from behind to front."""
     layers: list[Vega] = []
-    channels = {**colour, "detail": nominal("series")}
-    if _has_intervals(part):
-        if picture.points:
-            layers += intervals(axes, part, "y", channels, strokeWidth=1.5, opacity=0.6)
-        else:
-            layers += _bands(axes, part, channels, width)
+    if _has_intervals(part) and picture.points:
+        layers += intervals(axes, part, channels, strokeWidth=1.5, opacity=0.6)
+    elif _has_intervals(part):
+        known = within_axis(axes, part)
+        slot = ((pl.col("x") - across.ends[0]) / across.pixel // _ARROWS_APART).alias("slot")
+        keys = ["series", "goes_down", "goes_up", "slot"]
+        few = known.with_columns(slot).unique(keys, keep="first", maintain_order=True)
+        band = axes.layer("area", "from", "to", table=known, channels=channels, opacity=0.14)
+        layers += [band, *arrows(axes, few, channels)]
     in_order = {**channels, "order": {"field": "order", "type": "quantitative"}}
     if "dashed" in part.columns:
         style: Vega = {"strokeWidth": 1.25, "strokeDash": charts.DASHES, "clip": True}
@@ -104,52 +110,40 @@ def _line_layers(axes: Axes, part: pl.DataFrame, picture: Picture, colour: Vega,
     front = part.filter("front")
     if len(front) < len(part):
         behind = part.filter(~pl.col("front"))
-        layers.append(axes.layer("line", "y", table=behind, channels=in_order, strokeWidth=1, opacity=0.5))
-    tooltip = {"tooltip": charts.tooltip(part, *(["x"] if "point" in part.columns else []))}
+        layers.append(axes.layer("line", "estimate", table=behind, channels=in_order, strokeWidth=1, opacity=0.5))
+    tooltip = {"tooltip": charts.tooltip(part)}
     shown = {**in_order, **tooltip}
-    layers.append(axes.layer("line", "y", table=front, channels=shown, strokeWidth=2, strokeJoin="round"))
+    layers.append(axes.layer("line", "estimate", table=front, channels=shown, strokeWidth=2, strokeJoin="round"))
     if picture.points:
-        layers.append(axes.layer("point", "y", channels={**channels, **tooltip}, filled=True, size=40, opacity=1))
+        shown = {**channels, **tooltip}
+        layers.append(axes.layer("point", "estimate", channels=shown, filled=True, size=40, opacity=1))
     return layers
 
 
-def _bands(axes: Axes, part: pl.DataFrame, channels: Vega, width: float) -> list[Vega]:
-    """Intervals as a band behind the line, with arrows that have room beside each other."""
-    known = within_axis(axes, part, "y")
-    x = pl.col("x")
-    slot = ((x - x.min()) / (x.max() - x.min()) * width // _ARROWS_APART).alias("slot")
-    few = known.with_columns(slot).unique(["series", "goes_down", "goes_up", "slot"], keep="first", maintain_order=True)
-    return [
-        axes.layer("area", "from", "to", table=known, channels=channels, opacity=0.14),
-        *arrows(axes, few, channels),
-    ]
-
-
-def _reference_lines(axes: Axes, picture: Picture, span: Span, x_ends: tuple[float, float], width: float) -> list[Vega]:
+def _reference_lines(axes: Axes, across: Axes, picture: Picture, span: Span) -> list[Vega]:
     """The diagonal, the line of equality or of no change, and the value that is marked."""
     layers: list[Vega] = []
     if picture.diagonal:
-        corners = pl.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
+        corners = pl.DataFrame({"x": [0.0, 1.0], "estimate": [0.0, 1.0]})
         style: Vega = {"color": charts.MUTED, "strokeDash": charts.DASHES, "strokeWidth": 1.25}
-        layers.append(axes.layer("line", "y", table=corners, **style))
+        layers.append(axes.layer("line", "estimate", table=corners, **style))
     if span.reference is not None:
         layers.append(axes.line_at(span.reference, charts.MUTED))
     if picture.at is not None:
-        marked = Axes("x", x_ends, width, {})
         text = pl.DataFrame({"at": [picture.at], "text": [f"{picture.at:.4g}"]})
-        side: Vega = {"align": "right", "dx": -5} if marked.share(picture.at) > 0.5 else {"dx": 5}
-        layers.append(marked.line_at(picture.at, charts.INK, dashed=True))
-        layers += marked.text("text", {"x": marked.place("at"), "y": constant(9)}, text, **side)
+        side: Vega = {"align": "right", "dx": -5} if across.share(picture.at) > 0.5 else {"dx": 5}
+        layers.append(across.line_at(picture.at, charts.INK, dashed=True))
+        layers += across.text("text", {"x": across.place("at"), "y": constant(9)}, text, **side)
     return layers
 
 
-def _beside_each_other(part: pl.DataFrame, picture: Picture, pixel: float) -> pl.DataFrame:
+def _beside_each_other(part: pl.DataFrame, picture: Picture, across: Axes) -> pl.DataFrame:
     """Points with `x` where they are drawn, and `point` where they belong."""
     if not picture.points or picture.square or not _has_intervals(part):
         return part
     names = part["series"].unique(maintain_order=True).to_list()
     numbers = pl.col("series").replace_strict(names, range(len(names)), return_dtype=pl.Float64)
-    shift = (numbers - (len(names) - 1) / 2) * _APART * pixel
+    shift = (numbers - (len(names) - 1) / 2) * _APART * across.pixel
     return part.with_columns(pl.col("x").alias("point"), pl.col("x") + shift)
 
 
@@ -160,7 +154,12 @@ def _with_keys(table: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     if len(names) <= len(SERIES):
         colours = dict(zip(names, SERIES, strict=False))
         return table.with_columns(pl.col("series").alias("key"), pl.lit(value=True).alias("front")), colours
-    means = table.group_by("series", maintain_order=True).agg(pl.col("y").mean()).drop_nulls("y").sort("y")
+    means = (
+        table.group_by("series", maintain_order=True)
+        .agg(pl.col("estimate").mean())
+        .drop_nulls("estimate")
+        .sort("estimate")
+    )
     low, high = means["series"][0], means["series"][-1]
     others = f"{len(names) - 2} others"
     keys = {high: f"highest: {high}", low: f"lowest: {low}"}
@@ -172,27 +171,28 @@ def _with_keys(table: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
 def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """Models by two measures, with their names.
 
-    Columns: `panel`, `series` (the name), `x`, `y`, `front` (is on the frontier), `base` (is the baseline).
+    Columns: `panel`, `series` (the name), `x`, `estimate`, `front` (is on the frontier), `base` (is the baseline).
     """
     colours = {"on the frontier": charts.ACCENT, "not on it": charts.MUTED, "the baseline": LIGHT["series-2"]}
-    base, front, other = map(pl.lit, ("the baseline", "on the frontier", "not on it"))
+    front, other, base = map(pl.lit, colours)
     key = pl.when("base").then(base).when("front").then(front).otherwise(other)
-    ends = ends_of_axis(picture.table["y"], Span())
-    inner = width - charts.width_of_ticks(ends)
-    x_ends = ends_of_axis(picture.table["x"], Span())
-    table = picture.table.with_columns(key.alias("key"), (pl.col("x") > sum(x_ends) / 2).alias("right"))
-    x = quantitative("x", x_ends, inner, charts.fitting(picture.x, inner, charts.SMALL))
+    ends = ends_of_axis(picture.table["estimate"], Span())
+    across = Axes("x", ends_of_axis(picture.table["x"], Span()), width - charts.width_of_ticks(ends), {})
+    inner = across.length
+    x = across.place("x", charts.fitting(picture.x, inner, charts.SMALL))
     axes = Axes("y", ends, inner, {"x": x})
     colour = charts.legend("key", colours, inner)
     shape = {**colour, "scale": {"domain": list(colours), "range": ["circle", "circle", "diamond"]}}
     channels = {"color": colour, "shape": shape, "tooltip": charts.tooltip(picture.table)}
+    table = picture.table.with_columns(key.alias("key"), (pl.col("x") > sum(across.ends) / 2).alias("right"))
     frontier = table.filter("front").sort("x")
     layers = [
-        axes.layer("line", "y", table=frontier, color=charts.ACCENT, strokeWidth=1.25, opacity=0.6),
-        axes.layer("point", "y", channels=channels, filled=True, size=90, opacity=1),
+        axes.layer("line", "estimate", table=frontier, color=charts.ACCENT, strokeWidth=1.25, opacity=0.6),
+        axes.layer("point", "estimate", channels=channels, filled=True, size=90, opacity=1),
     ]
     for part, align, dx in ((table.filter("right"), "right", -9), (table.filter(~pl.col("right")), "left", 9)):
         style: Vega = {"align": align, "dx": dx, "dy": -8, "fontSize": charts.TEXT, "limit": inner / 2}
-        layers += axes.text("series", {"y": axes.place("y")}, part, **style)
-    heading = charts.heading("", width, axis=charts.fitting(picture.y, width, charts.SMALL))
-    return [charts.panel(layers, table, inner, min(320, max(220, width * 0.45)), heading)], 1
+        layers += axes.text("series", {"y": axes.place("estimate")}, part, **style)
+    y = charts.fitting(picture.y, width, charts.SMALL)
+    height = min(320, max(220, width * 0.45))
+    return [charts.panel(layers, table, inner, height, axis=y, limit=width)], 1

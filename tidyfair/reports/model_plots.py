@@ -14,7 +14,7 @@ from tidyfair.reports.plot_input import PlotInput, by_words, listed_names, table
 def models_plot(plot: PlotInput) -> Picture:
     """Two models side by side, and the change from one to the other."""
     frame = with_scales(plot, plot.frame.with_columns(pl.col(".one").alias(".estimate")))
-    table = table_of(frame, ".one", ".other", ".change", ".lower", ".upper", what=plot.label())
+    table = table_of(frame, ".one", ".other", ".lower", ".upper", what=plot.label(), estimate=".change")
     one, other = plot.models
     sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)) if ".lower" in frame.columns else frame.head(0)
     finding = f"{len(sure) or 'None'} of {len(frame)} values {'is' if len(sure) == 1 else 'are'} clearly different"
@@ -41,7 +41,7 @@ def frontier_plot(plot: PlotInput) -> Picture:
         frame,
         series=pl.col(".model").cast(pl.String),
         x=".performance",
-        y=".disparity",
+        estimate=".disparity",
         front=pl.col(".on_frontier").fill_null(value=False),
         base=pl.int_range(pl.len()) == 0,
     )
