@@ -882,3 +882,11 @@ def test_verdicts_at_several_times_are_drawn_with_their_limit() -> None:
 def test_a_single_time_is_part_of_the_title() -> None:
     one = over_times().head(1).drop("g", ".group")
     assert "Brier score of survival at time 1 by g" in str(tf.autoplot(one).to_dict()["title"])
+
+
+def test_metrics_of_the_same_title_are_told_apart_by_their_names() -> None:
+    rates = tf.metric_set(tf.fall_out, tf.false_positive_rate)
+    rows = drawn(tf.autoplot(rates(LOANS, **LABELS)))
+    assert [row["what"] for row in rows] == [
+        "False positive rate (fall_out)", "False positive rate (false_positive_rate)"
+    ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +11,7 @@ import polars as pl
 
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
-from tidyfair.metrics.titles import at_cut, in_prose, title_of
+from tidyfair.metrics.titles import at_cut, in_prose, short_title, title_of
 from tidyfair.reports.charts import SPAN, Span
 from tidyfair.specs.result_columns import CUTS
 
@@ -52,17 +53,22 @@ class PlotInput:
     @cached_property
     def titles(self) -> dict[str, str]:
         """The title of each metric, without what is in brackets, but with its name where two have the same."""
-        return short_titles(self.frame[".metric"].drop_nulls().unique(maintain_order=True).to_list())
+        names = self.frame[".metric"].drop_nulls().unique(maintain_order=True).to_list()
+        known = {name for name in names if metric_named(name) or comparison_named(name)}
+        titles = {name: short_title(name) if name in known else title_of(name) for name in names}
+        counts = Counter(titles.values())
+        return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in titles.items()}
 
     def metric(self, *, over_cuts: bool = False) -> pl.Expr:
         """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
         cuts = [] if over_cuts else [name for name in CUTS if name in self.frame.columns]
         if not cuts:
             return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
-        return pl.struct(".metric", *cuts).map_elements(self._title_at_cut, return_dtype=pl.String)
 
-    def _title_at_cut(self, row: Mapping[str, Any]) -> str:
-        return at_cut(self.titles.get(row[".metric"], ""), row)
+        def title_at_cut(row: Mapping[str, Any]) -> str:
+            return at_cut(self.titles.get(row[".metric"], ""), row)
+
+        return pl.struct(".metric", *cuts).map_elements(title_at_cut, return_dtype=pl.String)
 
     def compared(self, *, over_cuts: bool = False) -> pl.Expr:
         """The title of a metric, and the feature by which it is compared."""
@@ -82,28 +88,6 @@ class PlotInput:
     def by_outer(self) -> str:
         """The outer keys in words, for a title."""
         return f" by {' and '.join(self.outer)}" if self.outer else ""
-
-
-def short_titles(names: Sequence[str]) -> dict[str, str]:
-    """The titles of metrics without what is in brackets, but with the name of the metric where two have the same.
-
-    >>> short_titles(["sens", "spec"])
-    {'sens': 'Sensitivity', 'spec': 'Specificity'}
-    >>> short_titles(["fall_out", "false_positive_rate"])["fall_out"]
-    'False positive rate (fall_out)'
-    """
-    short = {name: _without_brackets(name) for name in names}
-    counts: dict[str, int] = {}
-    for title in short.values():
-        counts[title] = counts.get(title, 0) + 1
-    return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in short.items()}
-
-
-def _without_brackets(name: str) -> str:
-    """The title of a metric of the catalogue without what is in brackets; that of another as it is."""
-    title = title_of(name)
-    known = metric_named(name) or comparison_named(name)
-    return title.partition(" (")[0] if known else title
 
 
 def listed_names(names: Iterable[str]) -> str:
@@ -233,10 +217,10 @@ def table_of(frame: pl.DataFrame, *marks: str, **columns: Any) -> pl.DataFrame:
     return frame.select(**columns)
 
 
-def reason(frame: pl.DataFrame) -> pl.Expr:
+def reason(frame: pl.DataFrame, value: str = ".estimate", text: str = "no value") -> pl.Expr:
     """The reason why there is no value, where there is none."""
-    status = pl.col(".status").str.replace_all("_", " ") if ".status" in frame.columns else pl.lit("no value")
-    return pl.when(pl.col(".estimate").is_null()).then(status).otherwise(pl.lit(""))
+    status = pl.col(".status").str.replace_all("_", " ") if ".status" in frame.columns else pl.lit(text)
+    return pl.when(pl.col(value).is_null()).then(status).otherwise(pl.lit(""))
 
 
 def with_spans(frame: pl.DataFrame) -> pl.DataFrame:

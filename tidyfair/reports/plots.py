@@ -9,7 +9,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.escapes import renamed
-from tidyfair.reports import curve_plots, evidence_plots, model_plots, table_plots, value_plots
+from tidyfair.reports import comparison_plots, curve_plots, value_plots
 from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, shown
 from tidyfair.reports.plot_input import Kind, PlotInput, with_outer_text
 from tidyfair.specs.arguments import number, one_of, string, whole
@@ -148,25 +148,25 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".percent_tested", ".percent_found"}, curve_plots.gain_plot),
     ({".percent_tested", ".lift"}, curve_plots.lift_plot),
     ({".mean_score", ".event_rate"}, curve_plots.calibration_plot),
-    ({".truth", ".predicted", ".n"}, table_plots.confusion_plot),
-    ({".missing_if_positive", ".missing_if_negative"}, table_plots.missing_truth_plot),
-    ({".metric", ".group", ".lower_bound", ".upper_bound"}, table_plots.bounds_plot),
-    ({".group", ".reference", ".disparity", ".status"}, table_plots.comparison_plot),
-    ({".model", ".performance", ".disparity", ".on_frontier"}, model_plots.frontier_plot),
-    ({".metric", ".subgroup", ".overall", ".violation"}, evidence_plots.halves_plot),
-    ({".metric", ".subgroup", ".difference"}, evidence_plots.subgroups_plot),
-    ({".error", ".group", ".becomes", ".share"}, evidence_plots.sensitivity_plot),
-    ({".metric", ".one", ".other", ".change"}, model_plots.models_plot),
-    ({".metric", ".by", ".difference", ".n", ".std_error"}, model_plots.resamples_plot),
-    ({".group", ".other", ".crude", ".adjusted"}, evidence_plots.strata_plot),
-    ({".group", ".other", ".disparity", ".scale"}, evidence_plots.pairs_plot),
-    ({".group", ".other", ".disparity", ".pairs"}, evidence_plots.paired_plot),
-    ({".smallest", ".difference", ".power"}, evidence_plots.smallest_differences_plot),
-    ({".before", ".period", ".change", ".expected_lower"}, evidence_plots.periods_plot),
-    ({".metric", ".by", ".period", ".look", ".verdict"}, evidence_plots.looks_plot),
-    ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, evidence_plots.tests_plot),
-    ({".metric", ".by", ".probability"}, evidence_plots.probabilities_plot),
-    ({".metric", ".by", ".mean", ".std_error"}, evidence_plots.summaries_plot),
+    ({".truth", ".predicted", ".n"}, value_plots.confusion_plot),
+    ({".missing_if_positive", ".missing_if_negative"}, value_plots.missing_truth_plot),
+    ({".metric", ".group", ".lower_bound", ".upper_bound"}, value_plots.bounds_plot),
+    ({".group", ".reference", ".disparity", ".status"}, comparison_plots.comparison_plot),
+    ({".model", ".performance", ".disparity", ".on_frontier"}, comparison_plots.frontier_plot),
+    ({".metric", ".subgroup", ".overall", ".violation"}, comparison_plots.halves_plot),
+    ({".metric", ".subgroup", ".difference"}, comparison_plots.subgroups_plot),
+    ({".error", ".group", ".becomes", ".share"}, comparison_plots.sensitivity_plot),
+    ({".metric", ".one", ".other", ".change"}, comparison_plots.models_plot),
+    ({".metric", ".by", ".difference", ".n", ".std_error"}, comparison_plots.resamples_plot),
+    ({".group", ".other", ".crude", ".adjusted"}, comparison_plots.strata_plot),
+    ({".group", ".other", ".disparity", ".scale"}, comparison_plots.pairs_plot),
+    ({".group", ".other", ".disparity", ".pairs"}, comparison_plots.paired_plot),
+    ({".smallest", ".difference", ".power"}, comparison_plots.smallest_differences_plot),
+    ({".before", ".period", ".change", ".expected_lower"}, comparison_plots.periods_plot),
+    ({".metric", ".by", ".period", ".look", ".verdict"}, comparison_plots.looks_plot),
+    ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, comparison_plots.tests_plot),
+    ({".metric", ".by", ".probability"}, comparison_plots.probabilities_plot),
+    ({".metric", ".by", ".mean", ".std_error"}, comparison_plots.summaries_plot),
     ({".metric", ".group", ".estimate"}, value_plots.groups_plot),
     ({".metric", ".by", ".estimate"}, value_plots.results_plot),
 )

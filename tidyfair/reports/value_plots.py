@@ -1,4 +1,4 @@
-"""Plots of values: metrics and disparities, those of groups, crossed features, and folds."""
+"""Plots of values: metrics and disparities, those of groups, crossed features, and folds; confusion matrices."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.titles import capitalized, cut_in_words, in_prose
-from tidyfair.reports.charts import Picture, number_text
-from tidyfair.reports.cut_plots import cut_of, groups_over_cuts, results_over_cuts
+from tidyfair.reports.charts import Picture, Span, number_text
+from tidyfair.reports.curve_plots import cut_of, groups_over_cuts, results_over_cuts
 from tidyfair.reports.dot_charts import dots
 from tidyfair.reports.heat_maps import heat_map
 from tidyfair.reports.plot_input import (
@@ -232,3 +232,53 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
         without = " (none for disparities: chance adds to each)" if table["mean"].has_nulls() else ""
         notes.append(f"dot: their mean{without}")
     return Picture(dots, table, titles, notes)
+
+
+def confusion_plot(plot: PlotInput) -> Picture:
+    """Counts of labels against predictions, with their shares of each true label."""
+    frame = plot.frame
+    count = pl.col(".weight" if ".weight" in frame.columns else ".n").cast(pl.Float64)
+    table = frame.select(
+        panel=pl.col(OUTER) if plot.outer else pl.lit(""),
+        row=pl.col(".truth").cast(pl.String).fill_null("null"),
+        column=pl.col(".predicted").cast(pl.String).fill_null("null"),
+        rows=count,
+    )
+    share = pl.col("rows") / pl.col("rows").sum().over("panel", "row")
+    table = table.with_columns(share.fill_nan(None).alias("estimate"))
+    texts = [f"{rows:,.0f}" if rows == int(rows) else f"{rows:,.1f}" for rows in table["rows"]]
+    shares = ["" if value is None else f"{value * 100:.1f} %" for value in table["estimate"]]
+    table = table.with_columns(pl.Series("text", texts), pl.Series("below", shares))
+    right = float(table.filter(pl.col("row") == pl.col("column"))["rows"].sum())
+    total = float(table["rows"].sum())
+    titles = [f"{right / total * 100:.1f} % of {total:,.0f} predictions are right"] if total else []
+    titles.append("Confusion matrix")
+    if plot.outer:
+        titles = [f"Confusion matrices{plot.by_outer()}", "Confusion matrices"]
+    notes = ["shares are of all rows with the same truth"]
+    return Picture(heat_map, table, titles, notes, names=("truth", "predicted"))
+
+
+def bounds_plot(plot: PlotInput) -> Picture:
+    """Rates of groups that are known by probability, with all values that the data allow."""
+    table = table_of(
+        plot.frame,
+        *(".estimate", ".lower", ".upper"),
+        panel=plot.metric(),
+        what=pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64)),
+        expected_lower=".lower_bound",
+        expected_upper=".upper_bound",
+    )
+    name = listed_titles(table["panel"])
+    notes = ["grey: all rates that the data allow", "lines: their confidence intervals"]
+    notes.append("in parentheses: expected rows")
+    return Picture(dots, table, [f"{name} of groups known by probability", name], notes, Span(0, 1))
+
+
+def missing_truth_plot(plot: PlotInput) -> Picture:
+    """The difference in missing truths between those who were selected and those who were not."""
+    group = pl.col(OUTER) if plot.outer else pl.lit("all rows")
+    what = pl.format("{} ({})", group, ".n")
+    table = table_of(plot.frame, ".lower", ".upper", what=what, estimate=".difference")
+    titles = ["Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate"]
+    return Picture(dots, table, titles, ["rows in parentheses", _INTERVALS], Span(-1, 1, 0))

@@ -1,4 +1,4 @@
-"""Plots of tests, gates over time, pairs, strata, subgroups, and what is sure of them."""
+"""Plots of comparisons: with a reference, chance, other groups, models and periods, and what is sure of them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,69 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.metrics.titles import capitalized, in_prose
+from tidyfair.metrics.titles import capitalized, in_prose, short_title, title_of
 from tidyfair.reports.charts import MOST_PANELS, SPAN, Picture, Span
-from tidyfair.reports.dot_charts import dots, over_time
+from tidyfair.reports.dot_charts import dots, over_time, side_by_side
+from tidyfair.reports.line_charts import scatter
 from tidyfair.reports.plot_input import (
     OUTER,
     PlotInput,
+    by_text,
+    by_words,
     listed_names,
     listed_titles,
+    reason,
     scale_of_metric,
     table_of,
+    with_counts,
+    with_group_text,
     with_scales,
     with_spans,
 )
 from tidyfair.reports.tables import as_p_value
 from tidyfair.specs.result_columns import open_ends
 
+_OF_SCALES = {"ratio": 1.0, "odds_ratio": 1.0, "difference": 0.0}
+"""The value of equality on each scale."""
 _SURE = 0.05
 """Below this p-value a sentence calls a difference larger than chance explains."""
 _NO_DIFFERENCE = Span(reference=0)
 _LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
+
+
+def comparison_plot(plot: PlotInput) -> Picture:
+    """Each group compared with a reference."""
+    frame = with_group_text(plot.frame)
+    of_quantiles = ".quantile" in frame.columns
+    if ".metric" in frame.columns:
+        panel = plot.metric()
+    else:
+        panel = pl.lit("Ratio of quantiles" if of_quantiles else "Standardized difference")
+    panel = panel + by_text()
+    if ".level" in frame.columns:
+        panel = panel + pl.format(" of {}", pl.col(".level")).fill_null("")
+    frame = frame.with_columns(panel.alias("panel"), scale_of_metric(frame))
+    labels, counted = with_counts(frame, pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group"))
+    is_reference = (pl.col(".group") == pl.col(".reference")).fill_null(value=False)
+    why = pl.when(is_reference).then(pl.lit("reference")).otherwise(reason(frame, ".disparity"))
+    estimate = pl.when(~is_reference).then(".disparity")
+    table = table_of(frame, ".lower", ".upper", what=labels, estimate=estimate, why=why)
+    scales = ["ratio" if of_quantiles else "difference"]
+    if ".scale" in frame.columns:
+        scales = frame[".scale"].unique().to_list()
+    reference = _OF_SCALES.get(scales[0], 0.0) if len(scales) == 1 else None
+    span = Span(low=0 if reference else None, reference=reference)
+    if ".metric" in frame.columns:
+        metrics = listed_titles(frame.select(plot.metric()).to_series())
+        kind = {"ratio": "ratio", "odds_ratio": "odds ratio"}.get(scales[0], "difference")
+        titles = [f"{metrics} of each group: {kind} to a reference", f"{metrics}, compared with a reference"]
+    else:
+        name = "Ratios of quantiles" if of_quantiles else "Standardized differences in means"
+        titles = [f"{name}, compared with a reference", name]
+    if ".below_four_fifths" in frame.columns:
+        table = table.with_columns(limit=0.8)
+    notes = [counted, "lines show confidence intervals"]
+    return Picture(dots, table, titles, notes, span, limit="four fifths,")
 
 
 def tests_plot(plot: PlotInput) -> Picture:
@@ -193,13 +236,10 @@ def halves_plot(plot: PlotInput) -> Picture:
 def sensitivity_plot(plot: PlotInput) -> Picture:
     """The shares of errors that turn the verdict of a gate."""
     frame = plot.frame.filter(pl.col(".group").is_not_null())
-    table = table_of(
-        frame,
-        panel=pl.Series([capitalized(error) for error in frame[".error"]], dtype=pl.String),
-        what=pl.format("{}: {} ({})", plot.label(), ".group", ".n"),
-        estimate=".share",
-        why=pl.when(pl.col(".share").is_null()).then(pl.lit("does not turn it")).otherwise(pl.lit("")),
-    )
+    errors = pl.Series([capitalized(error) for error in frame[".error"]], dtype=pl.String)
+    what = pl.format("{}: {} ({})", plot.label(), ".group", ".n")
+    why = reason(frame, ".share", "does not turn it")
+    table = table_of(frame, panel=errors, what=what, estimate=".share", why=why)
     titles = ["The smallest share of errors that turns the verdict", "Errors that turn the verdict"]
     return Picture(dots, table, titles, ["rows in parentheses"], Span(0, 1, 0))
 
@@ -225,8 +265,61 @@ def smallest_differences_plot(plot: PlotInput) -> Picture:
     frame = plot.frame
     label = plot.label() if ".metric" in frame.columns else pl.lit("Difference")
     what = pl.format("{} ({}: {})", label, ".smallest", ".rows")
-    why = pl.when(pl.col(".difference").is_null()).then(pl.lit("none")).otherwise(pl.lit(""))
+    why = reason(frame, ".difference", "none")
     table = table_of(frame, what=what, estimate=".difference", why=why)
     power = frame[".power"][0] if ".power" in frame.columns else 0.8
     titles = [f"The smallest differences detected {power * 100:g} % of the time", "The smallest differences detected"]
     return Picture(dots, table, titles, ["in parentheses: the smallest group and its rows"], Span(0, 1, 0))
+
+
+def models_plot(plot: PlotInput) -> Picture:
+    """Two models side by side, and the change from one to the other."""
+    frame = with_scales(plot, plot.frame.with_columns(pl.col(".one").alias(".estimate")))
+    table = table_of(frame, ".one", ".other", ".lower", ".upper", what=plot.label(), estimate=".change")
+    one, other = plot.models
+    sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)) if ".lower" in frame.columns else frame.head(0)
+    finding = f"{len(sure) or 'None'} of {len(frame)} values {'is' if len(sure) == 1 else 'are'} clearly different"
+    # names of columns need not start with a capital letter
+    titles = [f"{finding} between {one} and {other}", finding]
+    notes = [f"change: {other} less {one}, with its confidence interval"]
+    return Picture(side_by_side, table, titles, notes, names=plot.models)
+
+
+def resamples_plot(plot: PlotInput) -> Picture:
+    """Mean differences between two models on the same resamples."""
+    value, error = pl.col(".difference"), pl.col(".std_error")
+    table = table_of(plot.frame, what=plot.label(), estimate=value, lower=value - error, upper=value + error)
+    one, other = plot.models
+    title = f"{other} less {one}"
+    titles = [f"{title}, on the same {plot.frame['.n'][0]} resamples", title, "Differences of two models"]
+    return Picture(dots, table, titles, ["lines reach one standard error to each side"], Span(reference=0))
+
+
+def frontier_plot(plot: PlotInput) -> Picture:
+    """Models by their performance and their disparity."""
+    frame = plot.frame
+    table = table_of(
+        frame,
+        series=pl.col(".model").cast(pl.String),
+        x=".performance",
+        estimate=".disparity",
+        front=pl.col(".on_frontier").fill_null(value=False),
+        base=pl.int_range(pl.len()) == 0,
+    )
+    verdict = pl.col(".verdict")
+    better = frame.filter(verdict.str.starts_with("less") & ~verdict.str.ends_with("worse performance"))
+    titles = ["Performance and disparity of models"]
+    if len(better):
+        names = listed_names(better[".model"].cast(pl.String))
+        titles.insert(0, f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory")
+    x, y = _axis_titles(frame, "performance"), _axis_titles(frame, "disparity")
+    return Picture(scatter, table, titles, ["the lower, the fairer"], x=x, y=y)
+
+
+def _axis_titles(frame: pl.DataFrame, side: str) -> list[str]:
+    """The titles of an axis of the frontier: its metric, and a short one for narrow pictures."""
+    if f".{side}_metric" not in frame.columns or frame.is_empty():
+        return [side.capitalize()]
+    name = frame[f".{side}_metric"][0]
+    by = f" by {by_words(frame['.by'][0])}" if side == "disparity" else ""
+    return [f"{title_of(name)}{by}", f"{short_title(name)}{by}"]
