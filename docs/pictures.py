@@ -115,7 +115,7 @@ def worst_of_equals(width: int) -> Any:
 
 def _lines(title: str, width: int) -> list[str]:
     """A title in lines that fit above a panel."""
-    return wrap(title, int(width * 1.1 / 8.4))
+    return wrap(title, int(width / 6.9))
 
 
 PICTURES: dict[str, Callable[[int], Any]] = {

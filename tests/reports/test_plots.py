@@ -472,6 +472,8 @@ def test_at_marks_a_threshold() -> None:
         for at in (None, 0.6, 0.9)
     ]
     assert marks == [[], [0.6], [0.9]]
+    titles = [layer["encoding"]["x"]["axis"]["title"] for layer in layers_of(tf.autoplot(curve, at=0.6))[:-2]]
+    assert set(titles) == {"Threshold"}
     # a threshold beyond those of the result is in the picture too
     assert domains(tf.autoplot(curve, at=0.9))[0][1] >= 0.9
     for at, result, expected in (

@@ -223,6 +223,7 @@ class Axes:
     """The pixels between the ends."""
     other: Vega
     """The other channel, by its name."""
+    title: str = ""
     shift: Vega = field(default_factory=dict[str, Any])
     """Pixels by which marks stand beside their place."""
 
@@ -237,10 +238,10 @@ class Axes:
         rows = {} if table is None else {"data": data(table)}
         return {**rows, "mark": {"type": mark, **self.shift, **style}, "encoding": encoding}
 
-    def place(self, value: str, title: str = "") -> Vega:
+    def place(self, value: str) -> Vega:
         """The channel of the values of a column."""
         low, high = self.ends
-        axis: Vega = {"tickCount": 3 if self.length < 260 and self.values == "x" else 5, "title": title or None}
+        axis: Vega = {"tickCount": 3 if self.length < 260 and self.values == "x" else 5, "title": self.title or None}
         if self.values == "x":
             axis["labelFlush"] = 4
         if max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:

@@ -176,7 +176,7 @@ def _axes_of_rows(part: pl.DataFrame, ends: tuple[float, float], layout: _Layout
     middle = 0.5 + shift / _TALL_ROW
     axis = {"labels": False, "title": None, "bandPosition": middle}
     scale = {"type": "band", "domain": names, "padding": 0}
-    return Axes("x", ends, layout.panel, {"y": nominal("what", scale=scale, axis=axis)}, {"yOffset": shift})
+    return Axes("x", ends, layout.panel, {"y": nominal("what", scale=scale, axis=axis)}, shift={"yOffset": shift})
 
 
 def _panel(layers: Sequence[Vega], part: pl.DataFrame, layout: _Layout, heading: str) -> Vega:

@@ -62,8 +62,8 @@ def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[A
         ends = ends_of_axis(heights, picture.span_of(part))
         x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)
     inner = room - charts.width_of_ticks(ends)
-    across = Axes("x", x_ends, min(inner, _LARGEST_SQUARE) if picture.square else inner, {})
-    return across, Axes("y", ends, inner, {"x": across.place("x", picture.x[0])})
+    across = Axes("x", x_ends, min(inner, _LARGEST_SQUARE) if picture.square else inner, {}, picture.x[0])
+    return across, Axes("y", ends, inner, {"x": across.place("x")})
 
 
 def _heights(part: pl.DataFrame) -> list[float | None]:
@@ -177,10 +177,10 @@ def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
     front, other, base = map(pl.lit, colours)
     key = pl.when("base").then(base).when("front").then(front).otherwise(other)
     ends = ends_of_axis(picture.table["estimate"], Span())
-    across = Axes("x", ends_of_axis(picture.table["x"], Span()), width - charts.width_of_ticks(ends), {})
-    inner = across.length
-    x = across.place("x", charts.fitting(picture.x, inner, charts.SMALL))
-    axes = Axes("y", ends, inner, {"x": x})
+    inner = width - charts.width_of_ticks(ends)
+    x = charts.fitting(picture.x, inner, charts.SMALL)
+    across = Axes("x", ends_of_axis(picture.table["x"], Span()), inner, {}, x)
+    axes = Axes("y", ends, inner, {"x": across.place("x")})
     colour = charts.legend("key", colours, inner)
     shape = {**colour, "scale": {"domain": list(colours), "range": ["circle", "circle", "diamond"]}}
     channels = {"color": colour, "shape": shape, "tooltip": charts.tooltip(picture.table)}
