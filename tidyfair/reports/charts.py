@@ -305,15 +305,6 @@ def ends_of_axis(values: Iterable[float | None], span: Span) -> tuple[float, flo
     return (low if low in anchors else least), (high if high in anchors else most)
 
 
-def numbers_in(table: pl.DataFrame, *names: str) -> list[float | None]:
-    """The numbers of the columns that there are."""
-    values: list[float | None] = []
-    for name in names:
-        if name in table.columns:
-            values += table[name].to_list()
-    return values
-
-
 def legend(name: str, colours: Mapping[str, str], width: float, **style: Any) -> Vega:
     """The colour of a column of texts, with the entries of a legend."""
     widest = max(map(text_width, colours), default=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
     parts = picture.parts()
     for name, part in parts.items():
         span = picture.span_of(part)
-        ends = ends_of_axis(charts.numbers_in(picture.of_same_scale(part), *_DRAWN), span)
+        ends = _ends_of(picture.of_same_scale(part), span)
         axes = _axes_of_rows(part, ends, layout)
         labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
         layers = _value_layers(axes, part, span.reference, picture, width - layout.labels)
@@ -140,8 +141,7 @@ def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
         both = _texts_beside(axes, _both_of(part), part, layout.panel + layout.both) if layout.both else []
         heading = name if len(parts) > 1 else " "
         panels.append(_panel([*layers, *_labels(axes, part, layout), *both], part, layout, heading))
-        ends = ends_of_axis(charts.numbers_in(part, *_DRAWN), Span(reference=0))
-        axes = _axes_of_rows(part, ends, layout)
+        axes = _axes_of_rows(part, _ends_of(part, Span(reference=0)), layout)
         layers = _value_layers(axes, part, 0, picture, width, charts.INK)
         values = _texts_beside(axes, _values_of(part), part, layout.panel + layout.values) if layout.values else []
         panels.append(_panel([*layers, *values], part, layout, "Change"))
@@ -154,7 +154,7 @@ def over_time(picture: Picture, width: float) -> tuple[list[Vega], int]:
     parts = picture.parts()
     for name, part in parts.items():
         span = picture.span_of(part)
-        ends = ends_of_axis(charts.numbers_in(part, *_DRAWN), span)
+        ends = _ends_of(part, span)
         inner = width - charts.width_of_ticks(ends)
         is_last = len(panels) == len(parts) - 1
         title = picture.x[0] if is_last else None
@@ -167,6 +167,12 @@ def over_time(picture: Picture, width: float) -> tuple[list[Vega], int]:
         height = min(max(inner * 0.4, 170), 220)
         panels.append(charts.panel([line, *layers], part, inner, height, heading, limit=width))
     return panels, 1
+
+
+def _ends_of(table: pl.DataFrame, span: Span) -> tuple[float, float]:
+    """The ends of the axis that shows all that is drawn of some rows."""
+    columns = [table[name] for name in _DRAWN if name in table.columns]
+    return ends_of_axis(itertools.chain(*columns), span)
 
 
 def _axes_of_rows(part: pl.DataFrame, ends: tuple[float, float], layout: _Layout) -> Axes:

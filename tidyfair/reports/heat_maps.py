@@ -25,43 +25,33 @@ def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
     beside = charts.columns_of(len(parts), width - labels, max(_LEAST_CELL * len(columns), 150))
     room = (width - labels - charts.COLUMN_GAP * (beside - 1)) / beside
     cell = min(room / len(columns), _LARGEST_CELL)
-    names = {
+    names: Vega = {
         "labelColor": charts.INK, "labelFontSize": charts.TEXT, "labelAngle": 0, "labelOverlap": False, "grid": False,
         "titleAngle": 0, "titleAlign": "left", "titleAnchor": "start", "titleBaseline": "bottom",
     }  # fmt: skip
-    across = nominal("column", scale={"type": "band", "domain": columns, "padding": 0}, axis={
-        **names, "orient": "top", "title": column_title, "labelLimit": cell - 4, "titleLimit": cell * len(columns),
-    })  # fmt: skip
+    of_columns = {"orient": "top", "title": column_title, "labelLimit": cell - 4, "titleLimit": cell * len(columns)}
+    of_rows = {
+        "title": row_title, "titleX": -labels, "titleY": -26, "titleLimit": labels, "labelAlign": "left",
+        "labelPadding": labels, "labelLimit": labels - charts.GAP,
+    }  # fmt: skip
+    across = nominal("column", scale={"type": "band", "domain": columns, "padding": 0}, axis={**names, **of_columns})
+    strength = {"field": "strength", "type": "quantitative", "scale": None, "legend": None}
+    rectangle = {"type": "rect", "color": charts.ACCENT, "stroke": charts.LIGHT["background"], "cornerRadius": 2}
+    text: Vega = {"type": "text", "color": charts.INK, "fontSize": charts.TEXT, "dy": -6}
+    small: Vega = {**text, "dy": 8, "fontSize": charts.SMALL - 1, "opacity": 0.75}
     panels: list[Vega] = []
     for name, part in parts.items():
-        is_first = len(panels) % beside == 0
-        down = nominal("row", scale={"type": "band", "domain": rows, "padding": 0}, axis={
-            **names, "labelAlign": "left", "labelPadding": labels, "labelLimit": labels - charts.GAP,
-            "titleX": -labels, "titleY": -26, "title": row_title, "titleLimit": labels,
-        } if is_first else None)  # fmt: skip
-        place = {"x": across, "y": down}
-        strength = {"field": "strength", "type": "quantitative", "scale": None, "legend": None}
-        text = {"type": "text", "color": charts.INK, "fontSize": charts.TEXT}
-        layers = [
-            {
-                "mark": {
-                    "type": "rect",
-                    "color": charts.ACCENT,
-                    "stroke": charts.LIGHT["background"],
-                    "cornerRadius": 2,
-                },
-                "encoding": {**place, "opacity": strength, "tooltip": charts.tooltip(part)},
-            },
-            {"mark": {**text, "dy": -6}, "encoding": {**place, "text": nominal("text")}},
-            {
-                "mark": {**text, "dy": 8, "fontSize": charts.SMALL - 1, "opacity": 0.75},
-                "encoding": {**place, "text": nominal("below")},
-            },
+        axis = {**names, **of_rows} if len(panels) % beside == 0 else None
+        place = {"x": across, "y": nominal("row", scale={"type": "band", "domain": rows, "padding": 0}, axis=axis)}
+        layers: list[Vega] = [
+            {"mark": rectangle, "encoding": {**place, "opacity": strength, "tooltip": charts.tooltip(part)}},
+            {"mark": text, "encoding": {**place, "text": nominal("text")}},
+            {"mark": small, "encoding": {**place, "text": nominal("below")}},
         ]
         heading = name if len(parts) > 1 else ""
-        place: Vega = {"limit": room, "frame": "group" if beside > 1 else "bounds"}
-        height = _ROW * len(rows)
-        panels.append(charts.panel(layers, _with_strength(part), cell * len(columns), height, heading, **place))
+        frame = "group" if beside > 1 else "bounds"
+        size = (cell * len(columns), _ROW * len(rows))
+        panels.append(charts.panel(layers, _with_strength(part), *size, heading, limit=room, frame=frame))
     return panels, beside
 
 

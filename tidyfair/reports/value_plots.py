@@ -238,12 +238,9 @@ def confusion_plot(plot: PlotInput) -> Picture:
     """Counts of labels against predictions, with their shares of each true label."""
     frame = plot.frame
     count = pl.col(".weight" if ".weight" in frame.columns else ".n").cast(pl.Float64)
-    table = frame.select(
-        panel=pl.col(OUTER) if plot.outer else pl.lit(""),
-        row=pl.col(".truth").cast(pl.String).fill_null("null"),
-        column=pl.col(".predicted").cast(pl.String).fill_null("null"),
-        rows=count,
-    )
+    row, column = (pl.col(name).cast(pl.String).fill_null("null") for name in (".truth", ".predicted"))
+    panel = pl.col(OUTER) if plot.outer else pl.lit("")
+    table = frame.select(panel=panel, row=row, column=column, rows=count)
     share = pl.col("rows") / pl.col("rows").sum().over("panel", "row")
     table = table.with_columns(share.fill_nan(None).alias("estimate"))
     texts = [f"{rows:,.0f}" if rows == int(rows) else f"{rows:,.1f}" for rows in table["rows"]]
@@ -261,18 +258,12 @@ def confusion_plot(plot: PlotInput) -> Picture:
 
 def bounds_plot(plot: PlotInput) -> Picture:
     """Rates of groups that are known by probability, with all values that the data allow."""
-    table = table_of(
-        plot.frame,
-        *(".estimate", ".lower", ".upper"),
-        panel=plot.metric(),
-        what=pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64)),
-        expected_lower=".lower_bound",
-        expected_upper=".upper_bound",
-    )
+    what = pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64))
+    table = table_of(plot.frame, ".estimate", ".lower", ".upper", panel=plot.metric(), what=what)
+    table = table.with_columns(expected_lower=plot.frame[".lower_bound"], expected_upper=plot.frame[".upper_bound"])
     name = listed_titles(table["panel"])
-    notes = ["grey: all rates that the data allow", "lines: their confidence intervals"]
-    notes.append("in parentheses: expected rows")
-    return Picture(dots, table, [f"{name} of groups known by probability", name], notes, Span(0, 1))
+    note = "grey: all rates that the data allow; lines: their confidence intervals; in parentheses: expected rows"
+    return Picture(dots, table, [f"{name} of groups known by probability", name], [note], Span(0, 1))
 
 
 def missing_truth_plot(plot: PlotInput) -> Picture:
