@@ -760,6 +760,7 @@ def test_missing_ends_of_intervals_are_arrows() -> None:
         chart = tf.autoplot(values.with_columns(pl.when(~is_first).then(end).alias(end)))
         arrows = [layer for layer in layers_of(chart) if layer["mark"].get("shape") == shape]
         assert [row["what"] for layer in arrows for row in layer["rows"]] == [drawn(chart)[0]["what"]]
+        assert "arrows: intervals that go on" in str(chart.to_dict()["title"]["subtitle"])
         assert not [layer for layer in layers_of(tf.autoplot(values)) if layer["mark"].get("shape") == shape]
 
 
@@ -866,6 +867,15 @@ def test_intervals_of_groups_at_the_same_time_stand_beside_each_other() -> None:
     for point in (1.0, 2.0, 3.0):
         left, right = sorted({row["x"] for row in rows if row["point"] == point})
         assert left < point < right
+
+
+def test_verdicts_have_one_colour_in_all_panels() -> None:
+    chart = tf.autoplot(RESULTS["monitor by period"]())
+    scales = {
+        json.dumps(layer["encoding"]["shape"]["scale"]) for layer in layers_of(chart) if "shape" in layer["encoding"]
+    }
+    assert len(scales) == 1
+    assert set(keys_in(chart)) == set(RESULTS["monitor by period"]()[".verdict"])
 
 
 def test_verdicts_at_several_times_are_drawn_with_their_limit() -> None:

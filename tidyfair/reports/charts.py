@@ -112,6 +112,9 @@ class Picture:
     def finished(self, title: str | None, width: float) -> Any:
         """The altair chart with its title, and its description for those who do not see it."""
         alt = _altair()
+        if self.table.is_empty():
+            msg = "autoplot() has nothing to draw: no value of the result is defined."
+            raise ArgumentError(msg)
         sizes = {"points": (len(self.table), MOST_POINTS), "panels": (self.table["panel"].n_unique(), MOST_PANELS)}
         for what, (size, most) in sizes.items():
             if size > most:
@@ -327,9 +330,6 @@ def tooltip(table: pl.DataFrame) -> list[Vega]:
 
 def columns_of(panels: int, width: float, least: float) -> int:
     """The number of panels side by side: as many as have room, and no fuller row than needed."""
-    if not panels:
-        msg = "autoplot() has nothing to draw: no value of the result is defined."
-        raise ArgumentError(msg)
     most = max(1, int((width + COLUMN_GAP) // (least + COLUMN_GAP)))
     rows = -(-panels // most)
     return -(-panels // rows)
