@@ -111,9 +111,9 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
         axes = _axes_of_rows(part, ends, layout)
         labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
         layers = _value_layers(axes, part, span.reference, picture, width - layout.labels)
-        values = _texts_beside(axes, _values_of(part), part, layout.panel + layout.values) if layout.values else []
-        named = name if len(parts) > 1 and name != part["what"][0] else ""
-        panels.append(_panel([*layers, *labels, *values], part, layout, named))
+        layers += [*labels, *_texts_beside(axes, _values_of(part), part, layout.values)]
+        heading = name if len(parts) > 1 and name != part["what"][0] else ""
+        panels.append(_panel(layers, part, layout, heading, "group" if layout.columns > 1 else "bounds"))
     return panels, layout.columns
 
 
@@ -138,13 +138,13 @@ def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
             axes.layer("rule", "one", "other", color=charts.MUTED, strokeWidth=2, opacity=0.5),
             axes.layer("point", "estimate", table=models, channels=channels, filled=True, size=80, opacity=1),
         ]
-        both = _texts_beside(axes, _both_of(part), part, layout.panel + layout.both) if layout.both else []
-        heading = name if len(parts) > 1 else " "
-        panels.append(_panel([*layers, *_labels(axes, part, layout), *both], part, layout, heading))
+        layers += [*_labels(axes, part, layout), *_texts_beside(axes, _both_of(part), part, layout.both)]
+        # both parts have a heading, so that their rows stand side by side
+        panels.append(_panel(layers, part, layout, name if len(parts) > 1 else " ", "bounds"))
         axes = _axes_of_rows(part, _ends_of(part, Span(reference=0)), layout)
         layers = _value_layers(axes, part, 0, picture, width, charts.INK)
-        values = _texts_beside(axes, _values_of(part), part, layout.panel + layout.values) if layout.values else []
-        panels.append(_panel([*layers, *values], part, layout, "Change"))
+        layers += _texts_beside(axes, _values_of(part), part, layout.values)
+        panels.append(_panel(layers, part, layout, "Change", "group"))
     return panels, 2
 
 
@@ -185,12 +185,12 @@ def _axes_of_rows(part: pl.DataFrame, ends: tuple[float, float], layout: _Layout
     return Axes("x", ends, layout.panel, {"y": nominal("what", scale=scale, axis=axis)}, shift={"yOffset": shift})
 
 
-def _panel(layers: Sequence[Vega], part: pl.DataFrame, layout: _Layout, heading: str) -> Vega:
-    """A panel of rows, with its heading above the labels, or above the axis where labels are those of another panel."""
+def _panel(layers: Sequence[Vega], part: pl.DataFrame, layout: _Layout, heading: str, frame: str) -> Vega:
+    """A panel of rows, with its heading above the labels ("bounds") or above the axis ("group")."""
     has_limit = "limit" in part.columns and part["limit"].n_unique() == 1
-    place: Vega = {"offset": 20 if has_limit else 4, "frame": "group"}
-    if layout.columns == 1 and heading != "Change":
-        place |= {"frame": "bounds", "limit": layout.whole}
+    place: Vega = {"offset": 20 if has_limit else 4, "frame": frame}
+    if frame == "bounds":
+        place["limit"] = layout.whole
     step = {"step": _ROW if layout.labels else _TALL_ROW}
     return charts.panel(layers, part, layout.panel, step, heading, **place)
 
@@ -201,13 +201,18 @@ def _labels(axes: Axes, part: pl.DataFrame, layout: _Layout) -> list[Vega]:
     room = layout.labels - charts.GAP if layout.labels else layout.panel
     shift = 0 if layout.labels else -_SHIFT - 2
     place = {"x": constant(-layout.labels)}
-    return axes.text("what", place, names, fontSize=charts.TEXT, limit=room, yOffset=shift)
+    texts = axes.text("what", place, names, fontSize=charts.TEXT, limit=room, yOffset=shift)
+    # beside rows there are no lines behind them
+    return texts[-1:] if layout.labels else texts
 
 
-def _texts_beside(axes: Axes, texts: Sequence[str], part: pl.DataFrame, x: float) -> list[Vega]:
-    """Texts of rows at the right."""
+def _texts_beside(axes: Axes, texts: Sequence[str], part: pl.DataFrame, room: float) -> list[Vega]:
+    """Texts of rows in a room at the right; none without it."""
+    if not room:
+        return []
     table = part.select("what", pl.Series("text", texts, dtype=pl.String))
-    return axes.text("text", {"x": constant(x)}, table, color=charts.MUTED, align="right")
+    place = {"x": constant(axes.length + room)}
+    return axes.text("text", place, table, color=charts.MUTED, align="right")[-1:]
 
 
 def _value_layers(
