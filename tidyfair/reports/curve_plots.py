@@ -83,7 +83,7 @@ def calibration_plot(plot: PlotInput) -> Picture:
 
 def _titles(plot: PlotInput, name: str) -> list[str]:
     """The name of a curve, or of curves of outer groups."""
-    return [f"{name}s{plot.by_outer()}", f"{name}s"] if plot.outer else [name]
+    return [f"{name}s by {' and '.join(plot.outer)}", f"{name}s"] if plot.outer else [name]
 
 
 def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr) -> pl.DataFrame:

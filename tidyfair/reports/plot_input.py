@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -16,7 +17,7 @@ from tidyfair.reports.charts import SPAN, Span
 from tidyfair.specs.result_columns import CUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 Kind = Literal["dots", "heat map"]
 OUTER = ".outer"
@@ -85,10 +86,6 @@ class PlotInput:
             metric = metric + pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
         return metric if one_feature else metric + by_text()
 
-    def by_outer(self) -> str:
-        """The outer keys in words, for a title."""
-        return f" by {' and '.join(self.outer)}" if self.outer else ""
-
 
 def listed_names(names: Iterable[str]) -> str:
     """The distinct names, as a title: the first ones, and how many more there are.
@@ -121,34 +118,20 @@ def by_text() -> pl.Expr:
 
 
 def crossed_features(frame: pl.DataFrame) -> dict[str, list[str]]:
-    """The columns of the features of each crossing, which stand between `.by` and `.group`."""
+    """The columns of the features of each crossing, which stand between `.by` and `.group`, in any order."""
     if not {".by", ".group"} <= set(frame.columns):
         return {}
-    start, end = frame.columns.index(".by") + 1, frame.columns.index(".group")
-    columns = frame.columns[start:end]
+    columns = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
     crossed: dict[str, list[str]] = {}
-    for by in frame[".by"].drop_nulls().unique(maintain_order=True).to_list():
+    for by in frame[".by"].drop_nulls().unique(maintain_order=True):
         if by in columns:
             continue
-        features = _joined_as(by, columns)
+        named = [column for column in columns if column in by]
+        orders = chain.from_iterable(permutations(named, size) for size in range(by.count(":") + 1, 1, -1))
+        features = next((order for order in orders if ":".join(order) == by), None)
         if features:
-            crossed[by] = features
+            crossed[by] = list(features)
     return crossed
-
-
-def _joined_as(by: str, columns: Sequence[str]) -> list[str]:
-    """The columns whose names, joined, are those of a crossing; nothing where none are."""
-    if by == "":
-        return []
-    for column in columns:
-        if by == column:
-            return [column]
-        if by.startswith(f"{column}:"):
-            others = [name for name in columns if name != column]
-            rest = _joined_as(by[len(column) + 1 :], others)
-            if rest:
-                return [column, *rest]
-    return []
 
 
 def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:

@@ -107,9 +107,8 @@ def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:
     given = cast("Sequence[object]", models) if isinstance(models, list | tuple) else ()
     names = [name for name in given if isinstance(name, str)]
     if len(given) != 2 or len(set(names)) != 2:
-        msg = (
-            f'`models` are the names of two models, `("today", "challenger")`, not {in_short(cast("object", models))}.'
-        )
+        given_text = in_short(cast("object", models))
+        msg = f'`models` are the names of two models, `("today", "challenger")`, not {given_text}.'
         raise ArgumentError(msg)
     one, other = renamed(names, shown)
     return one, other

@@ -251,7 +251,7 @@ def confusion_plot(plot: PlotInput) -> Picture:
     titles = [f"{right / total * 100:.1f} % of {total:,.0f} predictions are right"] if total else []
     titles.append("Confusion matrix")
     if plot.outer:
-        titles = [f"Confusion matrices{plot.by_outer()}", "Confusion matrices"]
+        titles = [f"Confusion matrices by {' and '.join(plot.outer)}", "Confusion matrices"]
     notes = ["shares are of all rows with the same truth"]
     return Picture(heat_map, table, titles, notes, names=("truth", "predicted"))
 
