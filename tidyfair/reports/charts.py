@@ -172,8 +172,8 @@ def _theme() -> Vega:
         "view": {"stroke": None},
         "axis": {
             "domain": False, "ticks": False, "grid": True, "gridColor": RULE, "labelColor": MUTED,
-            "labelFontSize": SMALL, "labelPadding": 6, "titleColor": MUTED, "titleFontSize": SMALL,
-            "titleFontWeight": "normal", "titlePadding": 6,
+            "labelFontSize": SMALL, "labelPadding": 6, "labelSeparation": 6, "titleColor": MUTED,
+            "titleFontSize": SMALL, "titleFontWeight": "normal", "titlePadding": 6,
         },
         "legend": {
             "orient": "top", "direction": "horizontal", "title": None, "labelColor": INK, "labelFontSize": TEXT,
@@ -244,9 +244,11 @@ class Axes:
     def place(self, value: str) -> Vega:
         """The channel of the values of a column."""
         low, high = self.ends
-        axis: Vega = {"tickCount": 3 if self.length < 260 and self.values == "x" else 5, "title": self.title or None}
+        # of four there are at least two, however round their steps are
+        ticks = 4 if self.length < 260 and self.values == "x" else 5
+        axis: Vega = {"tickCount": ticks, "title": self.title or None}
         if self.values == "x":
-            axis["labelFlush"] = 4
+            axis |= {"labelFlush": 4, "labelBound": _MARGIN - 1}
         if max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
             axis["format"] = "~s" if max(-low, high) >= _LARGE else "~g"
         scale = {"domain": [low, high], "nice": False, "zero": False}

@@ -158,7 +158,7 @@ def over_time(picture: Picture, width: float) -> tuple[list[Vega], int]:
         inner = width - charts.width_of_ticks(ends)
         is_last = len(panels) == len(parts) - 1
         title = picture.x[0] if is_last else None
-        axis = {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 8, "grid": False, "title": title}
+        axis = {"labelAngle": 0, "labelOverlap": True, "grid": False, "title": title}
         scale = {"type": "band", "domain": part["what"].to_list()}
         axes = Axes("y", ends, inner, {"x": nominal("what", scale=scale, axis=axis)})
         layers = _value_layers(axes, part, span.reference, picture, inner)
