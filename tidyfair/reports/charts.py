@@ -34,8 +34,8 @@ GAP, COLUMN_GAP = 12, 28
 _LETTER, _WIDE_LETTER, _FIRST_WIDE = 0.54, 1.0, "\u2e80"
 """The width of letters as a share of their height, rather too large, and the first one that is as wide as high."""
 _MOST_LETTERS = 200
-_MARGIN = 9
-"""Pixels at the right of a picture, for letters that are wider than they were taken for."""
+_MARGIN, _BEYOND = 12, 5
+"""Pixels of a picture for dots at both ends of an axis, and by how many its labels may reach beyond it."""
 _PADDING, _SHORTEST = 0.04, 0.2
 """The share by which an axis is longer than its values, and its least length where these are between 0 and 1."""
 _LARGE, _SMALL_NUMBER = 1e5, 1e-3
@@ -248,7 +248,7 @@ class Axes:
         ticks = 4 if self.length < 260 and self.values == "x" else 5
         axis: Vega = {"tickCount": ticks, "title": self.title or None}
         if self.values == "x":
-            axis |= {"labelFlush": 4, "labelBound": _MARGIN - 1}
+            axis |= {"labelFlush": 4, "labelBound": _BEYOND}
         if max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
             axis["format"] = "~s" if max(-low, high) >= _LARGE else "~g"
         scale = {"domain": [low, high], "nice": False, "zero": False}
