@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,6 @@ import polars as pl
 
 import tidyfair as tdf
 from tidyfair.datasets import lending
-from tidyfair.reports.layout import wrapped
 from tidyfair.reports.svg import svg_of_two_themes
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def worst_of_equals(width: int) -> Any:
 
 def _lines(title: str, width: int) -> list[str]:
     """A title in lines that fit above a panel."""
-    return wrapped(title, width * 1.1, 15)
+    return wrap(title, int(width / 6.9))
 
 
 PICTURES: dict[str, Callable[[int], Any]] = {

@@ -17,7 +17,8 @@ from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.reports.line_charts import LineStyle, lines
+from tidyfair.reports.charts import Picture
+from tidyfair.reports.line_charts import lines
 from tidyfair.reports.svg import svg_of_two_themes, themed_svg
 from tidyfair.reports.theme import DARK, LIGHT
 
@@ -131,7 +132,7 @@ def layers_of(chart: Any) -> list[dict[str, Any]]:
     """Each layer of a chart with the rows that it draws, as `rows`, and the size of its panel."""
     written = chart if isinstance(chart, dict) else chart.to_dict()
     layers: list[dict[str, Any]] = []
-    for panel in written.get("concat", [written]):
+    for panel in written["concat"]:
         for layer in panel["layer"]:
             data = layer.get("data", panel.get("data", written.get("data")))
             rows = written["datasets"][data["name"]]
@@ -154,6 +155,12 @@ def texts_in(chart: Any) -> list[str]:
     return list(texts)
 
 
+def keys_in(chart: Any) -> list[str]:
+    """The entries of the legend."""
+    scales = [layer["encoding"].get("color", {}) for layer in layers_of(chart)]
+    return [key for colour in scales if colour.get("legend") for key in colour["scale"]["domain"]]
+
+
 def domains(chart: Any, channel: str = "x") -> list[list[float]]:
     """The ends of the axes of panels, each once."""
     ends: dict[tuple[float, ...], None] = {}
@@ -164,27 +171,42 @@ def domains(chart: Any, channel: str = "x") -> list[list[float]]:
 
 
 _DRAWN_ACROSS = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "hollow", "mean")
-_DRAWN_DOWN = ("y", "lower", "upper", "limit", "expected_lower", "expected_upper")
+_DRAWN_DOWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper")
 
 
 @pytest.mark.parametrize("width", [350, 896])
 @pytest.mark.parametrize("name", RESULTS)
-def test_axes_hold_all_values_and_limits_and_their_labels_have_room(name: str, width: int) -> None:
+def test_axes_hold_all_values_and_limits(name: str, width: int) -> None:
     for layer in layers_of(specification(name, width)):
-        for channel, columns, length in (("x", _DRAWN_ACROSS, layer["width"]), ("y", _DRAWN_DOWN, layer["height"])):
+        for channel, columns in (("x", _DRAWN_ACROSS), ("y", _DRAWN_DOWN)):
             encoded = layer["encoding"].get(channel, {})
-            if "tooltip" not in layer["encoding"] or "axis" not in encoded or encoded["axis"] is None:
+            if "tooltip" not in layer["encoding"] or encoded.get("type") != "quantitative":
                 continue
-            low, high = sorted(encoded["scale"]["domain"])
+            low, high = encoded["scale"]["domain"]
             # of lines, intervals go up and down
-            drawn = ("x",) if encoded.get("field") == "x" else columns
+            drawn = ("x",) if encoded["field"] == "x" else columns
             values = [row[column] for row in layer["rows"] for column in drawn if column in row]
-            assert all(low <= float(value) <= high for value in values if value not in {None, "inf"}), columns
-            ticks = encoded["axis"]["values"]
-            assert 2 <= len(ticks) <= 6
-            step = min(after - before for before, after in pairwise(ticks)) / (high - low) * length
-            labels = [format(tick, encoded["axis"]["format"]) for tick in ticks]
-            assert step >= (14 if channel == "y" else 8 + 6.5 * max(map(len, labels)))
+            assert all(low <= float(value) <= high for value in values if value is not None), columns
+
+
+@pytest.mark.parametrize("width", [240, 350, 896])
+@pytest.mark.parametrize("name", RESULTS)
+def test_labels_of_axes_have_room(name: str, width: int) -> None:
+    root = ET.fromstring(vl_convert.vegalite_to_svg(specification(name, width)))  # noqa: S314 - drawn here
+    anchors = {"start": 0, "middle": 0.5, "end": 1}
+    for group in root.iter():
+        if "role-axis-label" not in group.get("class", ""):
+            continue
+        spans: list[tuple[float, float, float]] = []
+        for text in group:
+            if text.text and text.get("opacity") != "0":
+                x, y = map(float, re.findall(r"-?[\d.]+", text.get("transform", ""))[:2])
+                start = x - anchors[text.get("text-anchor", "middle")] * 6 * len(text.text)
+                spans.append((y, start, start + 6 * len(text.text)))
+        of_numbers = all(re.fullmatch(r"[\N{MINUS SIGN}\d.,]+", text.text or "") for text in group)
+        assert len(spans) >= (2 if of_numbers else 1), name
+        for (y, _, end), (other_y, start, _) in pairwise(spans):
+            assert abs(y - other_y) >= 12 or end < start, name
 
 
 @pytest.mark.parametrize("width", [350, 640, 896])
@@ -246,8 +268,7 @@ VALUES = {
 def test_charts_draw_every_value(name: str) -> None:
     result = RESULTS[name]()
     rows = drawn(tf.autoplot(result))
-    value = "y" if name == "monitor by period" else "estimate"
-    assert sorted(row[value] for row in rows) == sorted(result[VALUES[name]])
+    assert sorted(row["estimate"] for row in rows) == sorted(result[VALUES[name]])
     wanted = ("lower", "upper", "expected_lower", *(["limit"] if ".verdict" in result.columns else []))
     ends = [end for end in wanted if f".{end}" in result.columns]
     for end in ends:
@@ -258,7 +279,9 @@ def test_thinned_curves_keep_their_area() -> None:
     curve = tf.roc_curve(lending(20_000), **SCORES)
     rows = drawn(tf.autoplot(curve))
     assert len(rows) < 1_000 < len(curve)
-    points = pl.DataFrame(rows).select(x=pl.col("x").cast(pl.Float64), y=pl.col("y").cast(pl.Float64)).sort("x", "y")
+    points = (
+        pl.DataFrame(rows).select(x=pl.col("x").cast(pl.Float64), y=pl.col("estimate").cast(pl.Float64)).sort("x", "y")
+    )
     area = points.select(((pl.col("x") - pl.col("x").shift(1)) * (pl.col("y") + pl.col("y").shift(1)) / 2).sum()).item()
     assert area == pytest.approx(tf.roc_auc(lending(20_000), **SCORES)[".estimate"].item(), abs=2e-3)
 
@@ -411,10 +434,10 @@ def test_model_chart_draws_change_and_interval() -> None:
         assert [row[name] for row in changes] == result[f".{name}"].to_list()
     assert [row["estimate"] for row in changes] == result[".change"].to_list()
     assert {row["model"] for row in rows if "model" in row} == {"today", "challenger"}
-    assert {"today", "challenger"} <= set(texts_in(chart))
-    assert {"approved", "other"} <= set(texts_in(tf.autoplot(result)))
+    assert {"today", "challenger"} <= set(keys_in(chart))
+    assert {"approved", "other"} <= set(keys_in(tf.autoplot(result)))
     unnamed = result.drop(".model_one", ".model_other")
-    assert {"Model 1", "Model 2"} <= set(texts_in(tf.autoplot(unnamed)))
+    assert {"Model 1", "Model 2"} <= set(keys_in(tf.autoplot(unnamed)))
     one, other, change, low, high = result.select(".one", ".other", ".change", ".lower", ".upper").row(0)
     minus = str.maketrans("-", "\N{MINUS SIGN}")
     written = [
@@ -442,7 +465,7 @@ def test_at_marks_a_threshold() -> None:
     curve = RESULTS["thresholds"]()
     marks = [
         [
-            row["x"]
+            row["at"]
             for layer in layers_of(tf.autoplot(curve, at=at))
             if layer["mark"]["type"] == "rule"
             for row in layer["rows"]
@@ -450,6 +473,8 @@ def test_at_marks_a_threshold() -> None:
         for at in (None, 0.6, 0.9)
     ]
     assert marks == [[], [0.6], [0.9]]
+    titles = [layer["encoding"]["x"]["axis"]["title"] for layer in layers_of(tf.autoplot(curve, at=0.6))[:-2]]
+    assert set(titles) == {"Threshold"}
     # a threshold beyond those of the result is in the picture too
     assert domains(tf.autoplot(curve, at=0.9))[0][1] >= 0.9
     for at, result, expected in (
@@ -496,7 +521,7 @@ def test_of_many_lines_the_lowest_and_the_highest_have_colours() -> None:
     curves = tf.threshold_curve(tf.demographic_parity("fold"), [0.2, 0.4, 0.6]).by_group(LOANS, **SCORES)
     means = curves.group_by(".group").agg(pl.col(".estimate").mean()).sort(".estimate")[".group"]
     chart = tf.autoplot(curves)
-    assert {f"lowest: {means[0]}", f"highest: {means[-1]}", "8 others"} <= set(texts_in(chart))
+    assert {f"lowest: {means[0]}", f"highest: {means[-1]}", "8 others"} <= set(keys_in(chart))
     assert {row["series"] for row in drawn(chart)} == {means[0], means[-1]}
     lines = {row["series"] for layer in layers_of(chart) for row in layer["rows"] if "front" in row}
     assert len(lines) == 10
@@ -505,10 +530,13 @@ def test_of_many_lines_the_lowest_and_the_highest_have_colours() -> None:
 
 
 def test_groups_over_thresholds_have_a_panel_for_each_metric() -> None:
-    rows = drawn(tf.autoplot(RESULTS["groups over thresholds"]()))
+    chart = tf.autoplot(RESULTS["groups over thresholds"]())
+    rows = drawn(chart)
     assert {row["panel"] for row in rows} == {"Sensitivity", "Specificity"}
-    colours = {(row["series"], row["colour"]) for row in rows}
-    assert len(colours) == len({series for series, _ in colours}) == LOANS["race"].n_unique()
+    assert {row["key"] for row in rows} == {row["series"] for row in rows} == set(LOANS["race"])
+    for layer in layers_of(chart):
+        scale = layer["encoding"]["color"]["scale"]
+        assert len(set(scale["range"])) == len(scale["domain"]) == LOANS["race"].n_unique()
 
 
 def test_decision_curves_have_treat_all_and_treat_none_as_lines_of_each_panel() -> None:
@@ -526,15 +554,16 @@ def test_decision_curves_have_treat_all_and_treat_none_as_lines_of_each_panel() 
             "Standardized net benefit", "female", at)]  # fmt: skip
         assert net == pytest.approx(treat_all, abs=1e-9)
         assert standardized == pytest.approx(treat_all / events, abs=1e-9)
-    none = [layer for layer in layers_of(chart) if layer["mark"]["type"] == "rule" and layer["rows"] == [{"y": 0}]]
+    none = [layer for layer in layers_of(chart) if layer["mark"]["type"] == "rule" and layer["rows"] == [{"at": 0}]]
     assert len(none) == 2
 
 
 def test_wide_bands_do_not_flatten_lines() -> None:
     points = [
-        {"panel": "", "series": "a", "x": x, "y": 0.5 + x / 10, "lower": -40.0, "upper": 40.0} for x in (0.0, 1.0)
+        {"panel": "", "series": "a", "x": x, "estimate": 0.5 + x / 10, "lower": -40.0, "upper": 40.0}
+        for x in (0.0, 1.0)
     ]
-    picture = lines(pl.DataFrame(points), ["Lines"], [], LineStyle("x"))
+    picture = Picture(lines, pl.DataFrame(points), ["Lines"], x=["x"])
     low, high = sorted(domains(picture.finished(None, 640), "y")[0])
     assert 0.4 < low < 0.5
     assert 0.6 < high < 0.7
@@ -552,8 +581,8 @@ def test_period_chart_draws_changes() -> None:
     tested = tf.inference.compare_periods(tf.demographic_parity("sex"), period="month", times=50)
     result = tested(months, **DECIDED, group_by="month")
     rows = drawn(tf.autoplot(result))
-    assert [row["y"] for row in rows] == result[".change"].to_list()
-    assert [row["at"] for row in rows] == ["0 to 1", "1 to 2"]
+    assert [row["estimate"] for row in rows] == result[".change"].to_list()
+    assert [row["what"] for row in rows] == ["0 to 1", "1 to 2"]
     low, high = sorted(domains(tf.autoplot(result), "y")[0])
     assert low <= 0 <= high
 
@@ -688,7 +717,7 @@ def test_curves_and_changes_have_their_lines_of_reference() -> None:
             assert layer["width"] == layer["height"]
         diagonals = [layer["rows"] for layer in layers_of(chart) if layer["mark"].get("strokeDash")]
         assert diagonals
-        assert all(rows == [{"x": 0, "y": 0}, {"x": 1, "y": 1}] for rows in diagonals)
+        assert all(rows == [{"x": 0, "estimate": 0}, {"x": 1, "estimate": 1}] for rows in diagonals)
     at = {
         "pairs": 0,
         "paired groups": 0,
@@ -718,9 +747,9 @@ def test_calibration_has_intervals_where_rows_count_alike() -> None:
         # Wilson's interval, from its quadratic equation
         for end in (row["lower"], row["upper"]):
             if 0 < end < 1:
-                z = (row["y"] - end) / (end * (1 - end) / row["rows"]) ** 0.5
+                z = (row["estimate"] - end) / (end * (1 - end) / row["rows"]) ** 0.5
                 assert abs(z) == pytest.approx(1.959964, abs=1e-4)
-        assert row["lower"] <= row["y"] <= row["upper"]
+        assert row["lower"] <= row["estimate"] <= row["upper"]
     weighted = drawn(tf.autoplot(tf.calibration_curve(LOANS, **SCORES, case_weights="weight")))
     assert all("lower" not in row for row in weighted)
 
@@ -732,6 +761,7 @@ def test_missing_ends_of_intervals_are_arrows() -> None:
         chart = tf.autoplot(values.with_columns(pl.when(~is_first).then(end).alias(end)))
         arrows = [layer for layer in layers_of(chart) if layer["mark"].get("shape") == shape]
         assert [row["what"] for layer in arrows for row in layer["rows"]] == [drawn(chart)[0]["what"]]
+        assert "arrows: intervals that go on" in str(chart.to_dict()["title"]["subtitle"])
         assert not [layer for layer in layers_of(tf.autoplot(values)) if layer["mark"].get("shape") == shape]
 
 
@@ -821,8 +851,10 @@ def test_intervals_over_times_that_leave_the_axis_or_lack_an_end_have_arrows() -
 
 def test_bands_that_leave_the_axis_have_arrows() -> None:
     x = [float(step) for step in range(30)]
-    points = pl.DataFrame({"panel": "", "series": "a", "x": x, "y": x, "lower": x, "upper": [99.0] * 10 + x[10:]})
-    layers = layers_of(lines(points, ["Lines"], [], LineStyle("x")).finished(None, 640))
+    points = pl.DataFrame(
+        {"panel": "", "series": "a", "x": x, "estimate": x, "lower": x, "upper": [99.0] * 10 + x[10:]}
+    )
+    layers = layers_of(Picture(lines, points, ["Lines"], x=["x"]).finished(None, 640))
     (arrows,) = [layer["rows"] for layer in layers if layer["mark"].get("shape") == "triangle-up"]
     # arrows have room beside each other
     assert 2 < len(arrows) < 10
@@ -836,6 +868,15 @@ def test_intervals_of_groups_at_the_same_time_stand_beside_each_other() -> None:
     for point in (1.0, 2.0, 3.0):
         left, right = sorted({row["x"] for row in rows if row["point"] == point})
         assert left < point < right
+
+
+def test_verdicts_have_one_colour_in_all_panels() -> None:
+    chart = tf.autoplot(RESULTS["monitor by period"]())
+    scales = {
+        json.dumps(layer["encoding"]["shape"]["scale"]) for layer in layers_of(chart) if "shape" in layer["encoding"]
+    }
+    assert len(scales) == 1
+    assert set(keys_in(chart)) == set(RESULTS["monitor by period"]()[".verdict"])
 
 
 def test_verdicts_at_several_times_are_drawn_with_their_limit() -> None:
@@ -854,3 +895,11 @@ def test_verdicts_at_several_times_are_drawn_with_their_limit() -> None:
 def test_a_single_time_is_part_of_the_title() -> None:
     one = over_times().head(1).drop("g", ".group")
     assert "Brier score of survival at time 1 by g" in str(tf.autoplot(one).to_dict()["title"])
+
+
+def test_metrics_of_the_same_title_are_told_apart_by_their_names() -> None:
+    rates = tf.metric_set(tf.fall_out, tf.false_positive_rate)
+    rows = drawn(tf.autoplot(rates(LOANS, **LABELS)))
+    assert [row["what"] for row in rows] == [
+        "False positive rate (fall_out)", "False positive rate (false_positive_rate)"
+    ]  # fmt: skip

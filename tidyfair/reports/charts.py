@@ -1,294 +1,357 @@
-"""Charts of altair from tables of plain columns: what all of them share.
+"""Pictures as data: what one shows, in a table and in words, and the panels of Vega-Lite that are made of it.
 
 Columns have internal names, so that no name of the user becomes a path or an expression of Vega. Texts are visible and
 open no tag: what draws a picture ends at a control character that XML forbids, and notebooks get a chart as part of a
-script. Everything is laid out by the width of the whole picture.
+script.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import math
+import textwrap
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+import polars.selectors as cs
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
-from tidyfair.reports.layout import Axis, fitting, shortened, text_width, wrapped
 from tidyfair.reports.theme import FONT, LIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MOST_PANELS, MOST_POINTS = 30, 5_000
 WIDTH, LEAST_WIDTH, NARROW = 640, 240, 480
 """The usual width of a whole picture, the least, and that below which labels stand above their rows."""
-TEXT, SMALL, HEADING, TITLE = 12, 11, 12, 15
+TEXT, SMALL, TITLE = 12, 11, 15
 """Sizes of letters."""
-INK, MUTED, RULE = LIGHT["ink"], LIGHT["muted"], LIGHT["rule"]
-ACCENT, BACKGROUND = LIGHT["accent"], LIGHT["background"]
+INK, MUTED, RULE, ACCENT = LIGHT["ink"], LIGHT["muted"], LIGHT["rule"], LIGHT["accent"]
+DASHES = [4, 3]
 GAP, COLUMN_GAP = 12, 28
 """Pixels between labels and panels, and between panels."""
-_LETTERS = 200
-_LEGEND_ROW = 20
-BOLD = 1.12
-"""Letters in bold are so much wider."""
-_MARGIN = 9
-"""Pixels at the right of a picture, for letters that are wider than they were taken for."""
+_LETTER, _WIDE_LETTER, _FIRST_WIDE = 0.54, 1.0, "\u2e80"
+"""The width of letters as a share of their height, rather too large, and the first one that is as wide as high."""
+_MOST_LETTERS = 200
+_MARGIN, _BEYOND = 12, 5
+"""Pixels of a picture for dots at both ends of an axis, and by how many its labels may reach beyond it."""
+_PADDING, _SHORTEST = 0.04, 0.2
+"""The share by which an axis is longer than its values, and its least length where these are between 0 and 1."""
+_LARGE, _SMALL_NUMBER = 1e5, 1e-3
+"""Numbers beyond which ticks are written with a prefix or an exponent."""
+_SHOWN = {
+    "series": "series", "what": "row", "row": "row", "column": "column", "outer": "part", "model": "model",
+    "point": "x", "x": "x", "estimate": "value", "lower": "lower end", "upper": "upper end", "dashed": "dashed",
+    "rows": "rows", "limit": "limit", "verdict": "verdict", "expected_lower": "expected from",
+    "expected_upper": "expected to", "text": "shown as",
+}  # fmt: skip
+"""The columns that a reader is shown who points at a mark, under names for people."""
+Vega = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Knowledge of values beforehand: the ends of their range, and the value of equality or of no change."""
+
+    low: float | None = None
+    high: float | None = None
+    reference: float | None = None
+    is_whole: bool = False
+    """The axis shows all of the range, whatever the values."""
+
+
+SPAN = pl.Struct({"low": pl.Float64, "high": pl.Float64, "reference": pl.Float64, "is_whole": pl.Boolean})
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart without its title, its description in words, and its notes."""
+    """What is drawn: a table of the marks of each `panel`, what it shows in words, and what is known of its values."""
 
-    draw: Callable[[float], Any]
-    """The chart of a width."""
+    draw: Callable[[Picture, float], tuple[list[Vega], int]]
+    """The panels in a picture of some width, and the number of those that stand side by side."""
+    table: pl.DataFrame
     titles: Sequence[str]
     """The title, and shorter ones for narrow pictures."""
-    alt: str
     notes: Sequence[str] = ()
+    span: Span = field(default_factory=Span)
+    """What is known of the values, where the table has no `span` of each panel."""
+    limit: str = "limit"
+    """The name of the limit, where it is the same for all rows."""
+    x: Sequence[str] = ("",)
+    """The title of the horizontal axis, and shorter ones."""
+    y: Sequence[str] = ("",)
+    """The title of the vertical axis, where the headings of panels do not say it, and shorter ones."""
+    at: float | None = None
+    """A value of the horizontal axis that is marked."""
+    x_span: Span = field(default_factory=Span)
+    """What is known of the values of the horizontal axis, where these are no estimates."""
+    square: bool = False
+    """Both axes are from 0 to 1, and equally long."""
+    diagonal: str = ""
+    """The name of the dashed line from corner to corner."""
+    points: bool = False
+    """Lines have a dot at each point, with its interval."""
+    names: tuple[str, str] = ("", "")
+    """The names of two models, or of the features that are the rows and columns of cells."""
+
+    def parts(self) -> dict[str, pl.DataFrame]:
+        """The rows of each panel."""
+        return {part["panel"][0]: part for part in self.table.partition_by("panel", maintain_order=True)}
+
+    def span_of(self, part: pl.DataFrame) -> Span:
+        """What is known of the values of a panel."""
+        return Span(**part["span"][0]) if "span" in part.columns else self.span
+
+    def of_same_scale(self, part: pl.DataFrame) -> pl.DataFrame:
+        """The rows of all panels that have the axis of one."""
+        if "scale" not in part.columns:
+            return part
+        return self.table.filter(pl.col("scale").eq_missing(part["scale"][0]))
 
     def finished(self, title: str | None, width: float) -> Any:
-        """The chart with its title, and its description for those who do not see it."""
-        texts = [short(without_tags(text)) for text in (self.titles if title is None else [title])]
+        """The altair chart with its title, and its description for those who do not see it."""
+        alt = _altair()
+        if self.table.is_empty():
+            msg = "autoplot() has nothing to draw: no value of the result is defined."
+            raise ArgumentError(msg)
+        sizes = {"points": (len(self.table), MOST_POINTS), "panels": (self.table["panel"].n_unique(), MOST_PANELS)}
+        for what, (size, most) in sizes.items():
+            if size > most:
+                msg = f"autoplot() would draw {size} {what}; filter the result first, to at most {most}."
+                raise ArgumentError(msg)
+        table = visible_texts(self.table, shown)
+        if "what" in table.columns and "outer" not in table.columns:
+            table = unique_names(table, "what", "panel")
         inner = width - _MARGIN
-        lines = fitting(texts, inner / BOLD, TITLE) if title is None else wrapped(texts[0], inner / BOLD, TITLE)
-        notes = "; ".join(short(without_tags(note)) for note in self.notes if note)
-        heading: dict[str, Any] = {"text": lines if len(lines) > 1 else lines[0]}
-        if notes:
-            heading["subtitle"] = wrapped(notes, inner, TEXT)
-        # the chart is ours: methods such as `properties` would copy all of it
-        chart = self.draw(inner)
-        chart.title = heading
-        chart.description = f"{texts[0]}. {without_tags(self.alt)}"
-        chart.usermeta = {"width": width}
-        chart.config = _theme()
+        panels, columns = self.draw(replace(self, table=table), inner)
+        titles = [shown(text) for text in (self.titles if title is None else [title])]
+        notes = [*self.notes, f"dashed: {self.diagonal}" if self.diagonal else ""]
+        if any("triangle" in layer["mark"].get("shape", "") for panel in panels for layer in panel["layer"]):
+            notes.append("arrows: intervals that go on")
+        note = "; ".join(shown(note) for note in notes if note)
+        lines = _lines(fitting(titles, inner, TITLE), inner, TITLE, most=2 if title is None else None)
+        words: Vega = {"text": lines if len(lines) > 1 else lines[0]}
+        if note:
+            words["subtitle"] = _lines(note, inner, TEXT)
+        chart = alt.ConcatChart(
+            columns=columns, spacing={"row": 20, "column": COLUMN_GAP}, title=words, config=_theme(),
+            description=f"{titles[0]}. {without_tags(_described(table))}", usermeta={"width": width},
+        )  # fmt: skip
+        # the panels are ours: given at once, all of them would be copied several times
+        chart.concat = [_as_altair(alt, panel) for panel in panels]
         return chart
 
 
-def _theme() -> dict[str, Any]:
+def _as_altair(alt: Any, panel: Vega) -> Any:
+    """A panel of Vega-Lite as a chart of altair."""
+    chart = alt.LayerChart(**{name: value for name, value in panel.items() if name != "layer"})
+    chart.layer = [
+        alt.Chart(**{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])}) for layer in panel["layer"]
+    ]
+    return chart
+
+
+def _lines(text: str, width: float, size: float, most: int | None = None) -> list[str]:
+    """A text in lines that fit."""
+    letters = max(int(width / (_LETTER * size)), 1)
+    return textwrap.wrap(text, letters, max_lines=most, placeholder="\N{HORIZONTAL ELLIPSIS}")
+
+
+def _theme() -> Vega:
     """The colours and letters of all pictures."""
-    text = {"labelFont": FONT, "titleFont": FONT}
     return {
         "background": LIGHT["background"],
         "font": FONT,
         "padding": {"left": 1, "top": 1, "right": 1, "bottom": 4},
         "title": {
-            "anchor": "start", "frame": "bounds", "font": FONT, "subtitleFont": FONT, "fontSize": TITLE,
-            "fontWeight": 600, "color": INK, "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5,
-            "subtitleLineHeight": 16, "lineHeight": 19, "offset": 14,
+            "anchor": "start", "frame": "bounds", "fontSize": TITLE, "fontWeight": 600, "color": INK,
+            "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5, "subtitleLineHeight": 16,
+            "lineHeight": 19, "offset": 14,
         },
         "view": {"stroke": None},
         "axis": {
-            **text, "domain": False, "ticks": False, "gridColor": RULE, "gridWidth": 1, "labelColor": MUTED,
-            "labelFontSize": SMALL, "labelPadding": 6, "titleColor": MUTED, "titleFontSize": SMALL,
-            "titleFontWeight": "normal", "titlePadding": 6,
+            "domain": False, "ticks": False, "grid": True, "gridColor": RULE, "labelColor": MUTED,
+            "labelFontSize": SMALL, "labelPadding": 6, "labelSeparation": 6, "titleColor": MUTED,
+            "titleFontSize": SMALL, "titleFontWeight": "normal", "titlePadding": 6,
         },
-        "text": {"font": FONT},
+        "legend": {
+            "orient": "top", "direction": "horizontal", "title": None, "labelColor": INK, "labelFontSize": TEXT,
+            "labelLimit": 300, "columnPadding": 18, "symbolOpacity": 1, "symbolSize": 80, "offset": 10,
+        },
     }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Plane:
-    """Where a panel has its values: the ends of both axes, and how many pixels they are long."""
+def panel(
+    layers: Sequence[Vega], table: pl.DataFrame, width: float, height: float | Vega, heading: str = "", axis: str = "",
+    **place: Any,
+) -> Vega:  # fmt: skip
+    """Marks on each other, from behind to front, most of them of the rows of a table.
 
-    x: Axis
-    top: float
-    bottom: float
-    width: float
-    height: float
-    title: str | None = None
-    """The title of the horizontal axis, which has no ticks where it is of names."""
-    y: Axis | None = None
-    """The vertical axis, where it is not of rows."""
-
-    def across(self, alt: Any, field: str) -> Any:
-        """The horizontal encoding of a column."""
-        ticks = list(self.x.ticks)
-        # dictionaries, since objects of altair are copied with all the options that are not given
-        axis = {"values": ticks, "format": self.x.format, "title": self.title, "labelFlush": 4} if ticks else None
-        scale = {"domain": [self.x.low, self.x.high], "nice": False, "zero": False}
-        return alt.X(f"{field}:Q", axis=axis, scale=scale)
-
-    def down(self, alt: Any, field: str) -> Any:
-        """The vertical encoding of a column."""
-        scale = {"domain": [self.bottom, self.top], "nice": False, "zero": False}
-        shown = {"values": list(self.y.ticks), "format": self.y.format, "title": None} if self.y else None
-        return alt.Y(f"{field}:Q", axis=shown, scale=scale)
-
-    def x_at(self, pixels: pl.Expr) -> pl.Expr:
-        """The value at a number of pixels from the left."""
-        return self.x.low + pixels / self.width * (self.x.high - self.x.low)
-
-    def y_at(self, pixels: pl.Expr) -> pl.Expr:
-        """The value at a number of pixels from above."""
-        return self.top + pixels / self.height * (self.bottom - self.top)
+    The heading stands above the labels, and below it the title of the vertical axis.
+    """
+    title: Vega = {"offset": 6, "fontSize": TEXT, "limit": width, **place, "text": heading}
+    name = f"\N{UPWARDS ARROW} {axis}"
+    if heading and axis:
+        title |= {"subtitle": name, "subtitleFontSize": SMALL}
+    elif axis:
+        title |= {"text": name, "fontSize": SMALL, "fontWeight": "normal", "color": MUTED}
+    marks: Vega = {"data": data(table), "width": width, "height": height, "layer": list(layers)}
+    return {**marks, "title": title} if heading or axis else marks
 
 
-def written(
-    alt: Any,
-    text: str,
-    x: float,
-    y: float,
-    *,
-    limit: float,
-    colour: str = MUTED,
-    size: int = SMALL,
-    bold: bool = False,
-    align: str = "left",
-) -> list[Any]:
-    """A text at a point of a panel, in pixels."""
-    table = pl.DataFrame({"text": [shortened(text, limit, size)]})
-    mark = alt.Chart(table).mark_text(
-        align=align, baseline="alphabetic", color=colour, fontSize=size, fontWeight=600 if bold else "normal"
-    )
-    texts = mark.encode(x=alt.XValue(x), y=alt.YValue(y), text=alt.Text("text:N"))
-    # headings stand where there are no lines
-    return [texts] if bold else on_border(texts)
+def data(table: pl.DataFrame) -> Vega:
+    """The rows of a table; numbers that are not finite are missing."""
+    finite = table.select(pl.exclude("span")).with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
+    return {"values": finite.to_dicts()}
 
 
-def on_border(texts: Any) -> list[Any]:
-    """Texts on a border in the colour of the page, so that lines behind them do not cross them."""
-    behind = texts.copy(deep=False)
-    behind.mark = behind.mark.copy(deep=False)
-    behind.mark.stroke, behind.mark.strokeWidth, behind.mark.strokeJoin = BACKGROUND, 4, "round"
-    return [behind, texts]
+def nominal(name: str, **options: Any) -> Vega:
+    """A column of texts for a channel."""
+    return {"field": name, "type": "nominal", **options}
 
 
-def heading(alt: Any, text: str, x: float, y: float, limit: float) -> list[Any]:
-    """The heading of a panel."""
-    return written(alt, text, x, y, limit=limit / BOLD, colour=INK, size=HEADING, bold=True)
+def constant(value: Any) -> Vega:
+    """The same for all rows, such as a colour or a number of pixels."""
+    return {"value": value}
 
 
 @dataclass(frozen=True)
-class Key:
-    """An entry of a legend."""
+class Axes:
+    """Where marks stand in a panel: their values along one axis, whose ends are known, and across it."""
 
-    label: str
-    colour: str
-    shape: str = "circle"
-    opacity: float = 1
+    values: Literal["x", "y"]
+    ends: tuple[float, float]
+    length: float
+    """The pixels between the ends."""
+    other: Vega
+    """The other channel, by its name."""
+    title: str = ""
+    shift: Vega = field(default_factory=dict[str, Any])
+    """Pixels by which marks stand beside their place."""
+
+    def layer(
+        self, mark: str, value: str, to: str | None = None, *, table: pl.DataFrame | None = None,
+        channels: Vega | None = None, **style: Any,
+    ) -> Vega:  # fmt: skip
+        """Marks at values, or from these to others, of the rows of the panel, or of those of a table."""
+        encoding = {self.values: self.place(value), **self.other, **(channels or {})}
+        if to is not None:
+            encoding[f"{self.values}2"] = {"field": to}
+        rows = {} if table is None else {"data": data(table)}
+        return {**rows, "mark": {"type": mark, **self.shift, **style}, "encoding": encoding}
+
+    def place(self, value: str) -> Vega:
+        """The channel of the values of a column."""
+        low, high = self.ends
+        # of four there are at least two, however round their steps are
+        ticks = 4 if self.length < 260 and self.values == "x" else 5
+        axis: Vega = {"tickCount": ticks, "title": self.title or None}
+        if self.values == "x":
+            axis |= {"labelFlush": 4, "labelBound": _BEYOND}
+        if max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
+            axis["format"] = "~s" if max(-low, high) >= _LARGE else "~g"
+        scale = {"domain": [low, high], "nice": False, "zero": False}
+        return {"field": value, "type": "quantitative", "scale": scale, "axis": axis}
+
+    def line_at(self, value: float, colour: str, *, dashed: bool = False) -> Vega:
+        """A line through the whole panel."""
+        style: Vega = {"color": colour, "strokeWidth": 1.25, **({"strokeDash": DASHES} if dashed else {})}
+        return replace(self, other={}).layer("rule", "at", table=pl.DataFrame({"at": [value]}), **style)
+
+    def text(self, column: str, place: Vega, table: pl.DataFrame | None = None, **style: Any) -> list[Vega]:
+        """Texts on a border in the colour of the page, so that lines behind them do not cross them."""
+        mark: Vega = {"type": "text", "color": INK, "fontSize": SMALL, "align": "left", **self.shift, **style}
+        border = {"stroke": LIGHT["background"], "strokeWidth": 4, "strokeJoin": "round"}
+        rows = {} if table is None else {"data": data(table)}
+        layer: Vega = {**rows, "encoding": {**self.other, **place, "text": nominal(column)}}
+        return [{**layer, "mark": {**mark, **border}}, {**layer, "mark": mark}]
+
+    @property
+    def pixel(self) -> float:
+        """The values that a pixel is long."""
+        return (self.ends[1] - self.ends[0]) / self.length
+
+    def share(self, value: float) -> float:
+        """Where a value is between the ends of the axis, from 0 to 1."""
+        low, high = self.ends
+        return (value - low) / (high - low)
 
 
-def legend_of(keys: Sequence[Key], width: float) -> tuple[pl.DataFrame, float]:
-    """The entries of a legend with their points in pixels, from the top left, and its height."""
-    rows: list[dict[str, Any]] = []
-    x = y = 0.0
-    for key in keys:
-        label = shortened(key.label, width - 20, TEXT)
-        length = 16 + text_width(label, TEXT)
-        if x and x + length > width:
-            x, y = 0.0, y + _LEGEND_ROW
-        point = {"x": x + 5, "end": x + 16, "y": y + 8}
-        rows.append({"series": label, "colour": key.colour, "shape": key.shape, "opacity": key.opacity, **point})
-        x += length + 18
-    return pl.DataFrame(rows), y + _LEGEND_ROW
+def width_of_ticks(ends: tuple[float, float]) -> float:
+    """The width of the labels of a vertical axis, with the room beside them: about five round numbers."""
+    low, high = ends
+    decimals = max(0, -math.floor(math.log10((high - low) / 5)))
+    texts = [f"{low:,.{decimals}f}", f"{high:,.{decimals}f}"]
+    return max(text_width(text[:8], SMALL) for text in texts) + 8
 
 
-def legend(alt: Any, keys: Sequence[Key], plane: Plane, x: float, y: float, width: float) -> list[Any]:
-    """A legend beside or above a panel: its left and lower end are pixels of the panel."""
-    if not keys:
-        return []
-    table, height = legend_of(keys, width)
-    table = table.with_columns(
-        plane.x_at(pl.col("x") + x).alias("x"),
-        plane.x_at(pl.col("end") + x).alias("end"),
-        plane.y_at(pl.col("y") + y - height).alias("y"),
-    )
-    layers: list[Any] = []
-    # a short line has no area that could be filled
-    for is_line in (False, True):
-        part = table.filter((pl.col("shape") == "stroke") == is_line)
-        if part.is_empty():
+def ends_of_axis(values: Iterable[float | None], span: Span) -> tuple[float, float]:
+    """The ends of the axis that shows all values, and the value of equality.
+
+    It is a little longer than its values, but does not leave their range, and small differences of shares look small.
+    """
+    anchors = [span.reference, span.low, span.high] if span.is_whole else [span.reference]
+    shown = [value for value in [*values, *anchors] if value is not None and math.isfinite(value)]
+    low, high = min(shown, default=0.0), max(shown, default=1.0)
+    if (span.low, span.high) == (0, 1) and 0 <= low <= high <= 1 and high - low < _SHORTEST:
+        start = min(max((low + high - _SHORTEST) / 2, 0), 1 - _SHORTEST)
+        low, high = min(low, start), max(high, start + _SHORTEST)
+    elif low == high:
+        half = abs(low) / 10 or 0.5
+        low, high = low - half, high + half
+    padding = (high - low) * _PADDING
+    least, most = low - padding, high + padding
+    # a value beyond the range that is known is shown all the same
+    if span.low is not None:
+        least = min(low, max(least, span.low))
+    if span.high is not None:
+        most = max(high, min(most, span.high))
+    return (low if low in anchors else least), (high if high in anchors else most)
+
+
+def legend(name: str, colours: Mapping[str, str], width: float, **style: Any) -> Vega:
+    """The colour of a column of texts, with the entries of a legend."""
+    widest = max(map(text_width, colours), default=0)
+    entries = {"columns": max(int(width // (widest + 40)), 1), "labelLimit": width - 40, **style}
+    return nominal(name, scale={"domain": list(colours), "range": list(colours.values())}, legend=entries)
+
+
+def tooltip(table: pl.DataFrame) -> list[Vega]:
+    """The values of a row that a reader is shown."""
+    entries: list[Vega] = []
+    for name, title in _SHOWN.items():
+        if name not in table.columns or (name == "x" and "point" in table.columns):
             continue
-        size = {"size": 130, "strokeWidth": 2.5} if is_line else {"size": 75}
-        points = alt.Chart(part).mark_point(filled=not is_line, **size)
-        encoded = points.encode(
-            x=plane.across(alt, "x"),
-            y=plane.down(alt, "y"),
-            color=alt.Color("colour:N", scale=None, legend=None),
-            shape=alt.Shape("shape:N", scale=None, legend=None),
-            opacity=alt.Opacity("opacity:Q", scale=None, legend=None),
-        )
-        layers.append(encoded)
-    texts = alt.Chart(table).mark_text(align="left", baseline="middle", color=INK, fontSize=TEXT)
-    layers.append(texts.encode(x=plane.across(alt, "end"), y=plane.down(alt, "y"), text=alt.Text("series:N")))
-    return layers
-
-
-@dataclass
-class Above:
-    """What stands above a panel, from below to above: the title of its axis, its heading, the legend."""
-
-    alt: Any
-    plane: Plane
-    height: float
-    """The pixels above the panel that are taken."""
-    layers: list[Any] = field(default_factory=list[Any])
-
-    def title(self, text: str, x: float, limit: float) -> None:
-        """The title of the vertical axis; its row is kept free where the text is empty."""
-        self.layers += written(self.alt, text, x, -self.height, limit=limit)
-        self.height += SMALL + 8
-
-    def heading(self, text: str, x: float, limit: float) -> None:
-        """The heading of the panel."""
-        self.layers += heading(self.alt, text, x, -self.height - 2, limit)
-        self.height += HEADING + 8
-
-    def legend(self, keys: Sequence[Key], x: float, width: float) -> None:
-        """The legend, where there are entries."""
-        self.layers += legend(self.alt, keys, self.plane, x, -self.height - 4, width)
-
-
-def check_size(table: pl.DataFrame) -> None:
-    """Refuse a chart that is too large to be read."""
-    sizes = {"points": (len(table), MOST_POINTS), "panels": (table["panel"].n_unique(), MOST_PANELS)}
-    for what, (size, most) in sizes.items():
-        if size > most:
-            msg = f"autoplot() would draw {size} {what}; filter the result first, to at most {most}."
-            raise ArgumentError(msg)
-
-
-def in_layers(alt: Any, layers: Sequence[Any], plane: Plane) -> Any:
-    """Marks as one panel, from behind to front."""
-    # the marks are ours: `layer` would copy all of them several times, which takes longer than to draw them
-    panel = alt.LayerChart(width=plane.width, height=plane.height)
-    panel.layer = list(layers)
-    return panel
-
-
-def in_grid(alt: Any, panels: Sequence[Any], columns: int, rows_apart: float) -> Any:
-    """Panels as one chart, row by row."""
-    if len(panels) == 1:
-        return panels[0]
-    # without copies, as in layers
-    grid = alt.ConcatChart(columns=columns, spacing={"row": rows_apart, "column": COLUMN_GAP})
-    grid.concat = list(panels)
-    return grid
+        if table.schema[name].is_numeric():
+            entries.append({"field": name, "type": "quantitative", "title": title, "format": ",.4~r"})
+        else:
+            entries.append(nominal(name, title=title))
+    return entries
 
 
 def columns_of(panels: int, width: float, least: float) -> int:
     """The number of panels side by side: as many as have room, and no fuller row than needed."""
-    if not panels:
-        msg = "autoplot() has nothing to draw: no value of the result is defined."
-        raise ArgumentError(msg)
     most = max(1, int((width + COLUMN_GAP) // (least + COLUMN_GAP)))
     rows = -(-panels // most)
     return -(-panels // rows)
 
 
-def drawable(table: pl.DataFrame) -> pl.DataFrame:
-    """A table whose texts are visible, short, and open no tag."""
-    return visible_texts(table, lambda text: short(without_tags(text)))
+def text_width(text: str, size: float = TEXT) -> float:
+    """The width of a text in pixels, in the usual fonts without serifs, rather too large than too small."""
+    return size * sum(_LETTER if letter < _FIRST_WIDE else _WIDE_LETTER for letter in text)
 
 
-def short(text: str) -> str:
-    """A text without its middle, if it is too long for a chart."""
-    if len(text) <= _LETTERS:
-        return text
-    half = _LETTERS // 2
-    return f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
+def fitting(texts: Sequence[str], width: float, size: float) -> str:
+    """The first of several texts that fits; else the last."""
+    return next((text for text in texts if text_width(text, size) <= width), texts[-1])
+
+
+def shown(text: str) -> str:
+    """A visible text without tags, and without its middle, if it is too long for a chart."""
+    text = without_tags(text)
+    half = _MOST_LETTERS // 2
+    return text if len(text) <= _MOST_LETTERS else f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
 
 
 def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
@@ -297,55 +360,33 @@ def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
     return table.with_columns(pl.when(repeats > 0).then(pl.format("{} [{}]", name, repeats + 1)).otherwise(name))
 
 
-def tooltip(alt: Any, table: pl.DataFrame, names: Mapping[str, str]) -> list[Any]:
-    """The values of a row that a reader is shown, under names for people."""
-    shown: list[Any] = []
-    for name, title in names.items():
-        if name not in table.columns or (name == "panel" and table["panel"].n_unique() == 1):
-            continue
-        if table.schema[name].is_numeric():
-            shown.append(alt.Tooltip(f"{name}:Q", title=title, format=",.4~r"))
-        else:
-            shown.append(alt.Tooltip(f"{name}:N", title=title))
-    return shown
-
-
 def number_text(value: float | None) -> str:
     """A value as it is written beside a mark; nothing where there is none."""
     if value is None:
         return ""
-    if value in (float("inf"), float("-inf")):
+    if math.isinf(value):
         return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
     decimals = 0 if abs(value) >= 1_000 else 1 if abs(value) >= 10 else 3
     # the minus of axes
     return f"{value:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def described(table: pl.DataFrame, value: str, *keys: str) -> str:
-    """A chart in words, for those who do not see it."""
-    values = table.filter(pl.col(value).is_not_null())
-    finite = values.filter(pl.col(value).is_finite()).sort(value, maintain_order=True)
-    infinite = len(values) - len(finite)
-    remark = ""
-    if infinite:
-        verb = "is" if infinite == 1 else "are"
-        remark = f" {infinite} {verb} infinite, and not drawn."
+def _described(table: pl.DataFrame) -> str:
+    """A chart in words, for those who do not see it: the least and the largest value, and their rows."""
+    finite = table.filter(pl.col("estimate").is_finite()).sort("estimate", maintain_order=True)
+    infinite = table["estimate"].count() - len(finite)
+    remark = f"{infinite} {'is' if infinite == 1 else 'are'} infinite, and not drawn." if infinite else ""
     if finite.is_empty():
-        return remark.strip() or "No value is defined."
-    several = [pl.col(name) for name in ("panel", *keys) if table[name].n_unique() > 1]
-    row_name = pl.concat_str(several, separator=", ") if several else pl.lit("")
-    rows = finite.select(value, row_name.alias("name"))
-    low, high = _value_of_row(*rows.row(0)), _value_of_row(*rows.row(-1))
-    text = f"{len(finite)} values from {low} to {high}" if len(finite) > 1 else f"One value, {low}"
-    return f"{text}.{remark}"
+        return remark or "No value is defined."
+    keys = [name for name in ("panel", "series", "what", "row", "column") if name in table.columns]
+    several = [name for name in keys if table[name].n_unique() > 1]
+    names = [f" ({', '.join(finite[name][row] for name in several)})" if several else "" for row in (0, -1)]
+    low, high = (f"{finite['estimate'][row]:.3g}{name}" for row, name in zip((0, -1), names, strict=True))
+    text = f"{len(finite)} values from {low} to {high}." if len(finite) > 1 else f"One value, {low}."
+    return f"{text} {remark}".rstrip()
 
 
-def _value_of_row(number: float, name: str) -> str:
-    """A value, and the name of its row where there are several rows."""
-    return f"{number:.3g} ({name})" if name else f"{number:.3g}"
-
-
-def altair() -> Any:
+def _altair() -> Any:
     """The package that draws.
 
     Raises:

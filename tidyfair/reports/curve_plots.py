@@ -1,54 +1,63 @@
-"""Plots of curves of scores: ROC, precision and recall, gain, lift and calibration."""
+"""Plots of lines: curves of scores, and values over thresholds and other cuts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
 
-import numpy as np
 import polars as pl
 
-from tidyfair.reports.charts import MOST_POINTS, Picture
-from tidyfair.reports.layout import Span
-from tidyfair.reports.line_charts import LineStyle, lines
-from tidyfair.reports.plot_input import OUTER, PlotInput
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from tidyfair.errors import ArgumentError
+from tidyfair.reports.charts import MOST_POINTS, Picture, Span, unique_names
+from tidyfair.reports.line_charts import MOST_BANDS, lines
+from tidyfair.reports.plot_input import (
+    CUT_TITLES,
+    OUTER,
+    PlotInput,
+    by_words,
+    listed_names,
+    listed_titles,
+    table_of,
+    with_scales,
+)
+from tidyfair.specs.result_columns import CUTS, GROUP_KEYS, POINTS
 
 _PIXELS, _FEWEST_PIXELS = 300, 40
 """Points of a curve that fall on the same of so many pixels of an axis look like one."""
 _LEVEL = 0.95
 _MOST_IN_ONE = 2
 """The number of calibration curves in a panel."""
+_TREAT_ALL = "net_benefit_of_treating_all"
+_FEW_POINTS = 12
+"""The number of times or quantile levels up to which there is a dot with its interval at each, and nothing between."""
 
 
 def roc_plot(plot: PlotInput) -> Picture:
     """Sensitivity over the false positive rate."""
     table = _points(plot, 1 - pl.col("specificity"), pl.col("sensitivity"))
-    style = LineStyle("False positive rate", "Sensitivity (true positive rate)", square=True, diagonal="chance")
-    return lines(table, _titles(plot, "ROC curve"), [], style)
+    x, y = "False positive rate", "Sensitivity (true positive rate)"
+    return Picture(lines, table, _titles(plot, "ROC curve"), x=[x], y=[y], square=True, diagonal="chance")
 
 
 def precision_recall_plot(plot: PlotInput) -> Picture:
     """Precision over recall."""
     table = _points(plot, pl.col("recall"), pl.col("precision"))
-    style = LineStyle("Recall (true positive rate)", "Precision (positive predictive value)", square=True)
-    return lines(table, _titles(plot, "Precision-recall curve"), [], style)
+    x, y = "Recall (true positive rate)", "Precision (positive predictive value)"
+    return Picture(lines, table, _titles(plot, "Precision-recall curve"), x=[x], y=[y], square=True)
 
 
 def gain_plot(plot: PlotInput) -> Picture:
     """The share of events found over the share of rows tested."""
     table = _points(plot, pl.col(".percent_tested") / 100, pl.col(".percent_found") / 100)
-    style = LineStyle("Share of rows tested", "Share of events found", square=True, diagonal="chance")
-    return lines(table, _titles(plot, "Gain curve"), [], style)
+    x, y = "Share of rows tested", "Share of events found"
+    return Picture(lines, table, _titles(plot, "Gain curve"), x=[x], y=[y], square=True, diagonal="chance")
 
 
 def lift_plot(plot: PlotInput) -> Picture:
     """Lift over the share of rows tested."""
     table = _points(plot, pl.col(".percent_tested") / 100, pl.col(".lift"))
-    spans = dict.fromkeys(table["panel"].unique().to_list(), Span(0, None, 1))
-    style = LineStyle("Share of rows tested", "Lift", span=Span(0, 1), spans=spans)
-    return lines(table, _titles(plot, "Lift curve"), ["line at 1: as many events as by chance"], style)
+    notes, span = ["line at 1: as many events as by chance"], Span(low=0, reference=1)
+    titles = _titles(plot, "Lift curve")
+    return Picture(lines, table, titles, notes, span, x=["Share of rows tested"], y=["Lift"], x_span=Span(0, 1))
 
 
 def calibration_plot(plot: PlotInput) -> Picture:
@@ -58,46 +67,133 @@ def calibration_plot(plot: PlotInput) -> Picture:
     table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"))
     notes: list[str] = []
     if ".weight" not in plot.frame.columns:
-        shares, rows = table["y"].to_numpy(), table["rows"].cast(pl.Float64).to_numpy()
-        lower, upper = wilson(np.asarray(shares), np.asarray(rows), z_value(_LEVEL))
-        table = table.with_columns(pl.Series("lower", lower), pl.Series("upper", upper))
+        rows = table["rows"].cast(pl.Float64).to_numpy()
+        lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
+        table = table.with_columns(lower=lower, upper=upper)
         notes.append("lines show the 95 % confidence interval of each bin (Wilson)")
     if table["series"].n_unique() > _MOST_IN_ONE:
         # intervals of many curves would hide each other
-        level = pl.col("panel")
-        panel = pl.when(level == "").then("series").otherwise(pl.format("{}, {}", "series", level))
-        table = table.with_columns(panel.alias("panel"), pl.lit("event rate").alias("series"))
-    style = LineStyle("Mean score", "Event rate", square=True, diagonal="perfect calibration", points=True)
-    return lines(table, _titles(plot, "Calibration curve"), notes, style)
+        panel = pl.when(pl.col("panel") == "").then("series").otherwise(pl.format("{}, {}", "series", "panel"))
+        table = table.with_columns(panel=panel, series=pl.lit("event rate"))
+    return Picture(
+        lines, table, _titles(plot, "Calibration curve"), notes, x=["Mean score"], y=["Event rate"], square=True,
+        diagonal="perfect calibration", points=True,
+    )  # fmt: skip
 
 
-def _titles(plot: PlotInput, name: str) -> Sequence[str]:
+def _titles(plot: PlotInput, name: str) -> list[str]:
     """The name of a curve, or of curves of outer groups."""
-    return [f"{name}s{plot.by_outer()}", f"{name}s"] if plot.outer else [name]
+    return [f"{name}s by {' and '.join(plot.outer)}", f"{name}s"] if plot.outer else [name]
 
 
 def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr) -> pl.DataFrame:
-    """The points of each curve, as many as can be seen."""
-    frame = plot.frame
-    series = pl.col(OUTER) if plot.outer else pl.lit("all rows")
-    level = pl.col(".level").cast(pl.String) if ".level" in frame.columns else pl.lit("")
-    columns = [level.alias("panel"), series.alias("series"), x.alias("x"), y.alias("y")]
-    if ".bin" in frame.columns:
-        columns.append(pl.col(".n").alias("rows"))
-    table = frame.select(columns).filter(pl.col("x").is_finite() & pl.col("y").is_finite())
+    """The points of each curve, as many as can be seen: the first one of each cell of a grid."""
+    has_levels, has_bins = ".level" in plot.frame.columns, ".bin" in plot.frame.columns
+    table = plot.frame.select(
+        panel=pl.col(".level").cast(pl.String) if has_levels else pl.lit(""),
+        series=pl.col(OUTER) if plot.outer else pl.lit("all rows"),
+        x=x,
+        estimate=y,
+        **({"rows": pl.col(".n")} if has_bins else {}),
+    ).filter(pl.all_horizontal(pl.col("x", "estimate").is_finite()))
     pixels = _PIXELS
-    points = _one_per_pixel(table, pixels)
-    while len(points) > MOST_POINTS and pixels > _FEWEST_PIXELS:
+    while True:
+        ends = pl.col("x", "estimate")
+        cell = (ends / (ends.max() - ends.min()) * pixels).round()
+        keys = [pl.col("panel"), pl.col("series"), cell]
+        points = table.filter(pl.struct(keys).is_first_distinct())
+        if len(points) <= MOST_POINTS or pixels <= _FEWEST_PIXELS:
+            return points
         pixels //= 2
-        points = _one_per_pixel(table, pixels)
-    return points
 
 
-def _one_per_pixel(table: pl.DataFrame, pixels: int) -> pl.DataFrame:
-    """The first point of each curve in each cell of a grid of so many pixels a side."""
-    cells: list[pl.Expr] = []
-    for axis in ("x", "y"):
-        value = pl.col(axis)
-        cells.append((value / (value.max() - value.min()) * pixels).round().alias(f"pixel on {axis}"))
-    keys = ["panel", "series", "pixel on x", "pixel on y"]
-    return table.with_columns(cells).unique(keys, keep="first", maintain_order=True).select(table.columns)
+def cut_of(frame: pl.DataFrame) -> str | None:
+    """The column of a list of cuts, or of several points of predictions."""
+    for name in CUTS:
+        # points of predictions are lines only if there are several
+        if name in frame.columns and (name not in POINTS or frame[name].drop_nulls().n_unique() > 1):
+            return name
+    return None
+
+
+def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
+    """A panel for each metric and feature, and a colour for each group."""
+    values = _with_treat_all(_with_cuts(frame, cut), cut)
+    series = pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group")
+    metrics = listed_titles(values.select(plot.metric(over_cuts=True)).to_series())
+    name = f"{metrics} by {listed_names(by_words(text) for text in values['.by'])}"
+    return _over_cuts(plot, frame, cut, values.with_columns(series=series), name)
+
+
+def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
+    """A panel for all metrics of a scale, and a colour for each; with outer groups, these have the colours."""
+    values = with_scales(plot, _with_cuts(frame, cut)).with_columns(series="what")
+    if plot.outer:
+        values = values.with_columns(panel="what", series=OUTER)
+    return _over_cuts(plot, frame, cut, values, listed_titles(values["what"]))
+
+
+def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
+    """The values that depend on the cut."""
+    values = frame.filter(pl.col(cut).is_not_null())
+    if values.is_empty():
+        msg = f"autoplot() draws values over the {CUT_TITLES[cut]}, and no metric of the result has any."
+        raise ArgumentError(msg)
+    return values
+
+
+def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFrame, name: str) -> Picture:
+    """Lines of values that have a `panel` and a `series`."""
+    words = CUT_TITLES[cut]
+    # no more cuts than a chart can hold points
+    step = math.ceil(len(values) / MOST_POINTS)
+    kept = values[cut].unique().sort().gather_every(step)
+    values = values.filter(pl.col(cut).is_in(kept.implode()))
+    marks = ("series", ".lower", ".upper", ".dashed")
+    table = table_of(values, *marks, x=pl.col(cut).cast(pl.Float64), estimate=".estimate")
+    # different groups can have the same text
+    table = unique_names(table, "series", "panel", "x")
+    notes: list[str] = []
+    others = frame.filter(pl.col(cut).is_null()).select(plot.metric(over_cuts=True)).to_series()
+    without = others.unique(maintain_order=True)
+    if len(without):
+        verb = "does" if len(without) == 1 else "do"
+        notes.append(f"not drawn: {', '.join(without)}, which {verb} not depend on the {words}")
+    are_few = cut in POINTS and table["x"].n_unique() <= _FEW_POINTS
+    if "lower" in table.columns:
+        notes.append(_note_on_intervals(table, "vertical lines" if are_few else "bands"))
+    if "dashed" in table.columns:
+        notes.append("dashed: treat all; line at 0: treat none")
+    titles = [f"{name} over the {words}", name]
+    return Picture(lines, table, titles, notes, x=[words.capitalize()], at=plot.at, points=are_few)
+
+
+def _note_on_intervals(table: pl.DataFrame, shape: str) -> str:
+    """The marks of intervals; none where there are many lines."""
+    lines_of_panels = table.group_by("panel").agg(pl.col("series").n_unique())["series"]
+    many = f"more than {MOST_BANDS} lines are drawn without"
+    if (lines_of_panels > MOST_BANDS).all():
+        return f"{many} their confidence intervals"
+    return f"{shape} are confidence intervals" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
+
+
+def _with_treat_all(values: pl.DataFrame, cut: str) -> pl.DataFrame:
+    """Net benefit with that of treating all beside it, in place of a panel of its own.
+
+    Net benefit depends on the costs of errors alone, so that its lines of reference are those of the same group.
+    """
+    metrics = set(values[".metric"])
+    if not {_TREAT_ALL, "net_benefit"} <= metrics:
+        return values
+    identifying = (*GROUP_KEYS, OUTER)
+    keys = [name for name in identifying if name in values.columns and name != ".metric"]
+    odds = pl.col(cut) / (1 - pl.col(cut))
+    treat_all = pl.col(".estimate")
+    # net benefit of treating all is the rate of events less the odds times the rate of the others
+    base_rate = (treat_all + odds) / (1 + odds)
+    beside = values.filter(pl.col(".metric") == _TREAT_ALL).select(
+        *keys, treat_all.alias("net_benefit"), (treat_all / base_rate).alias("standardized_net_benefit")
+    )
+    beside = beside.unpivot(index=keys, variable_name=".metric", value_name=".dashed")
+    others = values.filter(pl.col(".metric") != _TREAT_ALL)
+    return others.join(beside, on=[".metric", *keys], how="left", nulls_equal=True, maintain_order="left")

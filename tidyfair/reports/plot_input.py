@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
-from tidyfair.metrics.titles import at_cut, in_prose, title_of
-from tidyfair.reports.layout import Span
+from tidyfair.metrics.titles import at_cut, in_prose, short_title, title_of
+from tidyfair.reports.charts import SPAN, Span
 from tidyfair.specs.result_columns import CUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 Kind = Literal["dots", "heat map"]
 OUTER = ".outer"
@@ -32,6 +34,7 @@ METRICS, DIFFERENCES, RATIOS, DISPARITIES = "Metrics", "Differences", "Ratios", 
 _REFERENCES = {
     "mean_prediction": None, "mean_truth": None, "net_benefit": 0.0, "standardized_net_benefit": 0.0, "lift": 1.0
 }  # fmt: skip
+_OF_DISPARITIES = {DIFFERENCES: Span(reference=0), RATIOS: Span(low=0, reference=1), DISPARITIES: Span()}
 _NAMED = 2
 """The number of metrics or features that a title names."""
 
@@ -51,17 +54,22 @@ class PlotInput:
     @cached_property
     def titles(self) -> dict[str, str]:
         """The title of each metric, without what is in brackets, but with its name where two have the same."""
-        return short_titles(self.frame[".metric"].drop_nulls().unique(maintain_order=True).to_list())
+        names = self.frame[".metric"].drop_nulls().unique(maintain_order=True).to_list()
+        known = {name for name in names if metric_named(name) or comparison_named(name)}
+        titles = {name: short_title(name) if name in known else title_of(name) for name in names}
+        counts = Counter(titles.values())
+        return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in titles.items()}
 
     def metric(self, *, over_cuts: bool = False) -> pl.Expr:
         """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
         cuts = [] if over_cuts else [name for name in CUTS if name in self.frame.columns]
         if not cuts:
             return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
-        return pl.struct(".metric", *cuts).map_elements(self._title_at_cut, return_dtype=pl.String)
 
-    def _title_at_cut(self, row: Mapping[str, Any]) -> str:
-        return at_cut(self.titles.get(row[".metric"], ""), row)
+        def title_at_cut(row: Mapping[str, Any]) -> str:
+            return at_cut(self.titles.get(row[".metric"], ""), row)
+
+        return pl.struct(".metric", *cuts).map_elements(title_at_cut, return_dtype=pl.String)
 
     def compared(self, *, over_cuts: bool = False) -> pl.Expr:
         """The title of a metric, and the feature by which it is compared."""
@@ -73,40 +81,10 @@ class PlotInput:
 
     def panel(self, *, one_feature: bool = False, over_cuts: bool = False) -> pl.Expr:
         """The metric of a value of a group, its label, and the feature where there are several."""
-        metric = self.metric(over_cuts=over_cuts) + self._level()
+        metric = self.metric(over_cuts=over_cuts)
+        if ".level" in self.frame.columns:
+            metric = metric + pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
         return metric if one_feature else metric + by_text()
-
-    def _level(self) -> pl.Expr:
-        """The label of a value, if there are several."""
-        if ".level" not in self.frame.columns:
-            return pl.lit("")
-        return pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
-
-    def by_outer(self) -> str:
-        """The outer keys in words, for a title."""
-        return f" by {' and '.join(self.outer)}" if self.outer else ""
-
-
-def short_titles(names: Sequence[str]) -> dict[str, str]:
-    """The titles of metrics without what is in brackets, but with the name of the metric where two have the same.
-
-    >>> short_titles(["sens", "spec"])
-    {'sens': 'Sensitivity', 'spec': 'Specificity'}
-    >>> short_titles(["fall_out", "false_positive_rate"])["fall_out"]
-    'False positive rate (fall_out)'
-    """
-    short = {name: _without_brackets(name) for name in names}
-    counts: dict[str, int] = {}
-    for title in short.values():
-        counts[title] = counts.get(title, 0) + 1
-    return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in short.items()}
-
-
-def _without_brackets(name: str) -> str:
-    """The title of a metric of the catalogue without what is in brackets; that of another as it is."""
-    title = title_of(name)
-    known = metric_named(name) or comparison_named(name)
-    return title.partition(" (")[0] if known else title
 
 
 def listed_names(names: Iterable[str]) -> str:
@@ -123,10 +101,10 @@ def listed_names(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def in_sentence(titles: Iterable[str]) -> list[str]:
-    """Titles of metrics within a sentence: the first starts with a capital letter."""
+def listed_titles(titles: Iterable[str]) -> str:
+    """The distinct titles of metrics, as one: the first starts with a capital letter."""
     first, *others = dict.fromkeys(titles)
-    return [first, *(in_prose(title) for title in others)]
+    return listed_names([first, *map(in_prose, others)])
 
 
 def by_words(by: str) -> str:
@@ -140,34 +118,20 @@ def by_text() -> pl.Expr:
 
 
 def crossed_features(frame: pl.DataFrame) -> dict[str, list[str]]:
-    """The columns of the features of each crossing, which stand between `.by` and `.group`."""
+    """The columns of the features of each crossing, which stand between `.by` and `.group`, in any order."""
     if not {".by", ".group"} <= set(frame.columns):
         return {}
-    start, end = frame.columns.index(".by") + 1, frame.columns.index(".group")
-    columns = frame.columns[start:end]
+    columns = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
     crossed: dict[str, list[str]] = {}
-    for by in frame[".by"].drop_nulls().unique(maintain_order=True).to_list():
+    for by in frame[".by"].drop_nulls().unique(maintain_order=True):
         if by in columns:
             continue
-        features = _joined_as(by, columns)
+        named = [column for column in columns if column in by]
+        orders = chain.from_iterable(permutations(named, size) for size in range(by.count(":") + 1, 1, -1))
+        features = next((order for order in orders if ":".join(order) == by), None)
         if features:
-            crossed[by] = features
+            crossed[by] = list(features)
     return crossed
-
-
-def _joined_as(by: str, columns: Sequence[str]) -> list[str]:
-    """The columns whose names, joined, are those of a crossing; nothing where none are."""
-    if by == "":
-        return []
-    for column in columns:
-        if by == column:
-            return [column]
-        if by.startswith(f"{column}:"):
-            others = [name for name in columns if name != column]
-            rest = _joined_as(by[len(column) + 1 :], others)
-            if rest:
-                return [column, *rest]
-    return []
 
 
 def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
@@ -226,42 +190,56 @@ def _column_of_counts(frame: pl.DataFrame) -> str | None:
     return ".n" if is_of_all else None
 
 
-def scales_of_metrics(frame: pl.DataFrame) -> dict[str, str]:
-    """The name that panels have in common whose axis is the same, because their metric and its scale are."""
+def table_of(frame: pl.DataFrame, *marks: str, **columns: Any) -> pl.DataFrame:
+    """The table of a picture: its panel and axis, the marks that a result has, and other columns.
+
+    Names have no dot, which Vega would take for a path.
+    """
+    names = {name: name.removeprefix(".") for name in ("panel", "span", "scale", *marks) if name in frame.columns}
+    columns = {"panel": pl.lit(""), **{shown: pl.col(name) for name, shown in names.items()}, **columns}
+    return frame.select(**columns)
+
+
+def reason(frame: pl.DataFrame, value: str = ".estimate", text: str = "no value") -> pl.Expr:
+    """The reason why there is no value, where there is none."""
+    status = pl.col(".status").str.replace_all("_", " ") if ".status" in frame.columns else pl.lit(text)
+    return pl.when(pl.col(value).is_null()).then(status).otherwise(pl.lit(""))
+
+
+def with_spans(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame with what is known of the values of each metric; panels of the same metric and scale share an axis."""
+    spans = [asdict(span_of_metric(name)) for name in frame[".metric"]]
+    return frame.with_columns(pl.Series("span", spans, SPAN), scale_of_metric(frame))
+
+
+def scale_of_metric(frame: pl.DataFrame) -> pl.Expr:
+    """The `scale` that panels have in common whose axis is the same, because their metric and its scale are."""
     names = [name for name in (".metric", ".scale") if name in frame.columns]
     scale = pl.concat_str(pl.col(names), separator=" ") if names else pl.lit("")
-    return dict(frame.select("panel", scale.alias("scale")).unique(maintain_order=True).rows())
+    return scale.alias("scale")
 
 
-def plain(frame: pl.DataFrame, *names: str) -> list[pl.Expr]:
-    """Columns under names without a dot, which Vega would take for a path."""
-    columns: list[pl.Expr] = []
-    for name in names:
-        if name in frame.columns:
-            columns.append(pl.col(name).alias(name.removeprefix(".")))
-    return columns
-
-
-def with_scales(plot: PlotInput, frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Span]]:
-    """A frame with the panel of each row, and what is known of the values of each panel.
+def with_scales(plot: PlotInput, frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame with the `panel` of each row, and the `span` that is known of its values.
 
     Metrics, differences and ratios have a panel; so has a metric whose values exceed 1, or that is best at 0 or 1.
     """
-    titles, own = plot.titles, dict[tuple[str, str | None], str]()
+    keys = frame.select(".metric", ".by").rows()
     beyond = frame.filter(pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1))
-    too_large = set(beyond.select(".metric", ".by").rows())
-    kinds = {key: _kind_of(*key) for key in frame.select(".metric", ".by").unique(maintain_order=True).rows()}
-    large_kinds = {kinds[key] for key in too_large}
+    large_kinds = {_kind_of(*key) for key in beyond.select(".metric", ".by").unique().rows()}
+    panels: dict[tuple[str, str | None], str] = {}
     spans: dict[str, Span] = {}
-    for key, kind in kinds.items():
-        name, by = key
-        span = _span_of(name, by, kind)
+    for key in dict.fromkeys(keys):
+        kind = _kind_of(*key)
+        span = _OF_DISPARITIES.get(kind) or span_of_metric(key[0])
         alone = kind == METRICS and (span.reference is not None or kind in large_kinds)
-        panel = titles[name] if alone or kind in large_kinds - {RATIOS} else kind
-        own[key] = panel
+        panel = plot.titles[key[0]] if alone or kind in large_kinds - {RATIOS} else kind
+        panels[key] = panel
         spans[panel] = _of_both(spans[panel], span) if panel in spans else span
-    panels = pl.Series("panel", [own[key] for key in frame.select(".metric", ".by").rows()], dtype=pl.String)
-    return frame.with_columns(panels), spans
+    names = [panels[key] for key in keys]
+    return frame.with_columns(
+        pl.Series("panel", names, pl.String), pl.Series("span", [asdict(spans[name]) for name in names], SPAN)
+    )
 
 
 def _kind_of(metric: str, by: str | None) -> str:
@@ -271,15 +249,6 @@ def _kind_of(metric: str, by: str | None) -> str:
     factory = comparison_named(metric)
     scale = None if factory is None else getattr(factory.aggregate, "scale", None)
     return {"differences": DIFFERENCES, "ratios": RATIOS}.get(str(scale), DISPARITIES)
-
-
-def _span_of(name: str, by: str | None, kind: str) -> Span:
-    """The known ends of the values of a metric or disparity."""
-    if by is not None:
-        if kind == RATIOS:
-            return Span(low=0, reference=1)
-        return Span(reference=0) if kind == DIFFERENCES else Span()
-    return span_of_metric(name)
 
 
 def span_of_metric(name: str) -> Span:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short, listed
-from tidyfair.escapes import renamed, without_tags
-from tidyfair.reports import curve_plots, evidence_plots, model_plots, table_plots, value_plots
-from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, short
+from tidyfair.escapes import renamed
+from tidyfair.reports import comparison_plots, curve_plots, value_plots
+from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, shown
 from tidyfair.reports.plot_input import Kind, PlotInput, with_outer_text
 from tidyfair.specs.arguments import number, one_of, string, whole
 from tidyfair.specs.result_columns import key_columns
@@ -99,25 +99,19 @@ def autoplot(
 def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:
     """The names of two models, which differ: those given, or those of the columns that were compared."""
     if models is None:
-        models = _names_in(frame)
-    shown = in_short(models)
+        models = _MODELS
+        if {".model_one", ".model_other"} <= set(frame.columns):
+            pairs = frame.select(".model_one", ".model_other").unique()
+            one, other = pairs.row(0)
+            models = (one, other) if len(pairs) == 1 and None not in (one, other) and one != other else _MODELS
     given = cast("Sequence[object]", models) if isinstance(models, list | tuple) else ()
     names = [name for name in given if isinstance(name, str)]
     if len(given) != 2 or len(set(names)) != 2:
-        msg = f'`models` are the names of two models, `("today", "challenger")`, not {shown}.'
+        given_text = in_short(cast("object", models))
+        msg = f'`models` are the names of two models, `("today", "challenger")`, not {given_text}.'
         raise ArgumentError(msg)
-    one, other = renamed(names, lambda name: short(without_tags(name)))
+    one, other = renamed(names, shown)
     return one, other
-
-
-def _names_in(frame: pl.DataFrame) -> tuple[str, str]:
-    """The names of the two models that a result compares."""
-    if not {".model_one", ".model_other"} <= set(frame.columns):
-        return _MODELS
-    pairs = frame.select(".model_one", ".model_other").unique()
-    one, other = pairs.row(0)
-    is_named = len(pairs) == 1 and None not in (one, other) and one != other
-    return (one, other) if is_named else _MODELS
 
 
 def _picture_of(frame: pl.DataFrame) -> tuple[set[str], Callable[[PlotInput], Picture]]:
@@ -153,25 +147,25 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".percent_tested", ".percent_found"}, curve_plots.gain_plot),
     ({".percent_tested", ".lift"}, curve_plots.lift_plot),
     ({".mean_score", ".event_rate"}, curve_plots.calibration_plot),
-    ({".truth", ".predicted", ".n"}, table_plots.confusion_plot),
-    ({".missing_if_positive", ".missing_if_negative"}, table_plots.missing_truth_plot),
-    ({".metric", ".group", ".lower_bound", ".upper_bound"}, table_plots.bounds_plot),
-    ({".group", ".reference", ".disparity", ".status"}, table_plots.comparison_plot),
-    ({".model", ".performance", ".disparity", ".on_frontier"}, model_plots.frontier_plot),
-    ({".metric", ".subgroup", ".overall", ".violation"}, evidence_plots.halves_plot),
-    ({".metric", ".subgroup", ".difference"}, evidence_plots.subgroups_plot),
-    ({".error", ".group", ".becomes", ".share"}, evidence_plots.sensitivity_plot),
-    ({".metric", ".one", ".other", ".change"}, model_plots.models_plot),
-    ({".metric", ".by", ".difference", ".n", ".std_error"}, model_plots.resamples_plot),
-    ({".group", ".other", ".crude", ".adjusted"}, evidence_plots.strata_plot),
-    ({".group", ".other", ".disparity", ".scale"}, evidence_plots.pairs_plot),
-    ({".group", ".other", ".disparity", ".pairs"}, evidence_plots.paired_plot),
-    ({".smallest", ".difference", ".power"}, evidence_plots.smallest_differences_plot),
-    ({".before", ".period", ".change", ".expected_lower"}, evidence_plots.periods_plot),
-    ({".metric", ".by", ".period", ".look", ".verdict"}, evidence_plots.looks_plot),
-    ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, evidence_plots.tests_plot),
-    ({".metric", ".by", ".probability"}, evidence_plots.probabilities_plot),
-    ({".metric", ".by", ".mean", ".std_error"}, evidence_plots.summaries_plot),
+    ({".truth", ".predicted", ".n"}, value_plots.confusion_plot),
+    ({".missing_if_positive", ".missing_if_negative"}, value_plots.missing_truth_plot),
+    ({".metric", ".group", ".lower_bound", ".upper_bound"}, value_plots.bounds_plot),
+    ({".group", ".reference", ".disparity", ".status"}, comparison_plots.comparison_plot),
+    ({".model", ".performance", ".disparity", ".on_frontier"}, comparison_plots.frontier_plot),
+    ({".metric", ".subgroup", ".overall", ".violation"}, comparison_plots.halves_plot),
+    ({".metric", ".subgroup", ".difference"}, comparison_plots.subgroups_plot),
+    ({".error", ".group", ".becomes", ".share"}, comparison_plots.sensitivity_plot),
+    ({".metric", ".one", ".other", ".change"}, comparison_plots.models_plot),
+    ({".metric", ".by", ".difference", ".n", ".std_error"}, comparison_plots.resamples_plot),
+    ({".group", ".other", ".crude", ".adjusted"}, comparison_plots.strata_plot),
+    ({".group", ".other", ".disparity", ".scale"}, comparison_plots.pairs_plot),
+    ({".group", ".other", ".disparity", ".pairs"}, comparison_plots.paired_plot),
+    ({".smallest", ".difference", ".power"}, comparison_plots.smallest_differences_plot),
+    ({".before", ".period", ".change", ".expected_lower"}, comparison_plots.periods_plot),
+    ({".metric", ".by", ".period", ".look", ".verdict"}, comparison_plots.looks_plot),
+    ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, comparison_plots.tests_plot),
+    ({".metric", ".by", ".probability"}, comparison_plots.probabilities_plot),
+    ({".metric", ".by", ".mean", ".std_error"}, comparison_plots.summaries_plot),
     ({".metric", ".group", ".estimate"}, value_plots.groups_plot),
     ({".metric", ".by", ".estimate"}, value_plots.results_plot),
 )

@@ -54,16 +54,12 @@ def _themed(chart: Any, name: str) -> ET.Element:
     root.set("font-family", FONT)
     # other fonts are wider than that of the drawing
     root.set("style", "max-width: 100%; height: auto; overflow: visible; font-variant-numeric: tabular-nums")
-    _widen(root, float(specification.get("usermeta", {}).get("width", 0)))
-    return root
-
-
-def _widen(root: ET.Element, wanted: float) -> None:
-    """Give a picture the width that was asked for, where its marks do not fill it."""
-    width = float(root.get("width", "0"))
-    if wanted > width:
+    wanted = float(specification.get("usermeta", {}).get("width", 0))
+    if wanted > float(root.get("width", "0")):
+        # as wide as asked, where marks do not fill the picture
         root.set("width", f"{wanted:g}")
         root.set("viewBox", f"0 0 {wanted:g} {root.get('height')}")
+    return root
 
 
 def _drawn(specification: dict[str, Any]) -> str:
