@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 
@@ -15,22 +16,15 @@ from tidyfair.errors import ArgumentError, ColumnError, WeightError, in_short, l
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival
-from tidyfair.specs.formulas import OF_CENSORING, OF_INTERVAL, Statistic, unprefixed
+from tidyfair.specs.formulas import OF_CENSORING, OF_INTERVAL, Formula, Statistic, unprefixed
+from tidyfair.specs.groups import By
+from tidyfair.specs.metric_specs import MetricSpec
+from tidyfair.specs.options import Options
 from tidyfair.tallies.moments import Needs, step
+from tidyfair.tallies.source import Source
 from tidyfair.tallies.survey_checks import check_design
-from tidyfair.tallies.tally import Scores, check_tally
+from tidyfair.tallies.tally import Scores, Tally, check_tally
 from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Tally
 
 _MOST_BINS = 2**16
 _ROUNDED = 0.01

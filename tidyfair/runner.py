@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -24,28 +25,29 @@ from tidyfair.errors import (
     listed,
     warn,
 )
-from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
+from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
 from tidyfair.requirements import Requirements, check_features, check_parts, check_sizes
 from tidyfair.specs.columns import Column, names_of, telling
-from tidyfair.specs.options import CallOptions, CountOptions, DesignOptions, GroupCallOptions, GroupOptions, Options
+from tidyfair.specs.groups import By, Privileged
+from tidyfair.specs.metric_specs import MetricSpec
+from tidyfair.specs.options import (
+    CallOptions,
+    CountOptions,
+    DesignOptions,
+    GroupCallOptions,
+    GroupOptions,
+    Options,
+    OptionsOf,
+)
 from tidyfair.specs.result_columns import RESERVED, refuse_reserved
+from tidyfair.specs.survey_designs import Design
 from tidyfair.tallies.counting import count
 from tidyfair.tallies.plans import counted_together
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import Key, Tally, check_tally
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.specs.groups import By, Privileged
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import OptionsOf
-    from tidyfair.specs.survey_designs import Design
-    from tidyfair.tallies.source import Source
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
-from tidyfair.specs.groups import Policy
+from tidyfair.specs.columns import ColumnLike
+from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs.groups import Policy, Privileged, Treatment
 from tidyfair.specs.signatures import explaining
-from tidyfair.specs.survey_designs import ReplicateWeights, SurveyDesign
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
-
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.groups import Privileged, Treatment
-    from tidyfair.specs.survey_designs import Design
+from tidyfair.specs.survey_designs import Design, ReplicateWeights, SurveyDesign
 
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 INTERVALS = (

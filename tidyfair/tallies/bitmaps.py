@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from tidyfair.tallies.key_encoding import Levels, Packing
 from tidyfair.tallies.slices import over_slices
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.tallies.key_encoding import Levels, Packing
 
 _MOST_COMBINATIONS = 32
 """With more combinations a table is faster."""

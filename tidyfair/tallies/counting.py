@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError, listed
 from tidyfair.specs.columns import Column, blaming_expressions, check_features, names_of, roots_of
-from tidyfair.specs.forecasts import EVENT, is_point
-from tidyfair.specs.groups import SIDE
-from tidyfair.specs.survey_designs import ROLE
+from tidyfair.specs.forecasts import EVENT, Forecast, is_point
+from tidyfair.specs.groups import SIDE, Privileged
+from tidyfair.specs.survey_designs import ROLE, Design
 from tidyfair.tallies.censoring import with_censoring_weights
-from tidyfair.tallies.key_encoding import whole_levels
+from tidyfair.tallies.key_encoding import Levels, whole_levels
 from tidyfair.tallies.listed_rows import quantity_in_lists
 from tidyfair.tallies.moments import (
     ACTUAL,
@@ -45,6 +46,7 @@ from tidyfair.tallies.source import (
     FREQUENCY,
     MANY_ROWS,
     WEIGHT,
+    Source,
     check_transfer,
     engine_errors,
     in_memory,
@@ -63,17 +65,7 @@ from tidyfair.tallies.tally import (
     key_names,
     presence_key,
 )
-from tidyfair.tallies.thresholds import ESTIMATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from tidyfair.specs.forecasts import Forecast
-    from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.survey_designs import Design
-    from tidyfair.tallies.key_encoding import Levels
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.thresholds import Cut
+from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 _Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
 """The columns that are read, `{internal name: (role, column)}`."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Floats = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, Any]
 
 _TIE = 1e-12
 """Distances closer than this, relative to their size, are equal."""

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from tidyfair.errors import TidyfairError
-from tidyfair.specs.columns import roots_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.groups import By
-    from tidyfair.tallies.source import Source
+from tidyfair.specs.columns import Column, roots_of
+from tidyfair.specs.groups import By
+from tidyfair.tallies.source import Source
 
 _SAMPLE = 20_000
 _MANY = 0.5

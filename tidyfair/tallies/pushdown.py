@@ -6,8 +6,9 @@ A call that needs more than sums gets the distinct rows with their frequencies, 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -20,6 +21,8 @@ from tidyfair.tallies.moments import (
     MEASURE,
     PREDICTED,
     SCORE,
+    Needs,
+    Quantity,
     cumulated,
     digits_lost,
     is_weight_column,
@@ -34,6 +37,7 @@ from tidyfair.tallies.source import (
     FREQUENCY,
     SQUARED,
     WEIGHT,
+    Source,
     collected,
     is_score,
     is_sqlite,
@@ -43,12 +47,6 @@ from tidyfair.tallies.source import (
 )
 from tidyfair.tallies.tally import TRUTH
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from tidyfair.tallies.moments import Needs, Quantity
-    from tidyfair.tallies.source import Source
 
 _LOWEST, _HIGHEST = "lowest score", "highest score"
 """Columns of the extremes of scores, to check that they are probabilities."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ import polars as pl
 from tidyfair.specs.polars_versions import in_batches
 from tidyfair.tallies.bitmaps import can_cross, crossed
 from tidyfair.tallies.key_encoding import (
+    Levels,
     Packing,
     levels_by_dtype,
     levels_by_ends,
@@ -18,11 +20,6 @@ from tidyfair.tallies.key_encoding import (
 )
 from tidyfair.tallies.slices import MOST_PARTED, Parted, side_by_side
 from tidyfair.tallies.source import SQUARED, WEIGHT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tidyfair.tallies.key_encoding import Levels
 
 Engine: TypeAlias = Literal["auto", "in-memory"]
 """The engines of polars that are asked for."""

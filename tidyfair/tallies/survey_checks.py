@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 from tidyfair.errors import ColumnError, listed
+from tidyfair.specs.columns import Column
 from tidyfair.specs.survey_designs import ROLE, SurveyDesign
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from tidyfair.specs.columns import Column
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import Tally
 
 SHOWN = 5
 """The most strata or clusters that a message names."""
