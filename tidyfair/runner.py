@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import (
     ArgumentError,
-    ColumnError,
     ConstantWarning,
     DirectionWarning,
-    EngineError,
     EngineWarning,
     MissingPredictionsWarning,
     SelectionWarning,
@@ -28,23 +25,25 @@ from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
-from tidyfair.requirements import Requirements, check_features, check_parts, check_sizes
-from tidyfair.specs.columns import Column, names_of, telling
+from tidyfair.specs.columns import names_of
+from tidyfair.specs.metric_specs import named_formulas
 from tidyfair.specs.options import CallOptions, CountOptions, DesignOptions, GroupCallOptions, GroupOptions, Options
-from tidyfair.specs.result_columns import RESERVED, refuse_reserved
+from tidyfair.specs.result_columns import RESERVED
+from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.counting import count
-from tidyfair.tallies.plans import counted_together
+from tidyfair.tallies.moments import Needs
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import Key, Tally, check_tally
+from tidyfair.tallies.tally import Tally, check_tally
+from tidyfair.tallies.tally_checks import check_readable, check_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.specs.columns import Column
     from tidyfair.specs.groups import By, Privileged
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import OptionsOf
-    from tidyfair.specs.survey_designs import Design
     from tidyfair.tallies.source import Source
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
@@ -63,10 +62,10 @@ class Run:
 
     specs: tuple[MetricSpec, ...]
 
-    # computed once, so that many small calls stay cheap
     @cached_property
-    def _required(self) -> Requirements:
-        return Requirements(self.specs)
+    def needs(self) -> Needs:
+        """The statistics that formulas read besides counts of labels."""
+        return Needs.of(self.specs)
 
     # Calls
 
@@ -126,98 +125,65 @@ class Run:
                 return ArgumentError(f"{name!r} {way_out}.")
         return ArgumentError.unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])
 
+    # Counting
+
     def check_independence(self, options: Options) -> None:
         """Refuse intervals and tests that would treat the rows of a list as independent of each other."""
-        self._required.check_independence(options)
-
-    # Counting
+        if options.cluster is not None or options.design is not None:
+            return
+        for name, formula in named_formulas(self.specs):
+            for term in formula.terms_of_lists:
+                columns = listed(names_of(term.compared_by[:1]))
+                msg = (
+                    f"{name}: the rows of a list depend on each other, so intervals and tests need to know which "
+                    f"belong together: add `cluster={columns}`, or the column of users who have several lists."
+                )
+                raise ArgumentError(msg)
 
     def tally(self, data: object, options: Options) -> Tally:
         """The counts of all metrics together."""
         return self.count(open_frame(data, options.group_by), options)
 
-    @telling("counted the rows")
     def count(self, source: Source, options: Options) -> Tally:
         """The counts of all metrics together, for an opened frame."""
-        with self._naming_metrics():
-            return self._count(source, options, self.specs)
+        return count(source, self._plan(options, source.outer, source.sides))
 
-    @contextmanager
-    def _naming_metrics(self) -> Generator[None]:
-        """Name the metrics in errors of other engines."""
-        try:
-            yield
-        except EngineError as error:
-            error.metrics = self._names
-            raise
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        """The names of the metrics, for messages."""
-        return tuple(dict.fromkeys(spec.name for spec in self.specs))
-
-    @telling("counted the rows")
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
         """The tallies of a call, with the metrics that are read from them."""
         if options.interval is not None:
             self.check_independence(options)
-        unknown = options.cluster is None and options.parts is None and options.design is None
-        if options.interval in {"auto", "bootstrap"} and unknown:
+        has_parts = options.cluster is not None or options.parts is not None or options.design is not None
+        if options.interval in {"auto", "bootstrap"} and not has_parts:
             # intervals need to see how much sums vary from part to part
-            options = options.in_parts(options.seed)
-        many = self._many(options)
-        with self._naming_metrics():
-            return [(self._count(source, options, specs, many), specs) for specs in self._passes(source, options)]
+            options = options.in_own_parts
+        plan = self._plan(options, source.outer, source.sides, is_kept=False)
+        return [(count(source, part), part.specs) for part in plan.passes(source)]
 
-    def _many(self, options: Options) -> Literal["bin", "warn"]:
-        """The way to treat very many distinct scores of another engine: those of values alone may be binned."""
-        has_other_uses = options.interval is not None or options.design is not None or options.keep_rows
-        return "bin" if self._required.fit_bins and not has_other_uses else "warn"
-
-    def _passes(self, source: Source, options: Options) -> list[tuple[MetricSpec, ...]]:
-        """The metrics that are counted together, for each pass over the rows."""
-        needs = self._required.needs
-        bys = [spec.by for spec in self.specs]
-        columns = {root for by in bys if by for column in by.columns for root in column.roots}
-        # rows are kept once, and missing columns are an error of the counting
-        if needs.rows or needs.compared or options.keep_rows or not columns <= set(source.columns):
-            return [self.specs]
-        return [self._compared_by(together) for together in counted_together(source, bys)]
-
-    def _compared_by(self, bys: Collection[By | None]) -> tuple[MetricSpec, ...]:
-        return tuple(spec for spec in self.specs if spec.by in bys)
-
-    def _count(
-        self, source: Source, options: Options, specs: Sequence[MetricSpec], many: Literal["bin", "warn"] = "warn"
-    ) -> Tally:
-        required = self._required
-        roles = required.roles(options)
-        required.check_roles(roles, source)
-        check_parts(options)
-        blocks = options.parts if required.sums_vary else None
-        has_intervals = blocks is not None or roles.cluster is not None
-        needs = required.needs_of_intervals if has_intervals else required.needs
-        return count(
-            source,
-            _keys(source, specs, roles.cluster, options.design),
-            truth=roles.truth,
-            estimate=roles.estimate,
-            scores=roles.scores,
-            cut=roles.cut,
-            weights=roles.weights,
-            frequencies=roles.frequencies,
-            needs=replace(needs, rows=True) if options.keep_rows else needs,
-            blocks=blocks,
-            single_rows=options.has_single_rows,
-            design=options.design,
-            metrics=self._names,
-            many="transfer" if options.score_bins == "exact" else many,
-            forecast=roles.forecast,
-        )
+    def _plan(
+        self, options: Options, outer: tuple[Column, ...] = (), sides: Privileged | None = None, *, is_kept: bool = True
+    ) -> CountPlan:
+        """The plan of a count, made once for all calls with these options."""
+        made_for = (self, outer, sides, is_kept)
+        if made_for not in options.plans:
+            options.plans[made_for] = CountPlan.of(self.specs, self.needs, options, outer, sides, is_kept=is_kept)
+        return options.plans[made_for]
 
     def check_counted(self, tally: Tally, options: Options) -> None:
         """Refuse a tally that was counted for other columns or metrics than these."""
-        self._required.check_counted(tally, options)
+        plan = self._plan(options)
+        pairs = {
+            "truth": (plan.tally.truth, tally.truth),
+            "estimate": (plan.tally.estimate, tally.estimate),
+            "threshold": (plan.tally.cut, tally.cut),
+            "case_weights": (plan.tally.weights, tally.weights),
+            "probs and score_bins": (plan.tally.scores, tally.scores),
+            "survival times, intervals or quantiles": (plan.tally.forecast, tally.forecast),
+            "metrics": (self.needs, tally.needs),
+        }
+        other = [name for name, (wanted, counted) in pairs.items() if wanted != counted]
+        if other:
+            msg = f"The tally was counted with different {listed(other)}; use the same settings, or count again."
+            raise ArgumentError(msg)
 
     # Evaluating
 
@@ -231,7 +197,7 @@ class Run:
         single rows; combinations of strata, or of what a search reads, may be.
         """
         specs = self.specs if specs is None else specs
-        self._required.check_tally(tally, options)
+        check_readable(tally, self.specs, self.needs, options)
         if are_features:
             check_sizes(tally, dict.fromkeys(spec.by for spec in specs if spec.by is not None))
         if not allow_unseen:
@@ -394,32 +360,6 @@ def _made_by(spec: MetricSpec) -> str:
     method = spec.name.removeprefix(f"{metric}_")
     is_comparison = method in {"difference", "ratio", "group_minimum", "group_maximum"}
     return f"{metric}.{method}" if is_comparison else spec.name
-
-
-def _keys(
-    source: Source, specs: Sequence[MetricSpec], cluster: Column | None, design: Design | None
-) -> tuple[Key, ...]:
-    """The columns that rows are counted by, without duplicates."""
-    refuse_reserved("group_by", source.outer)
-    keys: dict[Column, Key] = {column: Key(column, "outer") for column in source.outer}
-    if source.sides is not None:
-        for column in source.sides.columns:
-            keys.setdefault(column, Key(column, "side"))
-    for spec in specs:
-        check_features(spec, source.outer)
-        if spec.by is not None:
-            for column in spec.by.columns:
-                keys.setdefault(column, Key(column, "by"))
-    if cluster is not None:
-        if cluster in keys:
-            msg = f"`cluster`: {cluster.name!r} already defines groups, and groups cannot serve as clusters."
-            raise ColumnError(msg)
-        keys[cluster] = Key(cluster, "cluster")
-    if design is not None:
-        # a stratum may be a group as well
-        for column in design.keys:
-            keys.setdefault(column, Key(column, "cluster"))
-    return tuple(keys.values())
 
 
 def _with_intervals(evaluated: Evaluated, table: pl.DataFrame, options: Options) -> pl.DataFrame:

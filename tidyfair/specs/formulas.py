@@ -46,6 +46,13 @@ Input: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
 Given: TypeAlias = Literal["nothing", "truth", "estimate"]
 
+CONTENT = {
+    "class": "labels", "prob": "labels and scores", "numeric": "numbers", "survival": "survival times",
+    "interval": "intervals",
+}  # fmt: skip
+"""The columns that metrics of each kind read."""
+SEVERAL_COLUMNS = frozenset({"survival", "interval"})
+"""The kinds of metrics whose truth or predictions are no single column."""
 AVERAGES = ("macro", "macro_weighted", "micro")
 HAND_TILL = "hand_till"
 """The average of each label against each other label, after Hand and Till (2001)."""
@@ -488,6 +495,11 @@ class Formula:
     def all_terms(self) -> frozenset[Statistic]:
         """The quantities it needs the sum of, including those of its parts."""
         return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
+
+    @cached_property
+    def terms_of_lists(self) -> tuple[Statistic, ...]:
+        """The quantities of rows that depend on the other rows of a list."""
+        return tuple(sorted((term for term in self.all_terms if term.lists), key=lambda term: term.column))
 
     @property
     def reads_neighbors(self) -> bool:

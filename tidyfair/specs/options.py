@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
 
 from tidyfair.errors import ArgumentError, in_short
@@ -213,6 +214,20 @@ class Options:
         """The options of a count from which intervals are computed at once: of rows, or of many parts of them."""
         return replace(self, parts=seed, has_single_rows=True)
 
+    @cached_property
+    def in_own_parts(self) -> Options:
+        """The same with the seed of the call."""
+        return self.in_parts(self.seed)
+
+    @cached_property
+    def plans(self) -> dict[Any, Any]:
+        """What was worked out from these options, which is kept with them."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what was worked out does not travel
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
     @property
     def replicates(self) -> int:
         """The number of replicates of counts and sums."""
@@ -223,7 +238,7 @@ class Options:
         """The number of replicates of rows, each of which is sorted and read anew."""
         return self.times or REPLICATES_OF_ROWS
 
-    @property
+    @cached_property
     def given(self) -> set[str]:
         """The columns of rows that a metric can read: `truth`, `estimate` (made of scores, too) and `probs`."""
         given = {role for role in ("truth", "estimate", "probs") if getattr(self, role) is not None}

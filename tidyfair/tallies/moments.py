@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.specs.forecasts import EVENT
+from tidyfair.specs.formulas import unprefixed
 from tidyfair.specs.polars_versions import number_of_rows, spread
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.columns import Column
     from tidyfair.specs.forecasts import Forecast
-    from tidyfair.specs.formulas import Statistic
+    from tidyfair.specs.formulas import Formula, Statistic
+    from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array, Booleans, Segments
 
 Quantity: TypeAlias = tuple[str, str, Any]
@@ -40,6 +42,8 @@ REST, UP_TO = "~", "<"
 """Prefixes of a score: the probability of any other label, and of this label or one before it."""
 
 _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
+_OF_MOMENTS = ("truth_mean", "truth_var", "estimate_", "covar")
+"""Prefixes of the names of statistics computed from moments."""
 _CENTRES = ("truth_centre", "estimate_centre")
 _POINT = "\0at point "
 """Suffix, before the number of the point, of the names of sums at an evaluation time or level."""
@@ -78,6 +82,37 @@ class Needs:
     """True if censoring weights are needed at evaluation times."""
     event_censoring: bool = False
     """True if censoring weights are needed at the time of each row."""
+
+    @classmethod
+    def of(cls, specs: Iterable[MetricSpec]) -> Needs:
+        """The quantities that the formulas of some metrics read."""
+        terms: set[Statistic] = set()
+        statistics: set[str] = set()
+        columns: set[str] = set()
+        undivided: set[tuple[Statistic, Column]] = set()
+        formulas: list[Formula] = []
+        for spec in specs:
+            for _, formula in spec.formulas:
+                formulas.append(formula)
+                terms |= formula.all_terms
+                statistics |= {unprefixed(name) for name in formula.statistics}
+                columns |= formula.columns_of_rows
+                for term in formula.terms_of_lists:
+                    if spec.by is not None and term.lists is not None and term.lists.undivided:
+                        undivided |= {(term, column) for column in spec.by.columns}
+        scored = [formula for formula in formulas if formula.kind == "prob"]
+        return cls(
+            terms=frozenset(terms),
+            numbers=any(not formula.of_labels for formula in formulas),
+            scores=bool(scored),
+            sides=any(formula.over_levels and formula.input == "sums" for formula in scored),
+            moments=any(name.startswith(_OF_MOMENTS) for name in statistics),
+            rows=any(formula.input != "sums" and formula.kind != "class" for formula in formulas),
+            order=any(formula.reads_row_order for formula in formulas),
+            undivided=frozenset(undivided),
+            censoring="censoring_weight" in columns,
+            event_censoring="event_weight" in columns,
+        )
 
     # read for every batch
     @cached_property
