@@ -81,6 +81,14 @@ class Metric(Evaluable):
     """Its variants for other kinds of predictions, used if those of its own kind are not given."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formula by its name."""
+    # what evaluation reads as well: groups are not compared, and none is left out
+    by: None = field(default=None, init=False, repr=False, compare=False)
+    aggregate: None = field(default=None, init=False, repr=False, compare=False)
+    subtracted: int = field(default=0, init=False, repr=False, compare=False)
+    several: bool = field(default=False, init=False, repr=False, compare=False)
+    policy: Policy = field(default=ALL_GROUPS, init=False, repr=False, compare=False)
+    label_by_label: bool = field(default=False, init=False, repr=False, compare=False)
+    of_distances: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         text("name", self.name)
@@ -116,43 +124,6 @@ class Metric(Evaluable):
             for name, _ in other.definition.options:
                 options.setdefault(name, None)
         return options
-
-    # what evaluation reads, beside name, kind and formulas: groups are not compared
-
-    @property
-    def by(self) -> None:
-        """None: groups are not compared."""
-        return
-
-    @property
-    def aggregate(self) -> None:
-        """None: groups are not compared."""
-        return
-
-    @property
-    def subtracted(self) -> int:
-        """0: nothing is subtracted."""
-        return 0
-
-    @property
-    def several(self) -> bool:
-        """False: it is one metric."""
-        return False
-
-    @property
-    def policy(self) -> Policy:
-        """No group is left out."""
-        return ALL_GROUPS
-
-    @property
-    def label_by_label(self) -> bool:
-        """False: labels are averaged."""
-        return False
-
-    @property
-    def of_distances(self) -> bool:
-        """False: groups are not compared."""
-        return False
 
     @property
     def of_all_rows(self) -> tuple[Metric, ...]:

@@ -23,11 +23,19 @@ from tidyfair.errors import (
 )
 from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.evaluation.missing_predictions import missing_in_words
+from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.metric_specs import named_formulas
-from tidyfair.specs.options import CallOptions, CountOptions, DesignOptions, GroupCallOptions, GroupOptions, Options
+from tidyfair.specs.options import (
+    CallOptions,
+    ComputeOptions,
+    CountOptions,
+    DesignOptions,
+    GroupOptions,
+    GroupReadOptions,
+    Options,
+)
 from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.counting import count
@@ -37,7 +45,7 @@ from tidyfair.tallies.tally import Tally, check_tally
 from tidyfair.tallies.tally_checks import check_readable, check_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.specs.columns import Column
@@ -50,10 +58,20 @@ _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SILENCE = '(on_undefined="ignore" silences this.)'
 _SHOWN = 10
+_MOST_KEPT = 16
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""The types of keywords that are compared to those of the calls before."""
 _HALF, _REVERSED = 0.5, 0.45
 """The concordance of a random order, and the one below which an order may be the reverse of the right one."""
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options given with the feature."""
+_STEPS: dict[OptionsOf | type[DesignOptions], str] = {
+    DesignOptions: "is an option of values, disparities and `compare_groups`; give it to these, or to `tally`",
+    CountOptions: "is an option of counting; give it to `tally`",
+    ComputeOptions: "is an option of computing; give it to `compute`",
+    GroupReadOptions: "applies to the values of groups; give it to `by_group`",
+}
+"""The steps of a call by their options, and what to say of an option of another step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +84,11 @@ class Run:
     def needs(self) -> Needs:
         """The statistics that formulas read besides counts of labels."""
         return Needs.of(self.specs)
+
+    @cached_property
+    def _asked(self) -> dict[tuple[object, ...], Options]:
+        """The options of the last calls, by their keywords."""
+        return {}
 
     # Calls
 
@@ -92,11 +115,22 @@ class Run:
     def options(
         self, keywords: Mapping[str, Any], accepted: OptionsOf = CallOptions, *, truth: Any = None, estimate: Any = None
     ) -> Options:
-        """The options of a call, or of one of its steps, checked."""
+        """The options of a call, or of one of its steps, checked; and kept for the next call with the same ones."""
+        values: tuple[object, ...] = (truth, estimate, *keywords.values())
+        kinds = tuple(map(type, values))
+        asked = (accepted, *keywords, *values, *kinds)
+        is_plain = _PLAIN.issuperset(kinds)
+        if is_plain and asked in self._asked:
+            return self._asked[asked]
         for name in keywords:
             if name not in accepted.__annotations__:
                 raise self.unknown_option(name, accepted.__annotations__)
-        return Options(truth=truth, estimate=estimate, **keywords)
+        options = Options(truth=truth, estimate=estimate, **keywords)
+        if is_plain:
+            if len(self._asked) >= _MOST_KEPT:
+                self._asked.clear()
+            self._asked[asked] = options
+        return options
 
     def unknown_option(self, name: str, accepted: Iterable[str]) -> ArgumentError:
         """The error for an option that does not exist, or that belongs to another step."""
@@ -110,18 +144,8 @@ class Run:
             if spec.by is not None and name in _OF_COMPARISONS:
                 way_out = f"`{_made_by(spec)}({spec.by!r}, {name}=…)`"
                 return ArgumentError(f"{name!r} is an option of a comparison; give it with the feature, {way_out}.")
-        of_groups = GroupCallOptions.__annotations__.keys() - CallOptions.__annotations__.keys()
-        steps: tuple[tuple[Collection[str], str], ...] = (
-            (
-                DesignOptions.__annotations__,
-                "is an option of values, disparities and `compare_groups`; give it to these, or to `tally`",
-            ),
-            (CountOptions.__annotations__, "is an option of counting; give it to `tally`"),
-            (of_groups, "applies to the values of groups; give it to `by_group`"),
-            (CallOptions.__annotations__, "is an option of computing; give it to `compute`"),
-        )
-        for names, way_out in steps:
-            if name in names:
+        for step, way_out in _STEPS.items():
+            if name in step.__annotations__:
                 return ArgumentError(f"{name!r} {way_out}.")
         return ArgumentError.unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])
 
@@ -234,9 +258,11 @@ class Run:
         """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""
         messages: dict[str, dict[str, None]] = {}
         for tally in tallies:
+            if not lacks_prediction(tally).any():
+                continue
             columns = {key.column for key in tally.keys}
             specs = [spec for spec in self.specs if spec.by is not None and columns.issuperset(spec.by.columns)]
-            reads = frozenset[str]().union(*(formula.reads for spec in specs for _, formula in spec.formulas))
+            reads = frozenset[str]().union(*(formula.reads for _, formula in named_formulas(specs)))
             bys = [by for by in dict.fromkeys(spec.by for spec in specs) if by is not None]
             if (words := missing_in_words(tally, bys, reads)) is not None:
                 head, shares = words
@@ -260,28 +286,22 @@ class Run:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 if options.on_undefined == "warn":
                     _warn_of_direction(tally, evaluated, options)
-                part = _with_intervals(evaluated, tidy_groups(evaluated), options)
+                part = tidy_groups(evaluated)
+                if options.interval is not None:
+                    part = _with_intervals(evaluated, part, options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
+        tallies = [tally for tally, _ in counted]
         if options.on_undefined == "warn" and options.na_rm:
-            self.warn_of_missing_predictions([tally for tally, _ in counted])
-        parts = _without_bounds(counted, parts)
-        groups = pl.concat(parts, how="diagonal_relaxed").select(self._columns_of_groups(parts))
-        if len(parts) == 1:
-            return groups
-        return _in_order(groups, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
-
-    def _columns_of_groups(self, parts: Sequence[pl.DataFrame]) -> list[str]:
-        """The columns of the values of groups: those of all parts, features in the order of the metrics."""
+            self.warn_of_missing_predictions(tallies)
+        parts = _without_bounds(tallies, parts)
+        groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
         features: dict[str, None] = {}
         for spec in self.specs:
             if spec.by is not None and not spec.by.sides:
                 features |= dict.fromkeys(name for name in names_of(spec.by.columns) if name not in RESERVED)
-        others: dict[str, None] = {}
-        for part in parts:
-            others |= dict.fromkeys(name for name in part.columns if name not in features)
-        names = list(others)
+        names = [name for name in groups.columns if name not in features]
         after = names.index(".by") + 1
-        return [*names[:after], *features, *names[after:]]
+        return groups.select(*names[:after], *features, *names[after:])
 
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The results as a frame, after warnings of values that are undefined."""
@@ -295,7 +315,9 @@ class Run:
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
-                parts.append(_with_intervals(evaluated, part, options))
+                if options.interval is not None:
+                    part = _with_intervals(evaluated, part, options)
+                parts.append(part)
                 has_unknown |= bool(evaluated.group_cells.unknown.any())
                 if on_undefined == "warn":
                     _warn_of_direction(tally, evaluated, options)
@@ -303,30 +325,19 @@ class Run:
                     messages += complaints(evaluated, part)
                     messages += [remark for remark in _remarks(tally, evaluated) if remark not in messages]
                 constant += _constant(evaluated)
-        parts = _without_bounds(counted, parts)
+        tallies = [tally for tally, _ in counted]
+        parts = _without_bounds(tallies, parts)
         if messages and on_undefined == "raise":
             raise UndefinedError("; ".join(messages) + ".")
-        _warn_of_selections(counted[0][0])
+        _warn_of_selections(tallies[0])
         if on_undefined == "warn":
-            self._warn_of_rows([tally for tally, _ in counted], has_unknown=has_unknown, na_rm=options.na_rm)
+            if has_unknown:
+                self.warn_of_unknown_groups(tallies)
+            if options.na_rm:
+                self.warn_of_missing_predictions(tallies)
             _warn_of_values(messages, constant)
-        results = self._together(parts)
-        columns = [name for name in results.columns if options.explain or name not in EXPLANATION]
-        return results[columns]
-
-    def _warn_of_rows(self, tallies: Sequence[Tally], *, has_unknown: bool, na_rm: bool) -> None:
-        """Warn of rows of unknown groups, and of rows without a prediction."""
-        if has_unknown:
-            self.warn_of_unknown_groups(tallies)
-        if na_rm:
-            self.warn_of_missing_predictions(tallies)
-
-    def _together(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """The results of several passes as one frame, in the order in which metrics were asked for."""
-        if len(parts) == 1:
-            return parts[0]
-        together = pl.concat(parts, how="vertical_relaxed")
-        return _in_order(together, [(spec.name, spec.by) for spec in self.specs])
+        results = _together(parts, [(spec.name, spec.by) for spec in self.specs])
+        return results if options.explain else results.drop(EXPLANATION, strict=False)
 
 
 def _unknown_rows(tally: Tally, by: By) -> list[str]:
@@ -345,8 +356,11 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
     return [f"{by.text} is unknown in {rows:,} of {total:,} rows ({', '.join(values)})"]
 
 
-def _in_order(frame: pl.DataFrame, metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
-    """Results or values of groups in the order of the metrics and their features."""
+def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
+    """The results of all passes as one frame, in the order of the metrics and their features."""
+    if len(parts) == 1:
+        return parts[0]
+    frame = pl.concat(parts, how="diagonal_relaxed")
     order: dict[tuple[str, str | None], int] = {}
     for name, by in metrics:
         order.setdefault((name, by.text if by else None), len(order))
@@ -364,20 +378,18 @@ def _made_by(spec: MetricSpec) -> str:
 
 def _with_intervals(evaluated: Evaluated, table: pl.DataFrame, options: Options) -> pl.DataFrame:
     """A table with the requested intervals."""
-    if options.interval is None:
-        return table
     from tidyfair.intervals.limits import group_intervals, result_intervals  # noqa: PLC0415 - where they are asked for
 
     add = group_intervals if ".group" in table.columns else result_intervals
     return add(evaluated, table, options)
 
 
-def _without_bounds(counted: Sequence[_Counted], parts: list[pl.DataFrame]) -> list[pl.DataFrame]:
+def _without_bounds(tallies: Sequence[Tally], parts: list[pl.DataFrame]) -> list[pl.DataFrame]:
     """Warn of bins of scores that nobody asked for, and drop the column of error bounds, which the call does not give.
 
     Columns follow from the call alone, so that results can be concatenated.
     """
-    binned = [tally.scores for tally, _ in counted if tally.scores is not None and tally.scores.binned_for]
+    binned = [tally.scores for tally in tallies if tally.scores is not None and tally.scores.binned_for]
     if not binned:
         return parts
     bounds = [part[".error_bound"].max() for part in parts if ".error_bound" in part.columns]
@@ -417,7 +429,11 @@ def _warn_of_values(messages: Sequence[str], constant: Sequence[str]) -> None:
 
 def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> None:
     """Warn of predictions whose order is clearly the reverse of that of survival times, as that of risks is."""
-    numbers = [index for index, spec in enumerate(evaluated.specs) if _reads_times_or_risks(spec)]
+    numbers: list[int] = []
+    for index, spec in enumerate(evaluated.specs):
+        # the order of predictions, which may be times or risks
+        if spec.kind == "survival" and all("risk" in dict(formula.options) for _, formula in spec.formulas):
+            numbers.append(index)
     if not numbers:
         return
     # concordances above one half, which are the rule, cost nothing more
@@ -446,11 +462,6 @@ def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> 
             f"{_SILENCE}",
             DirectionWarning,
         )
-
-
-def _reads_times_or_risks(spec: MetricSpec) -> bool:
-    """Check whether a metric reads the order of predictions, which may be times or risks."""
-    return all(formula.kind == "survival" and "risk" in dict(formula.options) for _, formula in spec.formulas)
 
 
 def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, pl.DataFrame]]:
