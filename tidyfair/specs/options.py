@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import Privileged, Treatment
     from tidyfair.specs.survey_designs import Design
 
-ON_UNDEFINED = ("warn", "ignore", "null", "raise")
-INTERVALS = (
-    "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
-    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
-    "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
-)  # fmt: skip
-
 Function = TypeVar("Function", bound="Callable[..., Any]")
 Threshold: TypeAlias = (
     "float | Sequence[float] | Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]]"
@@ -45,6 +38,8 @@ Interval: TypeAlias = Literal[
     "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
     "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
 ]  # fmt: skip
+ON_UNDEFINED: tuple[OnUndefined, ...] = get_args(OnUndefined)
+INTERVALS: tuple[Interval, ...] = get_args(Interval)
 
 
 # The keywords of calls, for type checkers; `__call__` explains them
@@ -182,7 +177,8 @@ class Options:
             raise ArgumentError(msg)
         if self.interval is not None:
             _check_method(self.interval)
-        self._check_design()
+        if self.design is not None:
+            self._check_design(self.design)
         if self.simultaneous and self.interval is None:
             msg = '`simultaneous` needs intervals: add `interval="auto"`.'
             raise ArgumentError(msg)
@@ -194,13 +190,11 @@ class Options:
             # it is read more than once
             object.__setattr__(self, "group_by", tuple(self.group_by))
 
-    def _check_design(self) -> None:
+    def _check_design(self, design: object) -> None:
         """Refuse an invalid design, and options that conflict with a design."""
-        if self.design is None:
-            return
-        if not isinstance(self.design, ReplicateWeights | SurveyDesign):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        if not isinstance(design, ReplicateWeights | SurveyDesign):
             way_out = '`survey_design(weights="w", strata="region", clusters="psu")` or `replicate_weights(…)`'
-            msg = f"`design` must be made by {way_out}, not {in_short(self.design)}."
+            msg = f"`design` must be made by {way_out}, not {in_short(design)}."
             raise ArgumentError(msg)
         for name, same in _IN_DESIGN.items():
             if getattr(self, name) is not None:
@@ -288,11 +282,13 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
         explicit = {parameter.name for parameter in named}
         skipped = omitted | explicit
         defaults = DEFAULTS | _OF_GROUPS
-        keywords = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=annotation)
-            for name, annotation in _annotations(options).items()
-            if name not in skipped
-        ]
+        keywords: list[inspect.Parameter] = []
+        for name, hint in options.__annotations__.items():
+            if name not in skipped:
+                # the types as they are written
+                written = getattr(hint, "__forward_arg__", str(hint))
+                keyword = inspect.Parameter.KEYWORD_ONLY
+                keywords.append(inspect.Parameter(name, keyword, default=defaults[name], annotation=written))
         function.__signature__ = signature.replace(parameters=[*named, *keywords])  # pyright: ignore[reportFunctionMemberAccess] - as the standard library has it
         this, *arguments = signature.parameters.values()
         needs_data = this.name == "self" and any(
@@ -311,18 +307,6 @@ def refuse_unknown_keywords(function: Function) -> Function:
     only keywords of other libraries that the call has a name for.
     """
     return explaining(function, returns_callable=True, of_calls=tuple(CallOptions.__annotations__))
-
-
-def _annotations(options: type[Any]) -> dict[str, str]:
-    """The types of keywords as they are written."""
-    return {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in options.__annotations__.items()}
-
-
-def refuse_lone_level(keywords: Mapping[str, object]) -> None:
-    """Refuse a confidence level in a call that gives no intervals, unless `interval=None` asks for none."""
-    if "conf_level" in keywords and "interval" not in keywords:
-        msg = '`conf_level` is the level of intervals, which this call does not ask for: add `interval="auto"`.'
-        raise ArgumentError(msg)
 
 
 def refuse(who: str, options: Iterable[str], reasons: Mapping[str, str]) -> None:
