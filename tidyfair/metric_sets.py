@@ -171,7 +171,7 @@ class Metric(Evaluable):
         """Description of the metric, of its call and of its methods, with an example of its formula."""
         prose, mark, example = inspect.cleandoc(self.definition.function.__doc__ or "").partition(">>> ")
         low, high = self.range
-        facts = f"{low:g} to {high:g}, {self.better}. {self._example_of_call}"
+        facts = f"{low:g} to {high:g}, {self.better}. Call it as `{self._example_call}`."
         if self.options:
             options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
             facts += f" Options, set with `metric_tweak`: {options}."
@@ -181,11 +181,6 @@ class Metric(Evaluable):
         )
         paragraphs = [prose.strip(), facts, self.explained_call(self.name), in_lines(compared), f"{mark}{example}"]
         return "\n\n".join(filter(None, paragraphs))
-
-    @property
-    def _example_of_call(self) -> str:
-        """The sentence with an example of a call."""
-        return f"Call it as `{self._example_call}`."
 
     @property
     def _example_call(self) -> str:
@@ -366,8 +361,14 @@ class GroupwiseMetric(Evaluable):
         direction = self.own_direction or self.metrics[0].direction
         bound = self.aggregate.resolved(sides=self.by.sides is not None, negative=negative, direction=direction)
         object.__setattr__(self, "aggregate", bound)
-        formulas = tuple((metric.name, self._formula(metric)) for metric in all_metrics)
-        object.__setattr__(self, "formulas", formulas)
+        formulas: list[tuple[str, Formula]] = []
+        for metric in all_metrics:
+            formula = metric.definition
+            if formula.against:
+                # those that compare groups themselves leave small ones out
+                formula = replace(formula, min_n=self.policy.min_n, min_share=self.policy.min_share)
+            formulas.append((metric.name, formula))
+        object.__setattr__(self, "formulas", tuple(formulas))
 
     @property
     def kind(self) -> Kind:
@@ -451,15 +452,6 @@ class GroupwiseMetric(Evaluable):
     def specs(self) -> tuple[MetricSpec]:
         """The metric itself."""
         return (self,)
-
-    # what evaluation reads, beside fields
-
-    def _formula(self, metric: Metric) -> Formula:
-        """The formula of a metric; formulas that compare groups themselves leave small ones out."""
-        formula = metric.definition
-        if not formula.against:
-            return formula
-        return replace(formula, min_n=self.policy.min_n, min_share=self.policy.min_share)
 
     @property
     def subtracted(self) -> int:
@@ -735,9 +727,7 @@ class MetricSet(Evaluable):
 
     def reading(self, columns: AbstractSet[str]) -> MetricSet:
         """The set, with the variant of each metric for the given columns."""
-        if not self._has_readings:
-            return self
-        return MetricSet(tuple(metric.reading(columns) for metric in self.metrics))
+        return MetricSet(tuple(metric.reading(columns) for metric in self.metrics)) if self._has_readings else self
 
     @cached_property
     def _has_readings(self) -> bool:
@@ -824,19 +814,15 @@ def columns_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, list[st
         low, high = metric.range
         columns["metric"].append(metric.name)
         columns["by"].append("" if metric.by is None else metric.by.text)
-        columns["formula"].append(_formula_of(metric))
+        of_groups = isinstance(metric, GroupwiseMetric)
+        columns["formula"].append(
+            f"{metric.aggregate!r} of {_shown(metric)}" if of_groups else metric.definition.written
+        )
         columns["reads"].append(KINDS[metric.kind])
         columns["good"].append(metric.better)
         columns["range"].append(f"{low:g} to {high:g}")
         columns["meaning"].append(metric.meaning)
     return columns
-
-
-def _formula_of(metric: Metric | GroupwiseMetric) -> str:
-    """The arithmetic of a metric, or the comparison of groups that it is."""
-    if isinstance(metric, GroupwiseMetric):
-        return f"{metric.aggregate!r} of {_shown(metric)}"
-    return metric.definition.written
 
 
 @refuse_unknown_settings

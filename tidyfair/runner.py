@@ -23,7 +23,7 @@ from tidyfair.errors import (
 )
 from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_in_words
+from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.metric_specs import named_formulas
@@ -39,10 +39,11 @@ from tidyfair.specs.options import (
 from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.counting import count
-from tidyfair.tallies.moments import Needs
+from tidyfair.tallies.moments import SCORE, Needs
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally, check_tally
 from tidyfair.tallies.tally_checks import check_readable, check_sizes
+from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -258,7 +259,8 @@ class Run:
         """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""
         messages: dict[str, dict[str, None]] = {}
         for tally in tallies:
-            if not lacks_prediction(tally).any():
+            predictions = [tally.cells[name] for name in (ESTIMATE, SCORE) if name in tally.cells.columns]
+            if tally.forecast is None and not any(column.null_count() for column in predictions):
                 continue
             columns = {key.column for key in tally.keys}
             specs = [spec for spec in self.specs if spec.by is not None and columns.issuperset(spec.by.columns)]
@@ -337,7 +339,7 @@ class Run:
                 self.warn_of_missing_predictions(tallies)
             _warn_of_values(messages, constant)
         results = _together(parts, [(spec.name, spec.by) for spec in self.specs])
-        return results if options.explain else results.drop(EXPLANATION, strict=False)
+        return results[[name for name in results.columns if options.explain or name not in EXPLANATION]]
 
 
 def _unknown_rows(tally: Tally, by: By) -> list[str]:

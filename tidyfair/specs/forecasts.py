@@ -322,12 +322,6 @@ class Forecast:
         return [f"{_STRATUM}{index}" for index in range(len(self.strata))]
 
     @property
-    def row_columns(self) -> set[str]:
-        """The internal names of all columns of rows that are no keys."""
-        own = {EVENT, EVENT_WEIGHT, AT_POINT, WEIGHT_AT_POINT, TIME_AT_POINT}
-        return own | {*self.names, *self.weight_names, *self.given_weights, *self.stratum_names}
-
-    @property
     def coefficients(self) -> list[float]:
         """The weights of points in an average over them: by trapezoids over time, as in yardstick, or equal ones."""
         count = len(self.points)

@@ -485,6 +485,17 @@ class Formula:
         return tuple(name for name in inspect.signature(self.function).parameters if name not in options)
 
     @cached_property
+    def _inputs(self) -> list[tuple[str, str, str, Formula | None, str]]:
+        """For each parameter the name, the prefix, the name without it, the metric, if it is one, and the column of sums."""
+        parts = dict(self.parts)
+        columns = {name: term.column for name, term in self.terms}
+        inputs: list[tuple[str, str, str, Formula | None, str]] = []
+        for name in self.needs:
+            base = unprefixed(name)
+            inputs.append((name, name.removesuffix(base), base, parts.get(name), columns.get(name, base)))
+        return inputs
+
+    @cached_property
     def statistics(self) -> frozenset[str]:
         """The names of all statistics it needs, including those of its parts."""
         others = {*dict(self.parts), *dict(self.terms)}
@@ -641,7 +652,18 @@ class Formula:
         Metrics that it is built from may be among the sums, as when a user gives plain numbers. `whose` is the prefix
         of the groups that it is evaluated for, if these are not the groups themselves.
         """
-        arguments = {name: self._argument(name, sums, whose) for name in self.needs}
+        arguments: dict[str, Number] = {}
+        for name, prefix, base, part, column in self._inputs:
+            of_groups = whose or prefix
+            if of_groups + base in sums:
+                values = sums[of_groups + base]
+            elif part is not None:
+                values = part.on_sums(sums, of_groups)[0]
+            else:
+                values = sums[of_groups + column]
+            # read-only, so that a formula such as `tp += 1` cannot change the numbers of others
+            arguments[name] = values.view()
+            arguments[name].flags.writeable = False
         with np.errstate(all="ignore"):
             result = self._result(arguments)
             match result:
@@ -674,23 +696,14 @@ class Formula:
     def _as_numbers(self, result: Any) -> Number:
         """The result of the function, or a part of it, as an array of floats."""
         array = np.asarray(result)
+        if array.dtype == np.float64:
+            return array
         # numpy would read None as nan
         if array.dtype == object and any(item is None for item in array.flat):
             msg = f"{self.name}() returned None among its values; where a group has no value, return np.nan."
             raise ArgumentError(msg)
         with failures_of(f"{self.name}: the result of the formula", "It must be made of numbers."):
             return array.astype(np.float64, copy=False)
-
-    def _argument(self, name: str, sums: Sums, whose: str) -> Number:
-        """The statistic, or the value of the metric, that a parameter stands for."""
-        base = unprefixed(name)
-        prefix = whose or name.removesuffix(base)
-        if prefix + base in sums:
-            return _read_only(sums[prefix + base])
-        parts = dict(self.parts)
-        if name in parts:
-            return parts[name].on_sums(sums, prefix)[0]
-        return _read_only(sums[prefix + dict(self.terms)[name].column])
 
     def effective(self, sums: Sums, squares: Sums) -> Number | None:
         """Effective number of rows of a weighted rate, by linearisation; None for other formulas."""
@@ -754,19 +767,12 @@ class Formula:
     @cached_property
     def all_sums(self) -> tuple[str, ...]:
         """The names of all sums that it reads, including those of its parts."""
-        of_terms = {name: term.column for name, term in self.terms}
-        parts = dict(self.parts)
         names: list[str] = []
-        for name in self.needs:
-            base = unprefixed(name)
-            prefix = name.removesuffix(base)
-            if name in parts:
-                for of_part in parts[name].all_sums:
-                    # a prefix of its own counts, else that of the metric
-                    has_prefix = unprefixed(of_part) != of_part
-                    names.append(of_part if has_prefix else prefix + of_part)
-            else:
-                names.append(prefix + of_terms.get(name, base))
+        for _, prefix, _, part, column in self._inputs:
+            for of_part in part.all_sums if part is not None else (column,):
+                # a prefix of its own counts, else that of the metric
+                has_prefix = part is not None and unprefixed(of_part) != of_part
+                names.append(of_part if has_prefix else prefix + of_part)
         return tuple(dict.fromkeys(names))
 
     @cached_property
@@ -885,13 +891,6 @@ class Formula:
             msg = f"{self.name} takes one number for each statistic: it is computed label by label."
             raise ArgumentError(msg)
         return values.item()
-
-
-def _read_only(values: Number) -> Number:
-    """A read-only view, so that a formula such as `tp += 1` cannot change the numbers of others."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
 
 
 def _as_floats(name: str, value: object) -> float | list[float]:

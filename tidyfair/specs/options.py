@@ -175,8 +175,11 @@ class Options:
                 '`interval` is the name of a method: write `interval="auto"` for the recommended one, or leave it out.'
             )
             raise ArgumentError(msg)
+        if str(self.interval).casefold() in _YES:
+            msg = f'`interval=` is the name of a method, not {in_short(self.interval)}: write `interval="auto"`.'
+            raise ArgumentError(msg)
         if self.interval is not None:
-            _check_method(self.interval)
+            one_of("interval", self.interval, INTERVALS)
         if self.design is not None:
             self._check_design(self.design)
         if self.simultaneous and self.interval is None:
@@ -239,14 +242,6 @@ class Options:
         if any(getattr(self, rule) is not None for rule in ("threshold", "top_k", "top_fraction")):
             given.add("estimate")
         return given
-
-
-def _check_method(interval: object) -> None:
-    """Refuse a method of intervals that does not exist; a word for yes asks for the recommended one."""
-    if str(interval).casefold() in _YES:
-        msg = f'`interval=` is the name of a method, not {in_short(interval)}: write `interval="auto"`.'
-        raise ArgumentError(msg)
-    one_of("interval", interval, INTERVALS)
 
 
 _YES = {"1", "95%", "ci", "default", "on", "t", "true", "y", "yes"}

@@ -10,13 +10,12 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError, EngineError, WeightError, listed
-from tidyfair.specs.columns import Column, blaming_expressions, check_features, names_of, roots_of, telling
+from tidyfair.specs.columns import Column, blaming_expressions, names_of, roots_of, telling
 from tidyfair.specs.forecasts import EVENT, is_point
-from tidyfair.specs.groups import SIDE
 from tidyfair.specs.survey_designs import ROLE
 from tidyfair.tallies.censoring import with_censoring_weights
+from tidyfair.tallies.compared_rows import with_comparisons
 from tidyfair.tallies.key_encoding import whole_levels
-from tidyfair.tallies.listed_rows import quantity_in_lists
 from tidyfair.tallies.moments import (
     ACTUAL,
     KNOWN_REPLICATES,
@@ -26,7 +25,6 @@ from tidyfair.tallies.moments import (
     Needs,
     digits_lost,
     ends_of,
-    is_weight_column,
     moments,
     of_replicate,
     own_centres,
@@ -37,7 +35,6 @@ from tidyfair.tallies.moments import (
     weight_columns,
     weights_of_replicates,
 )
-from tidyfair.tallies.neighbors import other_labels
 from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
 from tidyfair.tallies.row_counts import Engine, binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import (
@@ -146,7 +143,7 @@ def _here(source: Source, plan: CountPlan) -> Tally:
             tally = replace(tally, keys=(*tally.keys, Key(Column(ROW), "cluster")))
         if needs.compared or (needs.rows and not tally.binned):
             # read once, as the tally keeps rows, or compares them
-            kept = _compared(frame.collect(engine=engine), tally, plan.features)
+            kept = with_comparisons(frame.collect(engine=engine), tally, plan.features)
             frame, rows = kept.lazy(), kept if needs.rows else None
         if tally.binned:
             rows, cells = _bins(frame, tally, source.rows)
@@ -204,20 +201,17 @@ def _counted_there(source: Source, plan: CountPlan, exact: frozenset[str]) -> Ta
     tally = plan.tally
     if plan.parts is not None or plan.numbers_rows or tally.forecast is not None:
         return None
-    bins = tally.scores.bins if tally.scores is not None else None
-    scores = len(tally.scores.columns) if tally.scores is not None and tally.needs.scores else 0
-    sums_needed = replace(tally.needs, rows=False) if bins else tally.needs
-    cells = pushed_down(source, plan.columns, sums_needed, tally.cut, scores, tally.declared)
-    if cells is None or (tally.scores and tally.scores.binned_for and not _are_shares(cells, scores)):
+    cells, rows, scores = pushed_down(source, plan), None, tally.scores
+    if cells is None:
         return None
-    rows = pushed_bins(source, plan.columns, bins) if bins else None
+    if scores is not None and scores.binned_for:
+        # those that are counted in bins must lie between 0 and 1
+        ends = [end for name in score_columns(len(scores.columns)) for end in ends_of(name)]
+        if not cells.select(pl.all_horizontal(pl.col(ends).is_between(0, 1).all())).item():
+            return None
+    if scores is not None and scores.bins is not None:
+        rows = pushed_bins(source, plan.columns, scores.bins)
     return _finished(replace(tally, rows=rows), cells, plan, exact)
-
-
-def _are_shares(cells: pl.DataFrame, scores: int) -> bool:
-    """Check whether all scores lie between 0 and 1, as those that are counted in bins must."""
-    ends = [end for name in score_columns(scores) for end in ends_of(name)]
-    return bool(cells.select(pl.all_horizontal(pl.col(ends).is_between(0, 1).all())).item())
 
 
 def _of_distinct_rows(source: Source, plan: CountPlan, exact: frozenset[str]) -> Tally:
@@ -286,18 +280,18 @@ def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: in
     needs, forecast = tally.needs, tally.forecast
     columns = frame.collect_schema().names()
     scored = len(tally.scores.columns) if tally.scores is not None and needs.scores else 0
-    if needs.anything:
-        frame = _with_presence(frame, columns, needs, scored, forecast)
-    sums = _counts(columns)
-    replicates = sum(map(is_weight_column, columns))
+    replicates = len(tally.design.replicates) if tally.design is not None else 0
+    counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
+    sums = [counts.cast(pl.Int64).alias("n")]
     # there are frequencies only where there are no weights
-    measure = None
+    measure = FREQUENCY if FREQUENCY in columns else None
     if WEIGHT in columns:
-        measure = WEIGHT
-    elif FREQUENCY in columns:
-        measure = FREQUENCY
+        measure, weight = WEIGHT, pl.col(WEIGHT)
+        sums += [weight.sum().alias("w"), weight.cast(pl.Float64).pow(2).sum().alias("w2")]
+        sums += [weight.min().alias("least"), weight.count().alias("known")]
     weighted = measure is not None
     if needs.anything:
+        frame = _with_presence(frame, columns, needs, scored, forecast)
         sums += summed(quantities(needs, scored, weighted=weighted, forecast=forecast))
         sums += summed(replicated(quantities(needs, scored, weighted=False, forecast=forecast), replicates))
         if measure is not None:
@@ -307,25 +301,10 @@ def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: in
         sums += summed(weights_of_replicates(replicates))
         has_all = pl.all_horizontal(pl.col(weight_columns(replicates)).is_not_null())
         sums.append(has_all.sum().cast(pl.Int64).alias(KNOWN_REPLICATES))
-    summed_columns = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *score_columns(len(columns))}
-    summed_columns |= {*weight_columns(replicates)}
-    summed_columns |= forecast.row_columns if forecast is not None else set()
-    for term in needs.compared:
-        summed_columns.add(term.column)
-    by = [name for name in columns if name not in summed_columns]
+    by = [name for name in columns if name in {TRUTH, ESTIMATE, SCORE} or (name[0] == "k" and name[1:].isdigit())]
     if needs.moments:
         return _with_moments(frame, by, sums, known, rows, weighted=weighted, replicates=replicates)
     return grouped(frame, by, sums, known, rows)
-
-
-def _counts(columns: list[str]) -> list[pl.Expr]:
-    """Number of rows of a cell, and their weights."""
-    counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
-    sums = [counts.cast(pl.Int64).alias("n")]
-    if WEIGHT in columns:
-        sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
-        sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
-    return sums
 
 
 def _with_presence(
@@ -394,34 +373,6 @@ def _in_parts(rows: pl.DataFrame, plan: CountPlan, seed: int) -> pl.DataFrame:
         blocks[sizes == own] = shuffled[position[sizes == own]]
     blocks = blocks.astype(np.int16)
     return rows.with_columns(pl.Series(f"k{len(keys)}", blocks))
-
-
-def _compared(rows: pl.DataFrame, tally: Tally, features: list[Column]) -> pl.DataFrame:
-    """Add the quantities for which a row is compared with others of its outer group."""
-    needs, sides = tally.needs, tally.sides
-    if not needs.compared:
-        return rows
-    names = {f"f{index}": column.name for index, column in enumerate(features)}
-    of_distances = {
-        f"f{features.index(column)}" for term in needs.compared if term.neighborhood for column in term.compared_by
-    }
-    check_features(rows, {name: names[name] for name in names if name in of_distances}, "distances need")
-    with_sides = rows
-    together = key_names(tally.keys, "outer")
-    if sides is not None:
-        conditions = key_names(tally.keys, "side")
-        with_sides = rows.with_columns(sides.side(rows[conditions]).alias(SIDE))
-        together.append(SIDE)
-    for term in needs.compared:
-        columns = [f"f{features.index(column)}" for column in term.compared_by]
-        if term.neighborhood is not None:
-            value = other_labels(with_sides, columns, ESTIMATE, together, term.neighborhood.n_neighbors)
-        else:
-            undivided_by = [key.column for key in tally.keys if (term, key.column) in needs.undivided]
-            groups = dict(zip(tally.names(undivided_by), names_of(undivided_by), strict=True))
-            value = quantity_in_lists(with_sides, term, columns, together, groups, numbers=needs.numbers)
-        rows = rows.with_columns(value.alias(term.column))
-    return rows.drop(names)
 
 
 def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, frozenset[str]]:

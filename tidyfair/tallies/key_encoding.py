@@ -230,10 +230,8 @@ def may_have_levels(dtype: pl.DataType) -> bool:
 def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
     """The possible values of a column, from its dtype, or from its smallest and its largest value."""
     nulls = column.null_count() > 0
-    if isinstance(dtype, pl.Enum):
-        return Levels(dtype, 0, len(dtype.categories), nulls)
-    if dtype == pl.Boolean:
-        return Levels(dtype, 0, 2, nulls)
+    if isinstance(dtype, pl.Enum | pl.Boolean) and (levels := levels_by_dtype(dtype)) is not None:
+        return levels._replace(nulls=nulls)
     if dtype.is_float():
         return _levels_of_floats(column, dtype)
     if not _has_ends(dtype):

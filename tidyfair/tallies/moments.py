@@ -218,25 +218,25 @@ def _totals(values: Mapping[str, Any], *, weighted: bool, api: Any) -> list[Quan
 def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> dict[str, Any]:
     """Quantities of scores by name, for rows with the event and without it."""
     single = scores_by_name(scores, sides=sides, api=api)
-    cumulative = single | _cumulative_scores(scores, api)
+    totals = cumulated(operator.add, list(map(api.col, score_columns(scores))))
+    # the probability of this label or one before it
+    cumulative = single | {f"{UP_TO}{index}": total for index, total in enumerate(totals)}
     values: dict[str, Any] = {}
     for term in terms:
         scores_of_term = cumulative if term.cumulative else single
         for name, score in scores_of_term.items():
             for truth in (0, 1):
                 value = term.of(truth=_number_of_rows(float(truth), score, api), score=score)
-                values[f"{term.column} {name} {truth}"] = _of_rows(value, score, api)
+                if api is pl and not value.meta.root_names():
+                    # databases sum by themselves what depends on no column
+                    value = spread(value, score)
+                values[f"{term.column} {name} {truth}"] = value
     return values
 
 
 def _number_of_rows(value: float, column: Any, api: Any) -> Any:
     """The same number for each row, as an expression that formulas may compute with."""
     return number_of_rows(value, column) if api is pl else api.lit(value)
-
-
-def _of_rows(value: Any, column: Any, api: Any) -> Any:
-    """A value that may not depend on any column, in each row nevertheless; databases sum those so by themselves."""
-    return spread(value, column) if api is pl and not value.meta.root_names() else value
 
 
 def _of_forecast(terms: Sequence[Statistic], forecast: Forecast, api: Any) -> dict[str, Any]:
@@ -282,12 +282,6 @@ def point_of(name: str) -> tuple[str, int | None]:
         return name, None
     number, space, replicate = rest.partition(" ")
     return f"{column}{space}{replicate}", int(number)
-
-
-def _cumulative_scores(count: int, api: Any) -> dict[str, Any]:
-    """The probability of this label or one before it, for each label."""
-    totals = cumulated(operator.add, list(map(api.col, score_columns(count))))
-    return {f"{UP_TO}{index}": total for index, total in enumerate(totals)}
 
 
 def cumulated(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> list[Any]:
@@ -479,16 +473,14 @@ def is_centre(name: str) -> bool:
 
 def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
     """The reduction of each column when cells merge."""
-    return {name: _reduction(name) for name in names}
-
-
-def _reduction(name: str) -> Callable[[pl.Expr], pl.Expr]:
-    """The reduction of one column when cells merge."""
-    if is_centre(name):
-        return pl.Expr.first
-    if is_sum(name):
-        return pl.Expr.sum
-    return pl.Expr.min if is_least(name) else pl.Expr.max
+    reductions: dict[str, Callable[[pl.Expr], pl.Expr]] = {}
+    for name in names:
+        reductions[name] = pl.Expr.sum
+        if is_centre(name):
+            reductions[name] = pl.Expr.first
+        elif is_end(name):
+            reductions[name] = pl.Expr.min if is_least(name) else pl.Expr.max
+    return reductions
 
 
 def running(name: str) -> pl.Expr:

@@ -45,8 +45,9 @@ from tidyfair.tallies.tally import TRUTH
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from tidyfair.tallies.count_plan import CountPlan
     from tidyfair.tallies.moments import Needs, Quantity
     from tidyfair.tallies.source import Source
 
@@ -59,34 +60,20 @@ _ODD = "odd "
 _MOST = 2.0**62
 
 
-def pushed_down(
-    source: Source,
-    wanted: Mapping[str, tuple[str, Column]],
-    needs: Needs,
-    cut: Cut | None,
-    scores: int,
-    declared: Collection[str],
-) -> pl.DataFrame | None:
-    """Count a frame into cells by one query of its own engine; None if sums of columns are not enough.
-
-    Args:
-        source: The frame.
-        wanted: Columns that are counted or summed, `{name: (role, column)}`.
-        needs: Quantities to be summed.
-        cut: The rule that makes labels of scores.
-        scores: Number of columns of scores that are read other than by a cut.
-        declared: Names of columns declared as labels, even if they look like measurements.
-    """
+def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
+    """Count a frame into cells by one query of its own engine; None if sums of columns are not enough."""
     import narwhals.stable.v2 as nw
 
-    if not _are_sums(wanted, needs, cut):
+    wanted, tally = plan.columns, plan.tally
+    needs, cut = tally.needs, tally.cut
+    are_columns = all(isinstance(column.source, str) for _, column in wanted.values())
+    is_simple_cut = cut is None or (cut.option == "threshold" and not cut.groups)
+    reads_rows = (needs.rows and not tally.binned) or needs.compared or FREQUENCY in wanted
+    if reads_rows or not are_columns or not is_simple_cut:
         return None
+    scores = len(tally.scores.columns) if tally.scores is not None and needs.scores else 0
     frame, schema = _typed(source, wanted)
-    undeclared: dict[str, Column] = {}
-    for name, (_, column) in wanted.items():
-        if name not in declared:
-            undeclared[name] = column
-    _refuse_continuous(frame, undeclared, schema)
+    _refuse_continuous(frame, plan, schema)
     frame = _decided(frame, cut)
     frame = _with_presence(frame, schema, needs, scores)
     weighted = WEIGHT in schema
@@ -112,14 +99,6 @@ def pushed_down(
     cells = cells.with_columns(**centres)
     # groups that lie far apart are summed about their own means, here
     return None if centres and digits_lost(cells) else cells
-
-
-def _are_sums(wanted: Mapping[str, tuple[str, Column]], needs: Needs, cut: Cut | None) -> bool:
-    """Check whether sums over rows of existing columns are enough."""
-    are_columns = all(isinstance(column.source, str) for _, column in wanted.values())
-    is_simple_cut = cut is None or (cut.option == "threshold" and not cut.groups)
-    reads_rows = needs.rows or needs.compared or FREQUENCY in wanted
-    return are_columns and is_simple_cut and not reads_rows
 
 
 def _with_presence(frame: Any, schema: Any, needs: Needs, scores: int) -> Any:
@@ -471,13 +450,14 @@ def _exceeds(numbers: pl.Series, limit: float) -> bool:
     return bool((numbers.cast(pl.Float64).abs() >= limit).any())
 
 
-def _refuse_continuous(frame: Any, columns: Mapping[str, Column], schema: Any) -> None:
+def _refuse_continuous(frame: Any, plan: CountPlan, schema: Any) -> None:
     """Refuse labels that are not whole numbers, before they are counted one by one."""
     import narwhals.stable.v2 as nw
 
     broken: list[Any] = []
     for name in (TRUTH, ESTIMATE):
-        if name in columns and (schema[name].is_float() or schema[name].is_decimal()):
+        is_label = name in plan.columns and name not in plan.tally.declared
+        if is_label and (schema[name].is_float() or schema[name].is_decimal()):
             # decimals of unlimited precision cannot be rounded in PostgreSQL
             label = nw.col(name).cast(nw.Float64)
             # what is missing is no number, and not equal to itself in some engines
@@ -487,4 +467,4 @@ def _refuse_continuous(frame: Any, columns: Mapping[str, Column], schema: Any) -
         return
     for name, has_broken in collected(frame.select(*broken)).row(0, named=True).items():
         if has_broken:
-            raise ColumnError.continuous(name, columns[name].name)
+            raise ColumnError.continuous(name, plan.columns[name][1].name)

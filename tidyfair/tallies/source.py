@@ -290,7 +290,7 @@ class Source:
     def restore(self, result: pl.DataFrame) -> Any:
         """A result in the caller's kind; a polars frame for lazy input."""
         if self.kind == "pyarrow":
-            return result.to_arrow()
+            return cast("Any", result).to_arrow()
         if self.kind != "pandas":
             return result
         frame: Any = result.to_pandas()
@@ -310,7 +310,7 @@ class Source:
         if self.is_elsewhere:
             try:
                 with engine_errors(self.frame):
-                    number = collected(cast("Any", self.frame).select(nw.len().alias("rows"))).item()
+                    number = collected(self.frame.select(nw.len().alias("rows"))).item()
                     rows = f"rows of the columns {listed(named)}"
                     check_transfer(self.frame, number, rows, "Take a sample of the rows")
                     return collected(self.named(dict(zip(named, named, strict=True))))
@@ -775,9 +775,9 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
     try:
         return pl.Series(name, values, strict=True)
     except (TypeError, pl.exceptions.PolarsError):
-        unwrapped = (value.item() if hasattr(value, "item") else value for value in values)
-        plain: list[Any] = list(unwrapped)
-    if all(isinstance(value, Integral) and not isinstance(value, bool) for value in plain):
+        plain: list[Any] = [value.item() if hasattr(value, "item") else value for value in values]
+    has_truth_values = any(isinstance(value, bool) for value in plain)
+    if not has_truth_values and all(isinstance(value, Integral) for value in plain):
         return pl.Series(name, plain, dtype=largest_integer(max(plain)))
     with_nulls = [None if isinstance(value, float) and math.isnan(value) else value for value in plain]
     present = [value for value in with_nulls if value is not None]

@@ -175,7 +175,7 @@ def _ends(tally: Tally, quantity: str) -> tuple[Any, Any]:
 def check_sizes(tally: Tally, bys: Iterable[By]) -> None:
     """Refuse features that make a group of almost every row, unless `min_n` or `min_share` leaves groups to compare."""
     # a group of one row is a cell of one row
-    if (tally.cells["n"] == 1).sum() <= _MOST_SINGLE:
+    if len(tally.cells) <= _MOST_SINGLE or (tally.cells["n"] == 1).sum() <= _MOST_SINGLE:
         return
     for by in bys:
         if by.sides:
