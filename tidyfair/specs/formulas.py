@@ -486,7 +486,7 @@ class Formula:
 
     @cached_property
     def _inputs(self) -> list[tuple[str, str, str, Formula | None, str]]:
-        """For each parameter the name, the prefix, the name without it, the metric, if it is one, and the column of sums."""
+        """The name, prefix, name without prefix, metric (if it is one) and column of sums of each parameter."""
         parts = dict(self.parts)
         columns = {name: term.column for name, term in self.terms}
         inputs: list[tuple[str, str, str, Formula | None, str]] = []
