@@ -121,16 +121,14 @@ class Run:
         kinds = tuple(map(type, values))
         asked = (accepted, *keywords, *values, *kinds)
         is_plain = _PLAIN.issuperset(kinds)
-        if is_plain and asked in self._asked:
-            return self._asked[asked]
+        if is_plain and (known := self._asked.get(asked)) is not None:
+            return known
         for name in keywords:
             if name not in accepted.__annotations__:
                 raise self.unknown_option(name, accepted.__annotations__)
         options = Options(truth=truth, estimate=estimate, **keywords)
         if is_plain:
-            if len(self._asked) >= _MOST_KEPT:
-                self._asked.clear()
-            self._asked[asked] = options
+            _keep(self._asked, asked, options)
         return options
 
     def unknown_option(self, name: str, accepted: Iterable[str]) -> ArgumentError:
@@ -189,9 +187,11 @@ class Run:
     ) -> CountPlan:
         """The plan of a count, made once for all calls with these options."""
         made_for = (self, outer, sides, is_kept)
-        if made_for not in options.plans:
-            options.plans[made_for] = CountPlan.of(self.specs, self.needs, options, outer, sides, is_kept=is_kept)
-        return options.plans[made_for]
+        plan = options.plans.get(made_for)
+        if plan is None:
+            plan = CountPlan.of(self.specs, self.needs, options, outer, sides, is_kept=is_kept)
+            _keep(options.plans, made_for, plan)
+        return plan
 
     def check_counted(self, tally: Tally, options: Options) -> None:
         """Refuse a tally that was counted for other columns or metrics than these."""
@@ -340,6 +340,13 @@ class Run:
             _warn_of_values(messages, constant)
         results = _together(parts, [(spec.name, spec.by) for spec in self.specs])
         return results[[name for name in results.columns if options.explain or name not in EXPLANATION]]
+
+
+def _keep(kept: dict[tuple[object, ...], Any], key: tuple[object, ...], value: object) -> None:
+    """Keep a value for the next call; all others are dropped if they are many."""
+    if len(kept) >= _MOST_KEPT:
+        kept.clear()
+    kept[key] = value
 
 
 def _unknown_rows(tally: Tally, by: By) -> list[str]:

@@ -22,7 +22,6 @@ from tidyfair.tallies.moments import (
     MEASURE,
     PREDICTED,
     SCORE,
-    Needs,
     digits_lost,
     ends_of,
     moments,
@@ -30,7 +29,6 @@ from tidyfair.tallies.moments import (
     own_centres,
     quantities,
     replicated,
-    score_columns,
     summed,
     weight_columns,
     weights_of_replicates,
@@ -64,7 +62,6 @@ from tidyfair.tallies.thresholds import ESTIMATE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidyfair.specs.forecasts import Forecast
     from tidyfair.tallies.count_plan import CountPlan
     from tidyfair.tallies.key_encoding import Levels
     from tidyfair.tallies.source import Source
@@ -167,12 +164,14 @@ def _bins(frame: pl.LazyFrame, tally: Tally, rows: int | None) -> tuple[pl.DataF
     scores, needs = tally.scores, tally.needs
     if scores is None or scores.bins is None:
         return pl.DataFrame(), None
-    names = score_columns(len(scores.columns))
+    names = tally.scored
     own = [*key_names(tally.keys), TRUTH] if tally.truth is not None else key_names(tally.keys)
     counts, cells = binned(frame, own, names, scores.bins, rows)
     if cells is None or needs.terms or {*frame.collect_schema()} != {*own, *names}:
         return counts, None
-    ends = frame.select(pl.lit(value=True).alias(SCORE), *summed(quantities(needs, len(names), weighted=False)))
+    ends = frame.select(
+        pl.lit(value=True).alias(SCORE), *summed(quantities(needs, tally.scored, tally.forecast, weighted=False))
+    )
     return counts, cells.join(ends.collect(engine=engine_for(rows)), how="cross")
 
 
@@ -206,7 +205,7 @@ def _counted_there(source: Source, plan: CountPlan, exact: frozenset[str]) -> Ta
         return None
     if scores is not None and scores.binned_for:
         # those that are counted in bins must lie between 0 and 1
-        ends = [end for name in score_columns(len(scores.columns)) for end in ends_of(name)]
+        ends = [end for name in plan.tally.scored for end in ends_of(name)]
         if not cells.select(pl.all_horizontal(pl.col(ends).is_between(0, 1).all())).item():
             return None
     if scores is not None and scores.bins is not None:
@@ -277,9 +276,8 @@ def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: in
 
     `known` are the possible labels, `rows` is the number of rows in memory.
     """
-    needs, forecast = tally.needs, tally.forecast
+    needs = tally.needs
     columns = frame.collect_schema().names()
-    scored = len(tally.scores.columns) if tally.scores is not None and needs.scores else 0
     replicates = len(tally.design.replicates) if tally.design is not None else 0
     counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
     sums = [counts.cast(pl.Int64).alias("n")]
@@ -291,9 +289,9 @@ def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: in
         sums += [weight.min().alias("least"), weight.count().alias("known")]
     weighted = measure is not None
     if needs.anything:
-        frame = _with_presence(frame, columns, needs, scored, forecast)
-        sums += summed(quantities(needs, scored, weighted=weighted, forecast=forecast))
-        sums += summed(replicated(quantities(needs, scored, weighted=False, forecast=forecast), replicates))
+        frame = _with_presence(frame, columns, tally)
+        sums += summed(quantities(needs, tally.scored, tally.forecast, weighted=weighted))
+        sums += summed(replicated(quantities(needs, tally.scored, tally.forecast, weighted=False), replicates))
         if measure is not None:
             frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE))
         columns = frame.collect_schema().names()
@@ -307,13 +305,12 @@ def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: in
     return grouped(frame, by, sums, known, rows)
 
 
-def _with_presence(
-    frame: pl.LazyFrame, columns: list[str], needs: Needs, scored: int, forecast: Forecast | None
-) -> pl.LazyFrame:
+def _with_presence(frame: pl.LazyFrame, columns: list[str], tally: Tally) -> pl.LazyFrame:
     """Add keys that are true where scores and numbers are present, and null where they are missing, as labels are."""
     added: dict[str, pl.Expr] = {}
-    if scored:
-        is_scored = pl.all_horizontal(pl.col(score_columns(scored)).is_not_null())
+    needs, forecast = tally.needs, tally.forecast
+    if tally.scored:
+        is_scored = pl.all_horizontal(pl.col(tally.scored).is_not_null())
         added[SCORE] = pl.when(is_scored).then(statement=True)
     if needs.numbers:
         for key, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)):

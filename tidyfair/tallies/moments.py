@@ -172,19 +172,8 @@ def score_columns(count: int) -> list[str]:
     return [f"s{index}" for index in range(count)]
 
 
-def scores_by_name(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
-    """The scores by name; with sides, their complements too."""
-    scores: dict[str, Any] = {}
-    complements: dict[str, Any] = {}
-    for index, column in enumerate(score_columns(count)):
-        score = api.col(column).cast(api.Float64)
-        scores[str(index)] = score
-        complements[f"{REST}{index}"] = 1 - score
-    return scores | complements if sides else scores
-
-
 def quantities(
-    needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | None = None, api: Any = pl
+    needs: Needs, scores: Sequence[str], forecast: Forecast | None, *, weighted: bool, api: Any = pl
 ) -> list[Quantity]:
     """Quantities summed over the rows of a cell, weighted by the column `measure`; and extremes, to find infinities.
 
@@ -202,8 +191,20 @@ def quantities(
         truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
         for term in own_terms:
             values[term.column] = term.of(truth=truth, estimate=estimate)
-    ends = _ends(needs, scores, weighted=weighted, forecast=forecast, api=api)
-    return _totals(values, weighted=weighted, api=api) + ends
+    totals = _totals(values, weighted=weighted, api=api)
+    predictions = forecast.names if forecast is not None else []
+    for index, (before, after) in enumerate(itertools.pairwise(predictions)):
+        totals += _extremes_of(step(index), api.col(after) - api.col(before))
+    for name in [*scores, *([ACTUAL, PREDICTED] if needs.numbers else []), *predictions]:
+        value = api.col(name)
+        if weighted:
+            # what is infinite spoils sums even if it weighs nothing
+            value = api.when((api.col(MEASURE) > 0) | (value.abs() == math.inf)).then(value)
+        totals += _extremes_of(name, value)
+    if len(scores) > 1:
+        # null where one is missing
+        totals += _extremes_of("total", cumulated(operator.add, list(map(api.col, scores)))[-1])
+    return totals
 
 
 def _totals(values: Mapping[str, Any], *, weighted: bool, api: Any) -> list[Quantity]:
@@ -215,12 +216,20 @@ def _totals(values: Mapping[str, Any], *, weighted: bool, api: Any) -> list[Quan
     return totals
 
 
-def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> dict[str, Any]:
-    """Quantities of scores by name, for rows with the event and without it."""
-    single = scores_by_name(scores, sides=sides, api=api)
-    totals = cumulated(operator.add, list(map(api.col, score_columns(scores))))
+def _of_scores(terms: Sequence[Statistic], scores: Sequence[str], *, sides: bool, api: Any) -> dict[str, Any]:
+    """Quantities of scores by name, for rows with the event and without it; with sides, of complements too."""
+    single: dict[str, Any] = {}
+    complements: dict[str, Any] = {}
+    cumulative: dict[str, Any] = {}
     # the probability of this label or one before it
-    cumulative = single | {f"{UP_TO}{index}": total for index, total in enumerate(totals)}
+    totals = cumulated(operator.add, list(map(api.col, scores)))
+    for index, (column, total) in enumerate(zip(scores, totals, strict=True)):
+        single[str(index)] = score = api.col(column).cast(api.Float64)
+        complements[f"{REST}{index}"] = 1 - score
+        cumulative[f"{UP_TO}{index}"] = total
+    if sides:
+        single |= complements
+    cumulative = single | cumulative
     values: dict[str, Any] = {}
     for term in terms:
         scores_of_term = cumulative if term.cumulative else single
@@ -294,27 +303,6 @@ def cumulated(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> li
     half = len(values) // 2
     first = cumulated(operation, values[:half])
     return first + [operation(first[-1], second) for second in cumulated(operation, values[half:])]
-
-
-def _ends(needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | None, api: Any) -> list[Quantity]:
-    """Extremes of scores and numbers, and of the sum of all scores of a row."""
-    scored = score_columns(scores) if needs.scores else []
-    names = [*scored, ACTUAL, PREDICTED] if needs.numbers else scored
-    measure = api.col(MEASURE)
-    ends = list[Quantity]()
-    predictions = forecast.names if forecast is not None else []
-    for index, (before, after) in enumerate(itertools.pairwise(predictions)):
-        ends += _extremes_of(step(index), api.col(after) - api.col(before))
-    for name in [*names, *predictions]:
-        value = api.col(name)
-        if weighted:
-            # what is infinite spoils sums even if it weighs nothing
-            value = api.when((measure > 0) | (value.abs() == math.inf)).then(value)
-        ends += _extremes_of(name, value)
-    if len(scored) > 1:
-        # null where one is missing
-        ends += _extremes_of("total", cumulated(operator.add, list(map(api.col, scored)))[-1])
-    return ends
 
 
 def _extremes_of(name: str, value: Any) -> list[Quantity]:

@@ -26,7 +26,6 @@ from tidyfair.tallies.moments import (
     moments,
     quantities,
     replicated,
-    score_columns,
     weight_columns,
     weights_of_replicates,
 )
@@ -48,8 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidyfair.tallies.count_plan import CountPlan
-    from tidyfair.tallies.moments import Needs, Quantity
+    from tidyfair.tallies.moments import Quantity
     from tidyfair.tallies.source import Source
+    from tidyfair.tallies.tally import Tally
 
 _LOWEST, _HIGHEST = "lowest score", "highest score"
 """Columns of the extremes of scores, to check that they are probabilities."""
@@ -71,18 +71,17 @@ def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
     reads_rows = (needs.rows and not tally.binned) or needs.compared or FREQUENCY in wanted
     if reads_rows or not are_columns or not is_simple_cut:
         return None
-    scores = len(tally.scores.columns) if tally.scores is not None and needs.scores else 0
     frame, schema = _typed(source, wanted)
     _refuse_continuous(frame, plan, schema)
     frame = _decided(frame, cut)
-    frame = _with_presence(frame, schema, needs, scores)
+    frame = _with_presence(frame, schema, tally)
     weighted = WEIGHT in schema
     if weighted:
         frame = frame.with_columns(nw.col(WEIGHT).cast(nw.Float64).alias(MEASURE))
     by = [name for name in frame.collect_schema().names() if not is_value(name)]
     try:
-        sums = quantities(needs, scores, weighted=weighted, api=nw) if needs.anything else []
-        of_rows = quantities(needs, scores, weighted=False, api=nw) if needs.anything else []
+        sums = quantities(needs, tally.scored, tally.forecast, weighted=weighted, api=nw) if needs.anything else []
+        of_rows = quantities(needs, tally.scored, tally.forecast, weighted=False, api=nw) if needs.anything else []
     except (ArgumentError, AttributeError, TypeError):
         return None  # some quantity is a function of polars itself, or fails there too
     centres = _centres(frame, weighted=weighted) if needs.moments else {}
@@ -101,17 +100,16 @@ def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
     return None if centres and digits_lost(cells) else cells
 
 
-def _with_presence(frame: Any, schema: Any, needs: Needs, scores: int) -> Any:
+def _with_presence(frame: Any, schema: Any, tally: Tally) -> Any:
     """Add keys that are true where scores and numbers are present."""
     import narwhals.stable.v2 as nw
 
     columns_of_key: dict[str, list[str]] = {}
-    if scores:
-        columns_of_key[SCORE] = score_columns(scores)
-    if needs.numbers and ACTUAL in schema:
-        columns_of_key[TRUTH] = [ACTUAL]
-    if needs.numbers and PREDICTED in schema:
-        columns_of_key[ESTIMATE] = [PREDICTED]
+    if tally.scored:
+        columns_of_key[SCORE] = tally.scored
+    for key, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)):
+        if tally.needs.numbers and number in schema:
+            columns_of_key[key] = [number]
     for key, columns in columns_of_key.items():
         present = _all_present(columns)
         frame = frame.with_columns(nw.when(present).then(nw.lit(value=True)).alias(key))

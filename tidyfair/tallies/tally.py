@@ -24,6 +24,7 @@ from tidyfair.tallies.moments import (
     is_of_replicate,
     merged,
     point_of,
+    score_columns,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
@@ -144,6 +145,11 @@ class Tally:
     def binned(self) -> bool:
         """True where `rows` are counts of rows by bins of their scores."""
         return self.scores is not None and self.scores.bins is not None
+
+    @property
+    def scored(self) -> list[str]:
+        """The internal names of the scores that are read other than by a threshold."""
+        return score_columns(len(self.scores.columns)) if self.scores is not None and self.needs.scores else []
 
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
