@@ -301,25 +301,20 @@ class Forecast:
             wanted[EVENT] = ("truth", self.event)
         for name, column in zip(self.names, self.columns, strict=True):
             wanted[name] = (self.role, column)
-        for name, column in zip(self.given_weights, self._columns_of_weights, strict=True):
-            wanted[name] = ("censoring", column)
-        for name, column in zip(self.stratum_names, self.strata, strict=True):
-            wanted[name] = ("censoring_by", column)
+        wanted |= {name: ("censoring", column) for name, column in self.given_weights.items()}
+        wanted |= {name: ("censoring_by", column) for name, column in self.named_strata.items()}
         return wanted
 
     @property
-    def _columns_of_weights(self) -> tuple[Column, ...]:
-        return self.censoring if isinstance(self.censoring, tuple) else ()
+    def given_weights(self) -> dict[str, Column]:
+        """The user's censoring weights by their internal names."""
+        columns = self.censoring if isinstance(self.censoring, tuple) else ()
+        return {f"{_GIVEN_WEIGHT}{index}": column for index, column in enumerate(columns)}
 
     @property
-    def given_weights(self) -> list[str]:
-        """The internal names of the user's censoring weights."""
-        return [f"{_GIVEN_WEIGHT}{index}" for index in range(len(self._columns_of_weights))]
-
-    @property
-    def stratum_names(self) -> list[str]:
-        """The internal names of the columns within which the censoring distribution is estimated."""
-        return [f"{_STRATUM}{index}" for index in range(len(self.strata))]
+    def named_strata(self) -> dict[str, Column]:
+        """The columns within which the censoring distribution is estimated, by their internal names."""
+        return {f"{_STRATUM}{index}": column for index, column in enumerate(self.strata)}
 
     @property
     def coefficients(self) -> list[float]:

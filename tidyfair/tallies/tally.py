@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
-from tidyfair.specs.columns import Column, levels_of, names_of, stacked
+from tidyfair.specs.columns import Column, levels_of, stacked
 from tidyfair.specs.forecasts import AT_POINT, TIME_AT_POINT, WEIGHT_AT_POINT
 from tidyfair.specs.groups import SIDE
 from tidyfair.specs.survey_designs import ROLE
@@ -170,7 +170,7 @@ class Tally:
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
-        name_of_column = dict(zip(columns_of(self.keys), key_names(self.keys), strict=True))
+        name_of_column = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
         names: list[str] = []
         for column in columns:
             if column not in name_of_column:
@@ -337,7 +337,7 @@ class Tally:
     @property
     def names_of_labels(self) -> dict[str, str]:
         """The user's names of the columns that cells are counted by."""
-        names = dict(zip(key_names(self.keys), names_of(columns_of(self.keys)), strict=True))
+        names = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
         for label, column in ((TRUTH, self.truth), (ESTIMATE, self.estimate)):
             if column is not None:
                 names[label] = column.name
