@@ -100,6 +100,10 @@ class Aggregate(ABC):
     """True if it is in the units of the metric and 0 for equal groups: the value of `difference()`."""
     is_extreme: ClassVar[bool] = False
     """True if it is the value of the lowest or of the highest group."""
+    refuses_negative: ClassVar[bool] = False
+    """True if the number means nothing for values below 0."""
+    groups_needed: ClassVar[int] = 2
+    """Smallest number of groups with a value, if there are several groups."""
 
     def __post_init__(self) -> None:
         one_of("across", self.across, ["worst", "mean"])
@@ -113,11 +117,6 @@ class Aggregate(ABC):
     def direction_is_unknown(self) -> bool:
         """True if it is a user's aggregate without a direction."""
         return False
-
-    @property
-    def groups_needed(self) -> int:
-        """Smallest number of groups with a value, if there are several groups."""
-        return 2
 
     @property
     def equality(self) -> float | None:
@@ -205,7 +204,11 @@ class Aggregate(ABC):
             negative: Name of a metric that can be negative, if there is one.
             direction: Direction of the metrics.
         """
-        del sides, negative, direction
+        del sides, direction
+        if negative and self.refuses_negative:
+            way_out = "use difference() or another metric"
+            msg = f"{self!r} is not defined for {negative}, which can be negative; {way_out}."
+            raise AggregateError(msg)
         return self
 
     @abstractmethod
@@ -224,9 +227,6 @@ class Aggregate(ABC):
     def severity(self, value: Floats) -> Floats:
         """Badness of numbers, to choose the worst of several metrics or labels: larger is worse."""
         return severity_of(value, self.direction)
-
-    def _means_nothing(self, metric: str) -> str:
-        return f"{self!r} is not defined for {metric}, which can be negative; use difference() or another metric."
 
 
 @dataclass(frozen=True, repr=False, eq=False)

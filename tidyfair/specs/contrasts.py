@@ -142,9 +142,7 @@ class Contrast(Aggregate):
         return not self.contexts and (metrics == 1 or (self.across == "worst" and not self.signed))
 
     def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        del direction
-        if negative and self.is_relative:
-            raise AggregateError(self._means_nothing(negative))
+        super().resolved(sides=sides, negative=negative, direction=direction)
         if sides and self.to in (None, "privileged", _PRIVILEGED):
             return replace(self, to=_PRIVILEGED, signed=self.signed is not False)
         if self.to is None and self.signed:
@@ -233,7 +231,7 @@ class Ratio(Contrast):
     """One value over the other; 1 is equality, and the smaller of q and 1/q is the unsigned value."""
 
     kind = "ratio"
-    is_relative = is_quotient = True
+    is_relative = is_quotient = refuses_negative = True
     noun = "ratio of"
     operation = "divided by"
     range_words = "smallest value divided by largest value"
@@ -277,7 +275,7 @@ class LogRatio(Contrast):
     """Logarithm of one value over the other."""
 
     kind = "log_ratio"
-    is_relative = True
+    is_relative = refuses_negative = True
     noun = "log ratio of"
     operation = "divided by"
     range_words = "logarithm of largest value divided by smallest value"

@@ -283,17 +283,13 @@ class Policy:
     def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
         """The mask of the rows that have an unknown key and are not compared because of it."""
         is_unknown = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(keys))
-        if self.unknown != "group":
-            for key in keys:
-                is_unknown |= self._mask(key)
+        for key in keys if self.unknown != "group" else ():
+            if len(key) <= _FEW_VALUES:
+                is_unknown |= pl.Series(map(self._means_unknown, key.to_list()), dtype=pl.Boolean)
+            else:
+                unknown = [value for value in key.unique().drop_nulls().to_list() if self._means_unknown(value)]
+                is_unknown |= key.is_null() | key.is_in(unknown)
         return is_unknown
-
-    def _mask(self, key: pl.Series) -> pl.Series:
-        """The mask of the values of a key that mean unknown."""
-        if len(key) <= _FEW_VALUES:
-            return pl.Series(map(self._means_unknown, key.to_list()), dtype=pl.Boolean)
-        unknown = [value for value in key.unique().drop_nulls().to_list() if self._means_unknown(value)]
-        return key.is_null() | key.is_in(unknown)
 
     def _means_unknown(self, value: object) -> bool:
         """Check whether a value of a feature means that it is not known."""
