@@ -245,7 +245,12 @@ class Statistic:
         """The quantity over columns given by the names of its parameters."""
         known = inspect.signature(self.function).parameters
         if self.outcome is not None:
-            columns |= _of_outcome(columns, has_event=self.outcome)
+            # rows count fully, and all have the event by the evaluation time or survive it; a column even where it is
+            # the same number in all rows, so that its sum is that of the rows
+            zero = columns["time"] * 0.0
+            time = zero + (columns["eval_time"] if self.outcome else math.inf)
+            weight = zero + 1.0
+            columns |= {"time": time, "event": time.is_finite(), "event_weight": weight, "censoring_weight": weight}
         arguments = {name: column for name, column in columns.items() if name in known}
         with failures_of(f"the statistic {self.name!r}", "It must return a polars expression of its parameters."):
             return self.function(**arguments, **dict[str, Any](self.options))
@@ -269,14 +274,6 @@ class Statistic:
     def with_options(self, options: Mapping[str, object]) -> Statistic:
         """The same statistic, with its options set to those of a formula."""
         return replace(self, options=tuple((name, options.get(name, value)) for name, value in self.options))
-
-
-def _of_outcome(columns: Mapping[str, Expr], *, has_event: bool) -> dict[str, Expr]:
-    """The columns of rows that count fully, and all have the event by the evaluation time or survive it."""
-    # a column even where it is the same number in all rows, so that its sum is that of the rows
-    zero = columns["time"] * 0.0
-    time = zero + (columns["eval_time"] if has_event else math.inf)
-    return {"time": time, "event": time.is_finite(), "event_weight": zero + 1.0, "censoring_weight": zero + 1.0}
 
 
 def _named_statistic(module: str, name: str, settings: dict[str, Any]) -> Statistic:
@@ -643,8 +640,11 @@ class Formula:
             raise ArgumentError(msg) from error
         terms = tuple((name, term.with_options(chosen)) for name, term in self.terms)
         # an option of a metric is one of the metrics that it is made of
-        parts = tuple((name, part.with_options(name, _shared(options, part))) for name, part in self.parts)
-        return replace(self, options=_frozen(chosen), terms=terms, parts=parts)
+        parts: list[tuple[str, Formula]] = []
+        for name_of_part, part in self.parts:
+            shared = {option: value for option, value in options.items() if option in dict(part.options)}
+            parts.append((name_of_part, part.with_options(name_of_part, shared)))
+        return replace(self, options=_frozen(chosen), terms=terms, parts=tuple(parts))
 
     def on_sums(self, sums: Sums, whose: str = "") -> tuple[Number, Number | None]:
         """The value, nan or infinite where it is undefined, and the denominator of a rate; from sums by their name.
@@ -998,10 +998,6 @@ def _text_of(options: Iterable[tuple[str, object]]) -> str:
         comparable = float(value) if isinstance(value, Real) else value
         texts.append(f"{name}={comparable!r}")
     return ", ".join(texts)
-
-
-def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
-    return {name: value for name, value in options.items() if name in dict(part.options)}
 
 
 def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:

@@ -82,10 +82,11 @@ class CountPlan:
             is_kept: Whether the tally is kept, not only read once.
         """
         formulas = named_formulas(specs)
-        truth, estimate, probs, forecast = _with_forecast(formulas, options)
+        given_truth, given_estimate, probs, forecast = _with_forecast(formulas, options)
+        truth, estimate = _column("truth", given_truth), _column("estimate", given_estimate)
+        weights = _column("case_weights", options.case_weights) if options.design is None else options.design.weights
         frequencies = _column("frequency_weights", options.frequency_weights)
         cluster = _column("cluster", options.cluster)
-        weights = _column("case_weights", options.case_weights) if options.design is None else options.design.weights
         scores = None if probs is None else _scores(probs)
         is_exact = isinstance(options.score_bins, str) and options.score_bins == _EXACT
         if options.score_bins is not None and not is_exact:
@@ -104,8 +105,8 @@ class CountPlan:
         if options.keep_rows:
             needs = replace(needs, rows=True)
         tally = Tally(
-            pl.DataFrame(), (), _column("truth", truth), _column("estimate", estimate), cut, weights, scores, needs,
-            sides=sides, design=options.design, forecast=forecast,
+            pl.DataFrame(), (), truth, estimate, cut, weights, scores, needs, sides=sides, design=options.design,
+            forecast=forecast,
         )  # fmt: skip
         check_given(formulas, tally.given)
         for name, formula in formulas:

@@ -96,19 +96,10 @@ def count(source: Source, plan: CountPlan) -> Tally:
             error.metrics = plan.metrics
             raise
     source = source if source.kind == "polars" else source.here(plan.columns)
-    cells = _labels_in_memory(source, plan) if plan.is_of_labels else None
-    if cells is not None:
-        return replace(tally, cells=_arranged(cells, tally.keys))
-    return _here(source, plan)
-
-
-def _labels_in_memory(source: Source, plan: CountPlan) -> pl.DataFrame | None:
-    """Counts of labels straight from columns in memory; None where the columns, or checks of them, need a query."""
-    in_memory = source.columns_in_memory(plan.columns) if plan.columns else None
-    if in_memory is None:
-        return None
-    columns, schema = in_memory
-    return count_in_memory(columns, schema, "n")
+    # labels are counted straight from columns in memory, unless these, or checks of them, need a query
+    labels = source.columns_in_memory(plan.columns) if plan.is_of_labels and plan.columns else None
+    cells = None if labels is None else count_in_memory(*labels, "n")
+    return _here(source, plan) if cells is None else replace(tally, cells=_arranged(cells, tally.keys))
 
 
 def _here(source: Source, plan: CountPlan) -> Tally:

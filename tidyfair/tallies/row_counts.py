@@ -53,10 +53,10 @@ def engine_for(rows: int | None) -> Engine:
 def count_in_memory(
     columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType], name: str
 ) -> pl.DataFrame | None:
-    """Count the rows of each combination of values of columns in memory; None if a query is better."""
+    """Count the rows of each combination of values of columns that may have levels; None if a query is better."""
     rows = len(next(iter(columns.values())))
     few = rows < _HARDLY_ANY_ROWS
-    if not (few or _gives_batches()) or not all(map(may_have_levels, schema.values())):
+    if not (few or _gives_batches()):
         return None
     levels = {key: levels_of_column(column, schema[key]) for key, column in columns.items()}
     packing = Packing.of(columns, levels)

@@ -34,6 +34,7 @@ from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, names_of, roots_of, telling
 from tidyfair.specs.groups import SIDE, Privileged
 from tidyfair.specs.polars_versions import largest_integer
+from tidyfair.tallies.key_encoding import may_have_levels
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class Source:
     ) -> tuple[dict[str, pl.Series], dict[str, pl.DataType]] | None:
         """The wanted columns of a polars frame in memory, under internal names, and their dtypes.
 
-        None if the frame is lazy or a column is an expression.
+        None if the frame is lazy, or a column is an expression or holds texts, whose possible values are not known.
         """
         frame = self.frame
         if not isinstance(frame, pl.DataFrame):
@@ -233,6 +234,8 @@ class Source:
             # asked for once, as the answer lists all levels
             schema[name] = columns[name].dtype
             _check_plain(role, column, schema[name])
+            if not may_have_levels(schema[name]):
+                return None
         return columns, schema
 
     @telling("read the rows")
