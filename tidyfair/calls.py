@@ -43,7 +43,7 @@ INTERNAL = frozenset({
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100
-_CACHED = ("_run", "_has_readings")
+_CACHED = ("_run", "_sets", "readings")
 """Properties that are recomputed when a metric is copied or unpickled."""
 
 
@@ -58,7 +58,7 @@ class Evaluable(ABC):
     def specs(self) -> tuple[MetricSpec, ...]:
         """The metrics that it reports, in order."""
 
-    @property
+    @cached_property
     def readings(self) -> tuple[Self, ...]:
         """Its variants for each kind of predictions that it reads."""
         return (self,)

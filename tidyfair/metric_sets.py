@@ -100,7 +100,7 @@ class Metric(Evaluable):
         """The metric itself."""
         return (self,)
 
-    @property
+    @cached_property
     def readings(self) -> tuple[Metric, ...]:
         """The metric for each kind of predictions that it reads, under its own name."""
         if not self.others:
@@ -375,7 +375,7 @@ class GroupwiseMetric(Evaluable):
         """The kind of predictions that its metrics read."""
         return self.metrics[0].kind
 
-    @property
+    @cached_property
     def readings(self) -> tuple[GroupwiseMetric, ...]:
         """The comparison for each kind of predictions that its metrics read, and for the alternative metrics."""
         combinations = zip(*(metric.readings for metric in self.metrics), strict=False)
@@ -727,11 +727,16 @@ class MetricSet(Evaluable):
 
     def reading(self, columns: AbstractSet[str]) -> MetricSet:
         """The set, with the variant of each metric for the given columns."""
-        return MetricSet(tuple(metric.reading(columns) for metric in self.metrics)) if self._has_readings else self
+        given = frozenset(columns)
+        if given not in self._sets:
+            metrics = tuple(metric.reading(columns) for metric in self.metrics)
+            self._sets[given] = self if metrics == self.metrics else MetricSet(metrics)
+        return self._sets[given]
 
     @cached_property
-    def _has_readings(self) -> bool:
-        return any(len(metric.readings) > 1 for metric in self.metrics)
+    def _sets(self) -> dict[frozenset[str], MetricSet]:
+        """The sets of variants by the given columns."""
+        return {}
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)

@@ -62,6 +62,11 @@ class Column:
         # `pl.col("sex")` is the column itself
         return _checked_name(cls(source.meta.output_name() if source.meta.is_column() else source), role)
 
+    @classmethod
+    def if_given(cls, source: object, role: str) -> Column | None:
+        """The same for an argument that may be left out."""
+        return None if source is None else cls.of(source, role)
+
     @property
     def name(self) -> str:
         """The name in results."""

@@ -332,11 +332,9 @@ class Influence:
 
 def _in_short(text: str) -> str:
     """Arithmetic without the axis of labels, and without the name of numpy."""
-    return re.sub(r"(\w+|\([^()]*\))\.sum\(axis=-1\)", _sum_of, text).replace("np.", "").replace("[..., 0]", "")
-
-
-def _sum_of(match: re.Match[str]) -> str:
-    return f"sum({match[1].strip('()')})"
+    of_labels = r"(\w+|\([^()]*\))\.sum\(axis=-1\)"
+    text = re.sub(of_labels, lambda match: f"sum({match[1].strip('()')})", text)
+    return text.replace("np.", "").replace("[..., 0]", "")
 
 
 @dataclass(frozen=True)

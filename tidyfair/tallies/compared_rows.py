@@ -12,6 +12,7 @@ import polars as pl
 from tidyfair.errors import ColumnError, WeightError, listed
 from tidyfair.specs.columns import check_features, names_of
 from tidyfair.specs.groups import SIDE
+from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED
 from tidyfair.tallies.source import WEIGHT
 from tidyfair.tallies.tally import key_names
@@ -69,12 +70,9 @@ class ListedRows:
         return np.arange(1, len(self.list_of_row) + 1) - self.to_rows(self.starts)
 
     @cached_property
-    def _first_of_ties(self) -> Array:
-        """The index of the first row of each run of equal estimates."""
-        estimate, list_of_row = self.columns["estimate"], self.list_of_row
-        new = np.ones(len(estimate), dtype=bool)
-        new[1:] = (estimate[1:] != estimate[:-1]) | (list_of_row[1:] != list_of_row[:-1])
-        return np.flatnonzero(new)
+    def _ties(self) -> Segments:
+        """The runs of equal estimates."""
+        return Segments.of(self.columns["estimate"], self.list_of_row)
 
     def total(self, values: Array) -> Array:
         """The sum of values of rows in each list."""
@@ -86,9 +84,7 @@ class ListedRows:
 
     def mean_of_ties(self, values: Array) -> Array:
         """The mean over rows with equal estimates, whose order in the list is arbitrary."""
-        first = self._first_of_ties
-        sizes = np.diff(first, append=len(values))
-        return np.repeat(np.add.reduceat(values, first) / sizes, sizes)
+        return self._ties.to_rows(self._ties.sum(values) / self._ties.sizes)
 
     def expected_count(self, marked: Array) -> Array:
         """The marked rows from the top of the list to each position, expected if rows with equal estimates shuffle."""
@@ -129,9 +125,13 @@ def _in_lists(
     order = of_lists[_ROW].explode().to_numpy()
     sizes = of_lists[_ROW].list.len().to_numpy().astype(np.int64)
     sorted_rows = rows[order]
+    if numbers:
+        columns_of_lists = {role: sorted_rows[name].to_numpy() for role, name in _OF_NUMBERS.items() if name in needed}
+    else:
+        columns_of_lists = {"label": _codes(sorted_rows[ESTIMATE])[0]}
     in_lists = ListedRows(
         sizes,
-        _numbers(sorted_rows, needed) if numbers else {"label": _codes(sorted_rows[ESTIMATE])[0]},
+        columns_of_lists,
         tuple(_codes(sorted_rows[name]) for name in others),
         _groups(sorted_rows, sizes, together, undivided_by, names, lists.metric),
         WEIGHT in rows.columns,
@@ -142,11 +142,6 @@ def _in_lists(
     with np.errstate(all="ignore"):
         value[order] = lists.quantity(in_lists, **dict(term.options))
     return pl.Series(value, nan_to_null=True)
-
-
-def _numbers(rows: pl.DataFrame, needed: Sequence[str]) -> dict[str, Array]:
-    """The numbers of rows that are read."""
-    return {role: rows[name].to_numpy() for role, name in _OF_NUMBERS.items() if name in needed}
 
 
 def _codes(values: pl.Series) -> tuple[Array, Sequence[Any]]:

@@ -83,10 +83,12 @@ class CountPlan:
         """
         formulas = named_formulas(specs)
         given_truth, given_estimate, probs, forecast = _with_forecast(formulas, options)
-        truth, estimate = _column("truth", given_truth), _column("estimate", given_estimate)
-        weights = _column("case_weights", options.case_weights) if options.design is None else options.design.weights
-        frequencies = _column("frequency_weights", options.frequency_weights)
-        cluster = _column("cluster", options.cluster)
+        truth, estimate = Column.if_given(given_truth, "truth"), Column.if_given(given_estimate, "estimate")
+        weights = (
+            Column.if_given(options.case_weights, "case_weights") if options.design is None else options.design.weights
+        )
+        frequencies = Column.if_given(options.frequency_weights, "frequency_weights")
+        cluster = Column.if_given(options.cluster, "cluster")
         scores = None if probs is None else _scores(probs)
         is_exact = isinstance(options.score_bins, str) and options.score_bins == _EXACT
         if options.score_bins is not None and not is_exact:
@@ -262,10 +264,6 @@ def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:
                 "by another column, or compare another one."
             )
             raise ColumnError(msg)
-
-
-def _column(role: str, source: object) -> Column | None:
-    return None if source is None else Column.of(source, role)
 
 
 def _numbered(prefix: str, role: str, columns: Iterable[Column]) -> Wanted:

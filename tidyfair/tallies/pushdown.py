@@ -288,7 +288,10 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
         if is_number:
             # whole weights are summed exactly
             dtype = nw.Int64 if name == WEIGHT and is_whole else nw.Float64
-            number = _one_or_zero(nw.col(name)) if schema[name] == nw.Boolean else nw.col(name)
+            number = nw.col(name)
+            if schema[name] == nw.Boolean:
+                # a cast, which PostgreSQL does not know, would be the same
+                number = nw.when(number).then(nw.lit(1)).otherwise(nw.when(~number).then(nw.lit(0)))
             casts.append(number.cast(dtype).alias(name))
         # NaN among weights is an error later on
         if name != WEIGHT and not is_whole and (is_number or schema[name].is_float()):
@@ -322,13 +325,6 @@ def _refuse_fractions(frame: Any, schema: Any, names: Mapping[str, str]) -> None
                 "in the query, or round it."
             )
             raise ColumnError(msg)
-
-
-def _one_or_zero(condition: Any) -> Any:
-    """1 where a condition holds, 0 where it does not; a cast, which PostgreSQL does not know, would be the same."""
-    import narwhals.stable.v2 as nw
-
-    return nw.when(condition).then(nw.lit(1)).otherwise(nw.when(~condition).then(nw.lit(0)))
 
 
 def _without_nan(frame: Any, floats: Sequence[str]) -> Any:
@@ -438,14 +434,9 @@ def _dtypes_of_sums(cells: pl.DataFrame, wanted: Sequence[Quantity], schema: Any
         # whole weights are summed exactly
         is_weight = name in {"w", "least", WEIGHT} and value is not None
         is_whole = is_count or (is_weight and schema[f"q{index}"].is_integer())
-        fits = is_whole and (cells.schema[name] == pl.Int64 or not _exceeds(cells[name], _MOST))
+        fits = is_whole and (cells.schema[name] == pl.Int64 or (cells[name].cast(pl.Float64).abs() < _MOST).all())
         dtypes[name] = pl.Int64 if fits else pl.Float64
     return dtypes
-
-
-def _exceeds(numbers: pl.Series, limit: float) -> bool:
-    """Check whether any number reaches a limit."""
-    return bool((numbers.cast(pl.Float64).abs() >= limit).any())
 
 
 def _refuse_continuous(frame: Any, plan: CountPlan, schema: Any) -> None:
