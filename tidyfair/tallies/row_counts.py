@@ -62,7 +62,7 @@ def count_in_memory(
     packing = Packing.of(columns, levels)
     if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
         return None
-    if few and not packing.kept.queries:
+    if few and not packing.queries:
         return _counted_at_once(columns, packing, name)
     # bitmaps count fastest
     if packing.size <= _MOST_COMBINATIONS and not any(levels.nulls for _, levels in packing.by):
@@ -123,7 +123,7 @@ def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: s
 
 def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
     """Count the rows of each code by bitmaps: a row is a bit, so that columns are crossed 64 rows at a time."""
-    values = packing.kept.values
+    values = packing.values
 
     def count(rows: slice) -> list[int]:
         # the first column varies fastest in codes, so it is crossed last
