@@ -98,7 +98,7 @@ def count(source: Source, plan: CountPlan) -> Tally:
     source = source if source.kind == "polars" else source.here(plan.columns)
     # labels are counted straight from columns in memory, unless these, or checks of them, need a query
     labels = source.columns_in_memory(plan.columns) if plan.is_of_labels and plan.columns else None
-    cells = None if labels is None else count_in_memory(*labels, "n")
+    cells = None if labels is None else count_in_memory(*labels)
     return _here(source, plan) if cells is None else replace(tally, cells=_arranged(cells, tally.keys))
 
 

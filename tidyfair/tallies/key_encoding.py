@@ -166,8 +166,8 @@ class Packing:
             rest //= size
         return [columns[name] for name, _ in self.by]
 
-    def counts(self, table: Any, name: str) -> pl.DataFrame:
-        """The keys with a count above 0 in a table of all codes, and their counts."""
+    def counts(self, table: Any) -> pl.DataFrame:
+        """The keys with a count above 0 in a table of all codes, and their counts `n`."""
         occurring = np.flatnonzero(table).astype(np.uint32)
         if self.size > _MOST_KEPT:
             cells = pl.DataFrame(self.keys(occurring))
@@ -176,7 +176,7 @@ class Packing:
         else:
             cells = self._all_keys[pl.Series(occurring)]
             self._last = content, cells.clone()
-        return cells.insert_column(len(self.by), pl.Series(name, table[occurring]))
+        return cells.insert_column(len(self.by), pl.Series("n", table[occurring]))
 
     @cached_property
     def queries(self) -> dict[str, pl.Expr]:

@@ -50,9 +50,7 @@ def engine_for(rows: int | None) -> Engine:
     return "in-memory" if rows is not None and rows < _FEW_ROWS else "auto"
 
 
-def count_in_memory(
-    columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType], name: str
-) -> pl.DataFrame | None:
+def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
     """Count the rows of each combination of values of columns that may have levels; None if a query is better."""
     rows = len(next(iter(columns.values())))
     few = rows < _HARDLY_ANY_ROWS
@@ -62,14 +60,12 @@ def count_in_memory(
     packing = Packing.of(columns, levels)
     if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
         return None
-    if few and not packing.queries:
-        return _counted_at_once(columns, packing, name)
-    # bitmaps count fastest
-    if packing.size <= _MOST_COMBINATIONS and not any(levels.nulls for _, levels in packing.by):
-        return packing.counts(crossed(columns, packing), name)
+    are_few_combinations = packing.size <= _MOST_COMBINATIONS and not any(levels.nulls for _, levels in packing.by)
+    if are_few_combinations and not (few and not packing.queries):
+        return packing.counts(crossed(columns, packing))
     if few:
-        return _counted_at_once(columns, packing, name)
-    return _counted(pl.DataFrame(dict(columns)).lazy(), packing, name, rows)
+        return _counted_at_once(columns, packing)
+    return _counted(pl.DataFrame(dict(columns)).lazy(), packing, rows)
 
 
 def grouped(
@@ -85,8 +81,8 @@ def grouped(
         return frame.group_by(by).agg(sums).collect(engine=engine)
     values = [name for name in frame.collect_schema() if name not in by]
     if not values and _gives_batches():
-        (number,) = sums  # without other columns only rows can be counted
-        return _counted(frame, packing, number.meta.output_name(), rows)
+        # without other columns only rows can be counted
+        return _counted(frame, packing, rows)
     if packing.size > _LARGEST_CODE:
         return frame.group_by(by).agg(sums).collect(engine=engine)
     code = packing.code().alias("code")
@@ -115,10 +111,9 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
     return Packing.of(by, levels)
 
 
-def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: str) -> pl.DataFrame:
+def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing) -> pl.DataFrame:
     """Count very few rows by each combination of keys, without a query if no key needs one."""
-    table = np.bincount(packing.codes(columns), minlength=packing.size)
-    return packing.counts(table, name)
+    return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size))
 
 
 def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
@@ -169,7 +164,7 @@ def _combinations(masks: Sequence[Sequence[pl.Series]], rows: int, within: pl.Se
     return counts + rest
 
 
-def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None) -> pl.DataFrame:
+def _counted(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> pl.DataFrame:
     """Count the rows of each combination of keys: no hash is as fast as an index into a table."""
     size = packing.size
     in_pairs = size <= _SMALL_TABLE
@@ -191,7 +186,7 @@ def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None)
     if in_pairs:
         pairs = table_of_pairs.reshape(size, size)
         table += pairs.sum(axis=0) + pairs.sum(axis=1)
-    return packing.counts(table, name)
+    return packing.counts(table)
 
 
 def _codes(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> Iterable[pl.DataFrame]:
