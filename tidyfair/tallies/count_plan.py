@@ -232,10 +232,7 @@ class CountPlan:
         # rows are kept once
         if not self._bys_apart or self.tally.needs.rows or self.tally.needs.compared:
             return [self]
-        columns = list(dict.fromkeys(column for by in self._bys_apart for column in by.columns))
-        # missing columns are an error of the counting
-        are_present = {root for column in columns for root in column.roots} <= set(source.columns)
-        if not are_present or not _are_many(source, columns):
+        if not _are_many(source, list(dict.fromkeys(column for by in self._bys_apart for column in by.columns))):
             return [self]
         together: dict[By, list[MetricSpec]] = {by: [] for by in self._bys_apart}
         for spec in self.specs:
@@ -386,9 +383,10 @@ def _are_many(source: Source, columns: Sequence[Column]) -> bool:
     """Check whether most of some rows differ in the columns."""
     if source.rows is not None and source.rows < _SAMPLE:
         return False
-    keys = dict.fromkeys((*source.outer, *columns))
-    wanted = _numbered("k", "by", keys)
+    wanted = _numbered("k", "by", dict.fromkeys((*source.outer, *columns)))
     try:
+        if not {*roots_of(wanted)} <= {*source.columns}:
+            return False
         if source.is_elsewhere:
             # the engine counts, so that no rows leave it
             rows, distinct = source.distinct_in_sample(roots_of(wanted), _SAMPLE)

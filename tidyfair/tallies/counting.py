@@ -81,25 +81,28 @@ _FEW_ROWS = 20_000
 @telling("counted the rows")
 def count(source: Source, plan: CountPlan) -> Tally:
     """Count the rows of a frame in one pass."""
-    tally = plan.tally
-    for column in tally.scores.columns if tally.scores is not None else ():
-        column.check(source.columns, "probs")
-    declared = source.levels_of_numbers({TRUTH: tally.truth, ESTIMATE: tally.estimate})
-    if declared:
-        tally = replace(tally, declared=declared)
-        plan = replace(plan, tally=tally)
     if source.is_elsewhere:
         try:
             with engine_errors(source.frame):
-                return _elsewhere(source, plan)
+                return _elsewhere(source, _with_declared(source, plan))
         except EngineError as error:
             error.metrics = plan.metrics
             raise
+    plan = _with_declared(source, plan)
     source = source if source.kind == "polars" else source.here(plan.columns)
     # labels are counted straight from columns in memory, unless these, or checks of them, need a query
     labels = source.columns_in_memory(plan.columns) if plan.is_of_labels and plan.columns else None
     cells = None if labels is None else count_in_memory(*labels)
-    return _here(source, plan) if cells is None else replace(tally, cells=_arranged(cells, tally.keys))
+    return _here(source, plan) if cells is None else replace(plan.tally, cells=_arranged(cells, plan.tally.keys))
+
+
+def _with_declared(source: Source, plan: CountPlan) -> CountPlan:
+    """The plan with the levels that numeric columns declare; scores must exist even where nothing reads them."""
+    tally = plan.tally
+    for column in tally.scores.columns if tally.scores is not None else ():
+        column.check(source.columns, "probs")
+    declared = source.levels_of_numbers({TRUTH: tally.truth, ESTIMATE: tally.estimate})
+    return replace(plan, tally=replace(tally, declared=declared)) if declared else plan
 
 
 def _here(source: Source, plan: CountPlan) -> Tally:
