@@ -218,8 +218,7 @@ class Metric(Evaluable):
         >>> accuracy.difference("sex")
         <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
         """
-        _check_comparison(self.name, "difference", by, groups)
-        return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, **groups)
+        return self._compared("difference", by, name, groups, contrasts.difference(to, signed=signed))
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -233,14 +232,7 @@ class Metric(Evaluable):
         >>> roc_auc.ratio("race", to="White")
         <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
         """
-        _check_comparison(self.name, "ratio", by, groups)
-        if self.range[0] == -math.inf:
-            msg = (
-                f"ratio() is not defined for negative values of {self.name}; where all of them are above 0, take "
-                f'`compare_groups({self.name}, by=…, to=…, scale="ratio")`, and else `{self.name}.difference(…)`.'
-            )
-            raise AggregateError(msg)
-        return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, **groups)
+        return self._compared("ratio", by, name, groups, contrasts.ratio(to, signed=signed))
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -253,8 +245,7 @@ class Metric(Evaluable):
         >>> sens.group_minimum("race", "sex")
         <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
         """
-        _check_comparison(self.name, "group_minimum", by, groups)
-        return comparison(self, "group_minimum")(*by, name=name, **groups)
+        return self._compared("group_minimum", by, name, groups)
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -267,8 +258,32 @@ class Metric(Evaluable):
         >>> error_rate.group_maximum("race")
         <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
         """
-        _check_comparison(self.name, "group_maximum", by, groups)
-        return comparison(self, "group_maximum")(*by, name=name, **groups)
+        return self._compared("group_maximum", by, name, groups)
+
+    def _compared(
+        self, method: str, by: tuple[ColumnLike | Privileged, ...], name: str | None, groups: GroupOptions,
+        aggregate: Aggregate | None = None,
+    ) -> GroupwiseMetric:  # fmt: skip
+        """A comparison of groups; refused without a feature, with data in its place, or with another aggregate."""
+        call = f"{self.name}.{method}"
+        if not by:
+            msg = f'{call}() needs the sensitive feature: `{call}("column")`.'
+            raise ArgumentError(msg)
+        if "aggregate" in groups:
+            others = ", ".join(f"`{self.name}.{other}(…)`" for other in COMPARISONS if other != method)
+            msg = (
+                f"{call}() takes no `aggregate`, which its name says. Write {others}, or "
+                f'`new_groupwise_metric({self.name}, "name", aggregate)(…)` for any other.'
+            )
+            raise ArgumentError(msg)
+        _check_is_feature(by, {}, call)
+        if method == "ratio" and self.range[0] == -math.inf:
+            msg = (
+                f"ratio() is not defined for negative values of {self.name}; where all of them are above 0, take "
+                f'`compare_groups({self.name}, by=…, to=…, scale="ratio")`, and else `{self.name}.difference(…)`.'
+            )
+            raise AggregateError(msg)
+        return comparison(self, method, aggregate)(*by, name=name, **groups)
 
     if not TYPE_CHECKING:  # for type checkers it would have every attribute
 
@@ -672,22 +687,6 @@ def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name:
 def _is_factory(name: str) -> str:
     """The message for the arguments of a metric in a call of a factory."""
     return f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
-
-
-def _check_comparison(metric: str, method: str, by: Sequence[object], options: Mapping[str, object]) -> None:
-    """Refuse a comparison without a feature, with data instead of one, or with another aggregate than its own."""
-    call = f"{metric}.{method}"
-    if not by:
-        msg = f'{call}() needs the sensitive feature: `{call}("column")`.'
-        raise ArgumentError(msg)
-    if "aggregate" in options:
-        others = ", ".join(f"`{metric}.{other}(…)`" for other in COMPARISONS if other != method)
-        msg = (
-            f"{call}() takes no `aggregate`, which its name says. Write {others}, or "
-            f'`new_groupwise_metric({metric}, "name", aggregate)(…)` for any other.'
-        )
-        raise ArgumentError(msg)
-    _check_is_feature(by, {}, call)
 
 
 def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:

@@ -82,12 +82,12 @@ class Survival:
     @property
     def column_of_time(self) -> Column:
         """The column of times in a frame."""
-        return _column(self.time, "truth")
+        return Column.of(self.time, "truth")
 
     @property
     def column_of_events(self) -> Column:
         """The column of events in a frame."""
-        return _column(self.event, "truth")
+        return Column.of(self.event, "truth")
 
     def __repr__(self) -> str:
         more = "" if self.censoring is None else ", censoring=…"
@@ -238,7 +238,7 @@ class Forecast:
     def of_estimate(cls, estimate: object) -> Forecast:
         """The columns of an interval, or of quantiles by their levels."""
         if isinstance(estimate, PredictionInterval):
-            ends = (_column(estimate.lower, "estimate"), _column(estimate.upper, "estimate"))
+            ends = (Column.of(estimate.lower, "estimate"), Column.of(estimate.upper, "estimate"))
             # in decimals, so that the levels are those that a user writes: 0.05, and not 0.04999999999999999
             level = Decimal(str(estimate.level))
             points = (float((1 - level) / 2), float((1 + level) / 2))
@@ -327,11 +327,6 @@ class Forecast:
             for point in (index, index + 1):
                 weights[point] += (end - start) / 2 / self.points[-1]
         return weights
-
-
-def _column(value: object, role: str) -> Column:
-    """A column of a frame; arrays belong into `.arrays`."""
-    return value if isinstance(value, Column) else Column.of(value, role)
 
 
 def is_point(name: str) -> bool:
