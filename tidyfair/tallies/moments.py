@@ -459,33 +459,28 @@ def is_centre(name: str) -> bool:
     return name in _CENTRES
 
 
+def _reduction(name: str) -> str:
+    """The reduction of a column when cells merge."""
+    if is_centre(name):
+        return "first"
+    if is_sum(name):
+        return "sum"
+    return "min" if is_least(name) else "max"
+
+
 def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
     """The reduction of each column when cells merge."""
-    reductions: dict[str, Callable[[pl.Expr], pl.Expr]] = {}
-    for name in names:
-        reductions[name] = pl.Expr.sum
-        if is_centre(name):
-            reductions[name] = pl.Expr.first
-        elif is_end(name):
-            reductions[name] = pl.Expr.min if is_least(name) else pl.Expr.max
-    return reductions
+    return {name: getattr(pl.Expr, _reduction(name)) for name in names}
 
 
 def running(name: str) -> pl.Expr:
     """Merge the values of all rows except this one; columns must be `centred`."""
-    column = pl.col(name)
-    if is_centre(name):
+    column, reduction = pl.col(name), _reduction(name)
+    if reduction == "first":
         return column
-    if is_sum(name):
-        before = column.cum_sum().shift(1, fill_value=0)
-        after = column.cum_sum(reverse=True).shift(-1, fill_value=0)
-        others = before + after
-    elif is_least(name):
-        before = column.cum_min().shift(1)
-        after = column.cum_min(reverse=True).shift(-1)
-        others = pl.min_horizontal(before, after)
-    else:
-        before = column.cum_max().shift(1)
-        after = column.cum_max(reverse=True).shift(-1)
-        others = pl.max_horizontal(before, after)
+    accumulate = getattr(column, f"cum_{reduction}")
+    nothing = 0 if reduction == "sum" else None
+    before = accumulate().shift(1, fill_value=nothing)
+    after = accumulate(reverse=True).shift(-1, fill_value=nothing)
+    others = before + after if reduction == "sum" else getattr(pl, f"{reduction}_horizontal")(before, after)
     return others.alias(name)
