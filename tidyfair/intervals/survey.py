@@ -24,8 +24,8 @@ from tidyfair.specs.segments import Segments
 from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
 from tidyfair.tallies.moments import is_centre, is_end, of_replicate, weight_columns
 from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.survey_checks import SHOWN, in_words
 from tidyfair.tallies.tally import HIDDEN, LABELS, ROW
+from tidyfair.tallies.tally_checks import SHOWN, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import Metric
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.tallies.listed_rows import ListedRows
+    from tidyfair.tallies.compared_rows import ListedRows
 
 __all__ = ["fleiss_kap", "krippendorff_alpha", "majority_label", "soft_label"]
 

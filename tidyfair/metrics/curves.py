@@ -19,12 +19,12 @@ from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells, rows_
 from tidyfair.evaluation.ranked_rows import Level, sorted_scores
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
-from tidyfair.requirements import check_weights
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally_checks import check_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidyfair.metric_sets import Metric
     from tidyfair.specs.aggregates import Direction
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.tallies.listed_rows import ListedRows
+    from tidyfair.tallies.compared_rows import ListedRows
 
     Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import AggregateError, ArgumentError
+from tidyfair.errors import ArgumentError
 from tidyfair.specs.aggregates import Aggregate, Reduced, of_extremes, severity_of
 from tidyfair.specs.entropies import check_alpha, entropy_index, powered
 from tidyfair.specs.signatures import refuse_unknown_settings
@@ -36,6 +36,7 @@ class Extreme(Aggregate):
     """The value of the lowest or of the highest group."""
 
     is_extreme = True
+    groups_needed = 1
     is_highest: ClassVar[bool]
 
     def extreme(self, values: Sequence[float]) -> float:
@@ -55,10 +56,6 @@ class Extreme(Aggregate):
     @property
     def direction(self) -> Direction | None:
         return None
-
-    @property
-    def groups_needed(self) -> int:
-        return 1
 
     @property
     def equality(self) -> float | None:
@@ -161,16 +158,13 @@ class GroupMean(Spread):
 
     kind = "group_mean"
     words = "mean of"
+    groups_needed = 1
     good: Direction | None = None
     """Direction of the metric, to choose the worst of several."""
 
     @property
     def direction(self) -> Direction | None:
         return None
-
-    @property
-    def groups_needed(self) -> int:
-        return 1
 
     @property
     def equality(self) -> float | None:
@@ -206,6 +200,7 @@ class CoefficientOfVariation(StandardDeviation):
 
     kind = "coefficient_of_variation"
     words = "standard deviation divided by mean of"
+    refuses_negative = True
 
     @property
     def error_factor(self) -> float | None:
@@ -215,12 +210,6 @@ class CoefficientOfVariation(StandardDeviation):
         # the mean may be as near to 0 as you like
         del lower, upper
         return 0, math.inf
-
-    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        del sides, direction
-        if negative:
-            raise AggregateError(self._means_nothing(negative))
-        return self
 
     def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
         return super().summary(values, mean, segments) / mean(values)
@@ -241,6 +230,7 @@ class GeneralizedEntropy(Aggregate):
     """Inequality between the values of groups, weighted by their rows."""
 
     kind = "generalized_entropy"
+    refuses_negative = True
     alpha: float = 2
     fixed: bool = False
     """True if the user chose this `alpha`, so that a factory must not replace it."""
@@ -263,12 +253,6 @@ class GeneralizedEntropy(Aggregate):
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         del lower, upper
         return 0, math.inf
-
-    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        del sides, direction
-        if negative:
-            raise AggregateError(self._means_nothing(negative))
-        return self
 
     def reduce(self, groups: GroupValues) -> Reduced:
         known = groups.known
