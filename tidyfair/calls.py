@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar, Self, Unpack, overload
+
+import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.specs.metric_specs import compared_columns
+from tidyfair.runner import Run
+from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs.metric_specs import MetricSpec, compared_columns
 from tidyfair.specs.options import (
     CallOptions,
     ComputeOptions,
     GroupCallOptions,
     GroupReadOptions,
+    Options,
+    OptionsOf,
     SurveyCallOptions,
     SurveyCountOptions,
     show_keywords,
 )
 from tidyfair.tallies.forks import check_threads
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from collections.abc import Set as AbstractSet
-    from typing import Self, Unpack
-
-    import polars as pl
-
-    from tidyfair.runner import Run
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options, OptionsOf
-    from tidyfair.tallies.source import PolarsFrame
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.source import PolarsFrame
+from tidyfair.tallies.tally import Tally
 
 INTERNAL = frozenset({
     "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",

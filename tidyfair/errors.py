@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
 
 __all__ = [
     "AggregateError",

@@ -6,13 +6,10 @@ Results keep names unchanged. Names in texts, tables and pictures for display ar
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _INVISIBLE = (
     r"\x00-\x1f\x7f-\x9f"  # controls: terminals obey them, and XML forbids most

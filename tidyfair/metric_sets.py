@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, Unpack
 
 import polars as pl
 
@@ -17,23 +18,15 @@ from tidyfair.errors import AggregateError, ArgumentError, in_short, listed, nea
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import contrasts, spreads
-from tidyfair.specs.aggregates import as_aggregate
+from tidyfair.specs.aggregates import Aggregate, Better, Direction, as_aggregate
 from tidyfair.specs.arguments import text
-from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, privileged
+from tidyfair.specs.columns import ColumnLike
+from tidyfair.specs.formulas import Formula, Kind
+from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, Treatment, privileged
+from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import GroupCallOptions, GroupOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
-    from typing import Self, Unpack
-
-    from tidyfair.specs.aggregates import Aggregate, Better, Direction
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.formulas import Formula, Kind
-    from tidyfair.specs.groups import Treatment
-    from tidyfair.specs.metric_specs import MetricSpec
 
 CALL = "(data, truth, estimate, …)"
 """The arguments of a call, in short."""

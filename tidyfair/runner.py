@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -21,12 +22,13 @@ from tidyfair.errors import (
     listed,
     warn,
 )
-from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
+from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
-from tidyfair.specs.columns import names_of
-from tidyfair.specs.metric_specs import named_formulas
+from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.groups import By, Privileged
+from tidyfair.specs.metric_specs import MetricSpec, named_formulas
 from tidyfair.specs.options import (
     CallOptions,
     ComputeOptions,
@@ -35,25 +37,16 @@ from tidyfair.specs.options import (
     GroupOptions,
     GroupReadOptions,
     Options,
+    OptionsOf,
 )
 from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.counting import count
 from tidyfair.tallies.moments import SCORE, Needs
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import Tally, check_tally
 from tidyfair.tallies.tally_checks import check_readable, check_sizes
 from tidyfair.tallies.thresholds import ESTIMATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.groups import By, Privileged
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import OptionsOf
-    from tidyfair.tallies.source import Source
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Self, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -18,20 +19,14 @@ from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.specs.arguments import whole
+from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.metric_specs import compared_columns
-from tidyfair.specs.options import SurveyCountOptions
+from tidyfair.specs.options import GroupReadOptions, Options, ReadOptions, SurveyCountOptions
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.arrays import frame_of_arrays
 from tidyfair.tallies.files import save
 from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.tally import HIDDEN, LABELS, Tally, add_up
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-    from typing import Self, Unpack
-
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.options import GroupReadOptions, Options, ReadOptions
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 

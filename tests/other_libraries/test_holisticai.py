@@ -15,7 +15,7 @@ import pytest
 from conftest import check_every, deviations, records, reference_data, script
 
 import tidyfair as tf
-from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.specs.formulas import Number, Rate
 
 page = script("coming_from/holisticai.py")
 

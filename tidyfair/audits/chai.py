@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from tidyfair.audits.named_audits import ValuesTable, keys_of
+import polars as pl
+
+from tidyfair.audits.named_audits import AuditTable, ValuesTable, keys_of
 from tidyfair.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import polars as pl
-
-    from tidyfair.audits.named_audits import AuditTable
 
 _NAMESPACE = "https://mc.chai.org/v0.2/schema.xsd"
 _OF_ALL, _OF_GROUPS = "UsefulnessUsabilityEfficacy", "FairnessEquity"

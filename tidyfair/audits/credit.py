@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.effect_sizes import standardized_differences
-from tidyfair.audits.named_audits import CUTS, NOTE, AuditTable, ComparisonTable, NamedAudit, note
+from tidyfair.audits.effect_sizes import Spread, standardized_differences
+from tidyfair.audits.named_audits import CUTS, NOTE, AuditCall, AuditTable, ComparisonTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.pairwise_tests import stratified
+from tidyfair.metric_sets import Metric
 from tidyfair.metrics.classification import base_rate, selection_rate
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import TRUTH
 from tidyfair.tallies.thresholds import Cut
-
-if TYPE_CHECKING:
-    from tidyfair.audits.effect_sizes import Spread
-    from tidyfair.audits.named_audits import AuditCall
-    from tidyfair.metric_sets import Metric
-    from tidyfair.tallies.source import Source
 
 __all__ = ["SegmentedTable", "StandardizedTable"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -16,21 +16,13 @@ from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
 from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.specs.arguments import flag, one_of, proper_share
-from tidyfair.specs.columns import Column
-from tidyfair.specs.groups import By, Policy, Privileged
-from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.specs.columns import Column, ColumnLike
+from tidyfair.specs.groups import By, Policy, Privileged, Treatment
+from tidyfair.specs.options import OuterGroups, refuse_unknown_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.count_plan import refuse_outer
 from tidyfair.tallies.counting import check_size
-from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import Treatment
-    from tidyfair.specs.options import OuterGroups
-    from tidyfair.tallies.source import Source
+from tidyfair.tallies.source import Source, open_frame
 
 __all__ = ["quantile_ratios", "standardized_differences"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -12,24 +13,15 @@ from tidyfair.audits.chai import applied_model_card
 from tidyfair.audits.credit import lending_adverse_impact
 from tidyfair.audits.effect_sizes import columns_of_features
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
-from tidyfair.audits.named_audits import AuditCall, NamedAudit, unknown_rows
+from tidyfair.audits.named_audits import AuditCall, AuditTable, NamedAudit, unknown_rows
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
-from tidyfair.audits.published import html_page
+from tidyfair.audits.published import PublishedTable, html_page
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
-from tidyfair.specs.columns import Column
-from tidyfair.specs.groups import Privileged
+from tidyfair.specs.columns import Column, ColumnLike
+from tidyfair.specs.groups import Privileged, Treatment
 from tidyfair.specs.options import CallOptions, CountOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Unpack
-
-    from tidyfair.audits.named_audits import AuditTable
-    from tidyfair.audits.published import PublishedTable
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import Treatment
 
 __all__ = ["NAMED_AUDITS", "FiledAudit", "audit"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Self
 
 import polars as pl
 
@@ -14,25 +14,17 @@ from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import compare_groups
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
 from tidyfair.evaluation.evaluated import labels_with_scores
-from tidyfair.metric_sets import Metric, metric_set, metric_tweak
+from tidyfair.intervals.pairs import Scale
+from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
 from tidyfair.specs.columns import Column
-from tidyfair.specs.groups import By, Policy
+from tidyfair.specs.groups import By, Policy, Treatment
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import columns_of, key_names
+from tidyfair.tallies.tally import Tally, columns_of, key_names
 from tidyfair.tallies.thresholds import Cut
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-    from typing import Self
-
-    from tidyfair.intervals.pairs import Scale
-    from tidyfair.metric_sets import GroupwiseMetric
-    from tidyfair.specs.groups import Treatment
-    from tidyfair.tallies.tally import Tally
 
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from tidyfair.audits.named_audits import NOTE, NamedAudit, ValuesTable
 from tidyfair.audits.published import PublishedColumn
@@ -28,9 +27,7 @@ from tidyfair.metrics.probability import (
     roc_auc,
 )
 from tidyfair.specs.arguments import number
-
-if TYPE_CHECKING:
-    from tidyfair.specs.formulas import Number, Rate
+from tidyfair.specs.formulas import Number, Rate
 
 
 @class_metric(range=(-math.inf, 1))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed, nearest
 from tidyfair.escapes import as_html, markdown_row, renamed, visible_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 __all__ = ["PublishedColumn"]
 

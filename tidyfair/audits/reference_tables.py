@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.audits.effect_sizes import (
     SPREADS,
+    Spread,
     Standardization,
     columns_of_features,
     two_sided,
@@ -25,14 +27,17 @@ from tidyfair.audits.references import (
     reference_index,
     share_of_group,
 )
+from tidyfair.audits.usual_metrics import Feature
 from tidyfair.audits.variations import Variations, variation_of, with_variation
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.gates import GroupsCompared
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     SCALES,
+    ComparedGroups,
     Scale,
     check_positive,
     check_scale,
@@ -45,29 +50,16 @@ from tidyfair.intervals.pairs import (
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
+from tidyfair.runner import Run
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.groups import Policy
-from tidyfair.specs.options import ComputeOptions, SurveyCallOptions, refuse_unknown_keywords, show_keywords
-from tidyfair.tallies.tally import BLOCK, HIDDEN, check_tally
+from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs.groups import By, Policy, Treatment
+from tidyfair.specs.options import ComputeOptions, Options, SurveyCallOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally, check_tally
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from collections.abc import Set as AbstractSet
-    from typing import Self, Unpack
-
-    from tidyfair.audits.effect_sizes import Spread
-    from tidyfair.audits.usual_metrics import Feature
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.pairs import ComparedGroups
-    from tidyfair.runner import Run
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.groups import By, Treatment
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["GroupComparison", "compare_groups"]
 

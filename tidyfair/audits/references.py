@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.evaluated import evaluate_specs
+from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
 from tidyfair.evaluation.group_cells import group_cell_of_kept_rows, group_cell_of_rows, slice_of
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
+from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.limits import of_all_outer_groups
-from tidyfair.intervals.pairs import p_values, pair_limits
-from tidyfair.intervals.proportions import z_value
+from tidyfair.intervals.pairs import ComparedGroups, Scale, p_values, pair_limits
+from tidyfair.intervals.proportions import Limits, z_value
+from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.columns import Column
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import ALL_GROUPS, By
+from tidyfair.specs.options import Options
+from tidyfair.specs.segments import Integers
 from tidyfair.tallies.moments import centred, merged
-from tidyfair.tallies.tally import Key, key_names
+from tidyfair.tallies.tally import Key, Tally, key_names
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from collections.abc import Set as AbstractSet
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.estimates import Estimates
-    from tidyfair.intervals.pairs import ComparedGroups, Scale
-    from tidyfair.intervals.proportions import Limits
-    from tidyfair.metric_sets import GroupwiseMetric
-    from tidyfair.specs.options import Options
-    from tidyfair.specs.segments import Integers
-    from tidyfair.tallies.tally import Tally
-
-    Floats: TypeAlias = np.ndarray[Any, Any]
+Floats: TypeAlias = np.ndarray[Any, Any]
 
 BY_VALUE = ("best", "highest", "lowest")
 """References that are the group with such a value."""

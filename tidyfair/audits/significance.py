@@ -6,8 +6,10 @@ the number of disparities in the audit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,17 +17,10 @@ import polars as pl
 from tidyfair.errors import Status, without_notices
 from tidyfair.inference.permutation_test import disparity_test
 from tidyfair.intervals.proportions import adjusted
-from tidyfair.metric_sets import metric_set
-from tidyfair.specs.result_columns import CUTS, key_columns, keys_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from tidyfair.metric_sets import GroupwiseMetric
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.result_columns import RowKey
-    from tidyfair.tallies.tally import Tally
+from tidyfair.metric_sets import GroupwiseMetric, metric_set
+from tidyfair.specs.groups import By
+from tidyfair.specs.result_columns import CUTS, RowKey, key_columns, keys_of
+from tidyfair.tallies.tally import Tally
 
 _LEVEL = 0.95
 _OF_TESTS = {"pos_label", "labels", "na_rm"}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.inference.unknown_groups import with_unknown
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, comparison, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
 from tidyfair.metrics.fairness import (
@@ -23,19 +24,13 @@ from tidyfair.metrics.fairness import (
 )
 from tidyfair.metrics.probability import roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
+from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import By, Policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from tidyfair.metric_sets import GroupwiseFactory
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Tally
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.groups import By, Policy, Privileged
+from tidyfair.specs.options import Options
+from tidyfair.tallies.source import Source
+from tidyfair.tallies.tally import Tally
 
 Feature: TypeAlias = "ColumnLike | Privileged | tuple[ColumnLike, ...]"
 """A column, several whose combinations are the groups, or two sides."""

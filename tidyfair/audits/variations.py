@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tidyfair.audits.effect_sizes import Sample
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.evaluated import evaluate_specs
+from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.intervals.pairs import ComparedGroups
+from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.define import numeric_metric, prob_metric
 from tidyfair.metrics.probability import mean_score, score_total
 from tidyfair.metrics.regression import mean_prediction, mean_truth
-from tidyfair.specs.formulas import statistic
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.pairs import ComparedGroups
-    from tidyfair.metric_sets import GroupwiseMetric, Metric
-    from tidyfair.specs.formulas import Expr, Number
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.tally import Tally
+from tidyfair.specs.formulas import Expr, Number, statistic
+from tidyfair.specs.groups import By
+from tidyfair.specs.options import Options
+from tidyfair.tallies.tally import Tally
 
 _STATISTICS_OF_SCORES = (score_total,)
 """The statistics of other modules that formulas of this one read."""

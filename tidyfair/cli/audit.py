@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 
@@ -21,6 +23,7 @@ from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.inputs import (
     CUTS,
+    Inputs,
     added_metrics,
     check_kind,
     confidence_of,
@@ -29,40 +32,30 @@ from tidyfair.cli.inputs import (
     remarks_on_threshold,
 )
 from tidyfair.cli.named_audits import file_named_audit
-from tidyfair.cli.outputs import Document, Outputs, Part, in_words, records, with_cuts_in_words
+from tidyfair.cli.outputs import Content, Document, Outputs, Part, in_words, records, with_cuts_in_words
 from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWarning, Status, UndefinedWarning
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set, metric_tweak
+from tidyfair.inference.gates import Gate
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.reports.findings import group_in_words, of_feature, percent
-from tidyfair.reports.page import report
+from tidyfair.reports.page import Report, report
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.sections import missing_of
 from tidyfair.reports.tables import (
     ALL_ROWS,
+    Note,
     groups_side_by_side,
     has_dropped_rows,
     left_out_in_words,
     one_below_the_other,
     rounded,
 )
+from tidyfair.specs.groups import By
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import RESULT_KEYS, SELECTIONS, key_columns
-from tidyfair.tallies.tally import ESTIMATE
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from tidyfair.cli.inputs import Inputs
-    from tidyfair.cli.outputs import Content
-    from tidyfair.inference.gates import Gate
-    from tidyfair.metric_sets import GroupwiseFactory
-    from tidyfair.reports.page import Report
-    from tidyfair.reports.tables import Note
-    from tidyfair.specs.groups import By
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import ESTIMATE, Tally
 
 _MANY_GROUPS = 30
 """Groups beyond which a feature is likely to be a number, and neither all groups nor undefined values are listed."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+from argparse import Namespace
 from functools import partial
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,7 +16,7 @@ from tidyfair.cli.terminal import show
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.escapes import visible
-from tidyfair.metric_sets import COMPARISONS, KINDS, PYTHON_ONLY, Metric
+from tidyfair.metric_sets import COMPARISONS, KINDS, PYTHON_ONLY, GroupwiseFactory, Metric
 from tidyfair.metrics import fairness
 from tidyfair.metrics.catalog import (
     catalogue,
@@ -28,11 +28,6 @@ from tidyfair.metrics.catalog import (
     source_of,
 )
 from tidyfair.metrics.other_names import expression_for
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from tidyfair.metric_sets import GroupwiseFactory
 
 _WIDTH = 80
 _INDENT = 14

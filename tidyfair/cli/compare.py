@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 from polars import selectors
@@ -13,6 +15,7 @@ from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.cli.audit import notes_on_left_out
 from tidyfair.cli.fail_if import CHANGE, Condition, conditions_of
 from tidyfair.cli.inputs import (
+    Inputs,
     added_metrics,
     check_kind,
     confidence_of,
@@ -27,19 +30,12 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.gates import judged_changes
-from tidyfair.inference.model_comparison import compare_models
+from tidyfair.inference.model_comparison import PairedModels, compare_models
 from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.findings import percent, quoted_group
 from tidyfair.reports.tables import one_below_the_other
 from tidyfair.tallies.thresholds import Cut
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
-
-    from tidyfair.cli.inputs import Inputs
-    from tidyfair.inference.model_comparison import PairedModels
 
 _DRAWS = 1_000
 """Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Never, TypeAlias
+from typing import Any, Never, TypeAlias
 
 from tidyfair.cli.features import feature_of
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.inference.gates import Gate, check, out_of_range
-from tidyfair.metric_sets import COMPARISONS, GroupwiseMetric, Metric, metric_set
+from tidyfair.inference.verdicts import Outside, Side
+from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import comparison_named, factories, metric_named, names_of_metrics
 from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
 from tidyfair.specs.groups import Policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from tidyfair.inference.verdicts import Outside, Side
-    from tidyfair.metric_sets import GroupwiseFactory
 
 Key: TypeAlias = "tuple[str, str | None]"
 """The name of a metric, and the feature whose groups it compares."""

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.specs.groups import privileged
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from tidyfair.specs.groups import Privileged
+from tidyfair.specs.groups import Privileged, privileged
 
 
 def feature_of(text: str, names: Iterable[str], role: str) -> tuple[str, ...] | Privileged:

@@ -7,18 +7,16 @@ import ast
 import datetime as dt
 import re
 import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, cast, get_args
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS
 from tidyfair.inference.verdicts import Outside
 from tidyfair.specs.options import DEFAULTS, REPLICATES, Estimator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
 
 _ENDS_AND_STEP = 3
 _MOST_STEPS = 1_000

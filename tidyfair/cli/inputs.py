@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import LEAST_ROWS, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, kind_of
 from tidyfair.cli.fail_if import comparison_of
 from tidyfair.cli.features import as_value, feature_of
 from tidyfair.cli.flags import COLUMNS
 from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.metric_sets import KINDS, PYTHON_ONLY, Metric
+from tidyfair.metric_sets import KINDS, PYTHON_ONLY, GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.specs.columns import names_of, telling
 from tidyfair.specs.groups import Policy, Privileged
 from tidyfair.specs.options import DEFAULTS, Options, ReadOptions
 from tidyfair.tallies.files import scan
 from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from tidyfair.audits.usual_metrics import Feature, Predictions
-    from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric
 
 _EXAMPLE: dict[str, Any] = {
     "truth": "repaid",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -15,10 +16,6 @@ from tidyfair.cli.parser import parser
 from tidyfair.cli.terminal import complain, unwatch
 from tidyfair.errors import TidyfairError, advice_on_files
 from tidyfair.tallies.files import find_fault
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
 
 __all__ = ["main"]
 

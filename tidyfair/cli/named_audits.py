@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -13,10 +15,6 @@ from tidyfair.cli.outputs import Document, Outputs, Part, plain_rows, records
 from tidyfair.cli.terminal import say, show
 from tidyfair.errors import ArgumentError
 from tidyfair.specs.groups import Privileged
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
 
 _REFUSED = ("metric", "fail_if", "confidence", "output_groups", "interval", "simultaneous", "full")
 """Options that a named audit does not take: it says itself what is computed, and gives no verdicts."""

@@ -6,10 +6,12 @@ import json
 import math
 import os
 import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -19,10 +21,6 @@ from tidyfair.escapes import as_text, markdown_row, visible
 from tidyfair.reports.tables import NOTHING, reason, worded
 from tidyfair.specs.result_columns import RESERVED, SELECTIONS, key_columns
 from tidyfair.tallies.files import check_outputs, save, write
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Mapping, Sequence
 
 Content: TypeAlias = "pl.DataFrame | str | dict[str, Any]"
 """A table, a text, or the content of a JSON document."""

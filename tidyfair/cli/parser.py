@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
 from tidyfair.cli import audit, catalogue, compare
 from tidyfair.cli.flags import FLAGS, as_flags
 from tidyfair.errors import nearest
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import hint
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ABOUT = """\
 Survival times, prediction intervals, rankings and pairs are evaluated in Python

@@ -8,16 +8,13 @@ import shutil
 import sys
 import time
 import unicodedata
+from collections.abc import Callable, Sequence
 from functools import partial
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tidyfair.escapes import renamed, visible, visible_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _MOST_ROWS = 200
 _LEAST_WIDTH = 80

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import polars as pl
 
-from tidyfair.cli.fail_if import SIDES
+from tidyfair.cli.fail_if import SIDES, Key
 from tidyfair.cli.outputs import Part, in_words, records, with_cuts_in_words
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.gate_texts import outside_of, share_in_words
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
-from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
+from tidyfair.inference.verdicts import FAIL, PASS, UNSURE, Outside
+from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.reports.findings import percent
 from tidyfair.reports.tables import left_out_in_words, one_below_the_other
 from tidyfair.reports.verdicts import headline, value_and_limit
 from tidyfair.specs.result_columns import SELECTIONS, key_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from tidyfair.cli.fail_if import Key
-    from tidyfair.inference.verdicts import Outside
-    from tidyfair.metric_sets import GroupwiseMetric, Metric
 
 _NAME = "\0name"
 _EXIT_CODES = {PASS: 0, FAIL: 3, UNSURE: 4}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -17,15 +17,10 @@ from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, fai
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
 from tidyfair.evaluation.values import OfRows
 from tidyfair.specs.arguments import is_list
-from tidyfair.specs.formulas import WEIGHTS
+from tidyfair.specs.formulas import WEIGHTS, Formula, Influence
 from tidyfair.tallies.moments import REST
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from tidyfair.specs.formulas import Formula, Influence
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["Sample"]
 

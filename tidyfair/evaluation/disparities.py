@@ -7,9 +7,10 @@ metric, the metrics of a label, the labels of a disparity.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -18,14 +19,8 @@ from tidyfair.errors import AggregateError, Status, Undefined, failures_of, list
 from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, NOT_PRESENT, PART
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.evaluation.value_rows import STATE, ValueRows
-from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, GroupValues, UserAggregate
-from tidyfair.specs.segments import NO_ROW, Segments, taken
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.segments import Booleans, Floats, Integers
+from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, Aggregate, GroupValues, UserAggregate
+from tidyfair.specs.segments import NO_ROW, Booleans, Floats, Integers, Segments, taken
 
 _COMPARISON = "\0comparison"
 

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
-from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells
-from tidyfair.evaluation.labels import NUMBERS, has_own_order, read_labels
+from tidyfair.evaluation.group_cells import UNGROUPED, GroupCells, number_group_cells
+from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
+from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.columns import names_of
-from tidyfair.specs.formulas import unprefixed
-from tidyfair.specs.metric_specs import ALL_LABELS, estimator_of, formulas_of
-from tidyfair.tallies.tally import THRESHOLD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tidyfair.evaluation.group_cells import GroupCells
-    from tidyfair.evaluation.labels import Labels
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.tally import Tally
-    from tidyfair.tallies.thresholds import Cut
+from tidyfair.specs.formulas import Formula, unprefixed
+from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec, estimator_of, formulas_of
+from tidyfair.specs.options import Options
+from tidyfair.tallies.tally import THRESHOLD, Tally
+from tidyfair.tallies.thresholds import Cut
 
 
 @dataclass(frozen=True, eq=False, repr=False)

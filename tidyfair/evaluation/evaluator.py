@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidyfair.evaluation.array_metrics import class_values, row_values
-from tidyfair.evaluation.group_cells import cells_of, rows_of
-from tidyfair.evaluation.ranked_rows import Level
-from tidyfair.evaluation.statistics import ERROR, pooled, statistics_of, sums_of
-from tidyfair.evaluation.values import OfRows, evaluate, stacked
-from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.formulas import OVERALL, THE_REST, Statistic
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tidyfair.evaluation.group_cells import GroupCells
-    from tidyfair.evaluation.labels import Labels
-    from tidyfair.evaluation.ranked_rows import Rows, Scope
-    from tidyfair.evaluation.statistics import Cells, LabelReading, Statistics, Table
-    from tidyfair.evaluation.values import Values
-    from tidyfair.specs.aggregates import Context
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.segments import Array
-    from tidyfair.tallies.tally import Tally
+from tidyfair.evaluation.group_cells import GroupCells, cells_of, rows_of
+from tidyfair.evaluation.labels import Labels
+from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
+from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, Table, pooled, statistics_of, sums_of
+from tidyfair.evaluation.values import OfRows, Values, evaluate, stacked
+from tidyfair.specs.aggregates import CONTEXTS, Context
+from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic
+from tidyfair.specs.groups import By
+from tidyfair.specs.metric_specs import MetricSpec
+from tidyfair.specs.segments import Array
+from tidyfair.tallies.tally import Tally
 
 
 @dataclass(frozen=True)

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Number
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
+from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.statistics import GROUP_CELL, Cells
 from tidyfair.specs.columns import levels_of, names_of
 from tidyfair.specs.contrasts import REFERENCES_IN_WORDS
 from tidyfair.specs.forecasts import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
+from tidyfair.specs.groups import By
 from tidyfair.specs.result_columns import RESERVED
-from tidyfair.specs.segments import Segments
+from tidyfair.specs.segments import Booleans, Integers, Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, TRUTH
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.evaluation.labels import Labels
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.segments import Booleans, Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, TRUTH, Tally
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"

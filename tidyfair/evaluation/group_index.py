@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tidyfair.specs.polars_versions import is_beyond_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tidyfair.specs.segments import Integers
+from tidyfair.specs.segments import Integers
 
 _FEW_CELLS = 1_000
 """Up to this many cells Python is faster than a query."""

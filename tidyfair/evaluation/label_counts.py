@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tidyfair.specs.segments import Array, Booleans, Integers
+from tidyfair.specs.segments import Array, Booleans, Integers
 
 
 @dataclass(frozen=True, eq=False)

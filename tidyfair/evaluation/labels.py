@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -15,14 +16,9 @@ from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, 
 from tidyfair.specs.arguments import is_list, is_value, one_of
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
+from tidyfair.specs.segments import Integers
 from tidyfair.tallies.arrays import ARRAY
-from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.specs.segments import Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Tally
 
 ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 

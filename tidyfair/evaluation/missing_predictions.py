@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 import polars as pl
 
 from tidyfair.errors import listed
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.specs.columns import names_of
+from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.groups import By
 from tidyfair.tallies.moments import SCORE
-from tidyfair.tallies.tally import presence_key
+from tidyfair.tallies.tally import Tally, presence_key
 from tidyfair.tallies.thresholds import ESTIMATE
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.groups import By
-    from tidyfair.tallies.tally import Tally
 
 _MOST_SHOWN = 4
 _ROLES = frozenset({"estimate", "probs"})

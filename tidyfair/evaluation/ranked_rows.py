@@ -8,9 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -18,16 +19,12 @@ import polars as pl
 from tidyfair.errors import failures_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.specs.forecasts import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
+from tidyfair.specs.formulas import Formula
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST
 from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import SQUARED, WEIGHT
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from tidyfair.specs.formulas import Formula
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 Scope: TypeAlias = Literal["own", "overall", "rest"]
 """The rows that count for a group cell: its own, those of its outer group, or those of all other groups in it."""

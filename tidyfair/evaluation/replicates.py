@@ -5,35 +5,29 @@ A replicate has the outer groups of the data once more, so that formulas and agg
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
 from tidyfair.evaluation.disparities import compare
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.evaluator import Evaluator
 from tidyfair.evaluation.group_cells import complete_rows, number_group_cells, rows_of
 from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.results import frames_of
 from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
 from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.segments import Segments
+from tidyfair.specs.groups import By
+from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 from tidyfair.tallies.moments import centred, is_centre, is_least, is_sum
-from tidyfair.tallies.tally import LABELS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.evaluation.ranked_rows import Rows
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import LABELS, Tally
 
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""

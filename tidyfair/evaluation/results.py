@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.disparities import compare
+from tidyfair.evaluation.disparities import Tidy, compare
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.states import DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
 from tidyfair.specs.columns import names_of
+from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.result_columns import key_columns
-from tidyfair.specs.segments import NO_ROW
+from tidyfair.specs.segments import NO_ROW, Array, Floats, Integers
 from tidyfair.tallies.tally import THRESHOLD
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tidyfair.evaluation.disparities import Tidy
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.segments import Array, Floats, Integers
 
 VALUE = ["name", "estimator", "min_n", "min_share", GROUP_CELL, LEVEL]
 """The columns that identify the value of a group, for all specs that need it."""

@@ -7,15 +7,19 @@ their joint sums.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import polars as pl
 
+from tidyfair.evaluation.group_index import GroupIndex
 from tidyfair.evaluation.label_counts import LabelCounts
-from tidyfair.specs.formulas import HAND_TILL, ROWS, SQUARES, WHEN_COMPLETE, Given, Kind
-from tidyfair.specs.segments import Segments
+from tidyfair.evaluation.labels import Labels
+from tidyfair.specs.formulas import HAND_TILL, ROWS, SQUARES, WHEN_COMPLETE, Formula, Given, Kind, Statistic
+from tidyfair.specs.segments import Array, Booleans, Integers, Segments
 from tidyfair.tallies.moments import (
     ACTUAL,
     PREDICTED,
@@ -28,18 +32,7 @@ from tidyfair.tallies.moments import (
     is_of_replicate,
     recentred,
 )
-from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
-
-    from tidyfair.evaluation.group_index import GroupIndex
-    from tidyfair.evaluation.labels import Labels
-    from tidyfair.specs.formulas import Formula, Statistic
-    from tidyfair.specs.segments import Array, Booleans, Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH, Tally
 
 GROUP_CELL, LEVEL = "group_cell", "level"
 """The columns with the group cell and the label of a value."""

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
+from tidyfair.evaluation.evaluator import RequestedFormula
+from tidyfair.evaluation.group_cells import GroupCells
+from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.states import NO_LEVEL, PART, TEXTS, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.specs.metric_specs import ALL_LABELS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from tidyfair.evaluation.evaluator import RequestedFormula
-    from tidyfair.evaluation.group_cells import GroupCells
-    from tidyfair.evaluation.labels import Labels
-    from tidyfair.evaluation.values import Values
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.segments import Array, Booleans, Integers
+from tidyfair.evaluation.values import Values
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec
+from tidyfair.specs.segments import Array, Booleans, Integers
 
 STATE = "state"
 """The column of the status of each row as the code of its `Status`, or `UNDEFINED`."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tidyfair.errors import Status
 from tidyfair.evaluation.statistics import ONE_LABEL, Statistics
-from tidyfair.specs.formulas import HAND_TILL, two_sides
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.segments import Array, Booleans
+from tidyfair.specs.formulas import HAND_TILL, Formula, two_sides
+from tidyfair.specs.segments import Array, Booleans
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,19 +17,17 @@ of the other side: n - s and 1 - p.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-    Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-    Index: TypeAlias = Any
-    """The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""
+Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+Index: TypeAlias = Any
+"""The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""
 
 _LARGEST_BET, _BETS = 8.0, 13
 """The largest b, and how many there are, each half of the one before: down to 1/512, for up to ten million rows."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import correction, root, shares_apart, squared
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
-
-    Array: TypeAlias = np.ndarray[Any, Any]
-    Counts: TypeAlias = Array | int
-    Factorials: TypeAlias = Callable[[Array], Array]
-    """Logarithms of factorials, without the largest part: n log n - n."""
+Array: TypeAlias = np.ndarray[Any, Any]
+Counts: TypeAlias = Array | int
+Factorials: TypeAlias = Callable[[Array], Array]
+"""Logarithms of factorials, without the largest part: n log n - n."""
 
 _ROUNDED = 1e-7
 """Probabilities with a smaller relative difference are the same."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -12,13 +13,8 @@ from tidyfair.specs.arguments import flag, is_list, text
 from tidyfair.specs.columns import stacked
 from tidyfair.specs.result_columns import GROUP_KEYS, RESERVED
 from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import alike
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from tidyfair.tallies.source import Source
 
 __all__ = ["compare_resamples", "resamples", "summarize"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -25,17 +26,12 @@ from tidyfair.inference.rate_tests import (
 )
 from tidyfair.inference.studentized import farthest
 from tidyfair.intervals.resampling import check_shuffled, generator
+from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import refuse_unknown_keywords
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TypeAlias
-
-    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["PeriodTest", "compare_periods"]
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -21,20 +22,12 @@ from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
-from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.columns import Column, ColumnLike, are_columns
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
-from tidyfair.tallies.source import open_frame
+from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.tallies.source import Source, open_frame
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import TypeAlias, Unpack
-
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.source import Source
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ModelFrontier", "model_frontier"]
 

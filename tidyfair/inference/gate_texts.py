@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -12,13 +13,8 @@ from tidyfair.escapes import renamed, visible, visible_texts
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.inference.verdicts import PASS
-from tidyfair.metric_sets import GroupwiseMetric
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
 from tidyfair.specs.result_columns import CUTS, cut_as_settings, key_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tidyfair.metric_sets import Metric, MetricSet
 
 _EXPLAINED = 5
 """The most disparities whose groups are shown."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, Self, Unpack, cast
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.inference.gate_listeners import notify
 from tidyfair.inference.gate_texts import groups_behind, outcome_of, table_of, way_out
-from tidyfair.inference.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison
+from tidyfair.inference.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
 from tidyfair.inference.on_data import CalledOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
@@ -36,6 +36,8 @@ from tidyfair.inference.verdicts import (
     LOW,
     PASS,
     UNSURE,
+    Outside,
+    Side,
     compares_all,
     failed_after_holm,
     fails,
@@ -45,23 +47,15 @@ from tidyfair.inference.verdicts import (
 )
 from tidyfair.metric_sets import CALL, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
+from tidyfair.runner import Run
 from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_of_percent
-from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.columns import ColumnLike
+from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs.groups import By, Privileged, Treatment
+from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Self, Unpack
-
-    from tidyfair.inference.model_comparison import PairedModels
-    from tidyfair.inference.verdicts import Outside, Side
-    from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.groups import By, Privileged, Treatment
-    from tidyfair.specs.options import Options, OptionsOf
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import Tally
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+import polars as pl
 
 from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
 from tidyfair.evaluation.values import OfRows, evaluate
-from tidyfair.specs.formulas import ROWS
+from tidyfair.specs.formulas import ROWS, Formula
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    import polars as pl
-
-    from tidyfair.specs.formulas import Formula
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 HALF_ROW = 0.5
 """The rows added to each cell when errors are computed."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import polars as pl
@@ -28,29 +29,19 @@ from tidyfair.inference.model_comparison import compare_models
 from tidyfair.inference.rate_tests import ADJUSTMENTS, adjusted_in_families
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator
-from tidyfair.intervals.shares import share_of
+from tidyfair.intervals.shares import Share, share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs.arguments import flag, one_of
-from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
-from tidyfair.specs.groups import Policy
+from tidyfair.specs.groups import Policy, Treatment
 from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.source import Source, open_frame
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Unpack
-
-    from tidyfair.intervals.shares import Share
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import Treatment
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.source import Source
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["PairedGroups", "paired_groups"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.escapes import visible
-from tidyfair.evaluation.evaluated import evaluate_specs
+from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates, UnitsOfOneFeature
 from tidyfair.evaluation.results import tidy_results
@@ -34,41 +34,36 @@ from tidyfair.intervals.draws import (
     is_stratified,
     warn_of_few_clusters,
 )
-from tidyfair.intervals.leave_one_out import without_parts, without_rows_of_cells
+from tidyfair.intervals.leave_one_out import Units, without_parts, without_rows_of_cells
 from tidyfair.intervals.proportions import z_value
-from tidyfair.intervals.resampling import drawn_labels, drawn_units, generator, is_of_labels, label_pairs
-from tidyfair.intervals.shares import share_of
+from tidyfair.intervals.resampling import (
+    DrawnCells,
+    DrawnUnits,
+    drawn_labels,
+    drawn_units,
+    generator,
+    is_of_labels,
+    label_pairs,
+)
+from tidyfair.intervals.shares import Share, share_of
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column, names_of
-from tidyfair.specs.metric_specs import formulas_of
+from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.groups import By
+from tidyfair.specs.metric_specs import MetricSpec, formulas_of
 from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Booleans, Floats, Integers
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import PREDICTED
-from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Key
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from typing import Unpack
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.leave_one_out import Units
-    from tidyfair.intervals.resampling import DrawnCells, DrawnUnits
-    from tidyfair.intervals.shares import Share
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options
-    from tidyfair.specs.segments import Booleans, Floats, Integers
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.source import Source, open_frame
+from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Key, Tally
 
 __all__ = ["ModelComparison", "compare_models"]
 

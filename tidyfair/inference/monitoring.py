@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, Unpack, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.statistics import GROUP_CELL
@@ -18,30 +20,21 @@ from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import reads_one_label
+from tidyfair.inference.verdicts import Side
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_mean, share_of
-from tidyfair.metric_sets import GroupwiseMetric
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
+from tidyfair.runner import Run
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
+from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Difference, Ratio
-from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
-from tidyfair.tallies.tally import HIDDEN
+from tidyfair.tallies.tally import HIDDEN, Tally
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Unpack
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.inference.verdicts import Side
-    from tidyfair.metric_sets import Metric, MetricSet
-    from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import Options, OptionsOf
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
-    Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-    Bounds: TypeAlias = tuple[float, float]
+Array: TypeAlias = np.ndarray[Any, Any]
+Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Bounds: TypeAlias = tuple[float, float]
 
 __all__ = ["Monitor", "monitor"]
 

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
+
+import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
-from tidyfair.metric_sets import CALL, columns_of
+from tidyfair.metric_sets import CALL, MetricSet, columns_of
+from tidyfair.runner import Run
 from tidyfair.specs.columns import Column
+from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import Policy
+from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import CallOptions, ReadOptions, SurveyCallOptions, refuse
-from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import check_tally
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from collections.abc import Set as AbstractSet
-    from typing import Self
-
-    import polars as pl
-
-    from tidyfair.metric_sets import MetricSet
-    from tidyfair.runner import Run
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options, OptionsOf
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Tally
-
+from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, SurveyCallOptions, refuse
+from tidyfair.tallies.source import Source, open_frame
+from tidyfair.tallies.tally import Tally, check_tally
 
 _INTERNAL = frozenset({
     "at_level", "findings", "follows_designs", "follows_points", "is_chosen_by_value", "lists_unknown", "one_by_one",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.contingency import (
     chi_squared,
@@ -31,6 +33,7 @@ from tidyfair.inference.rate_tests import (
     FAMILIES,
     AdjustedTest,
     CountedRate,
+    Family,
     OuterGroup,
     OuterGroupTest,
     check_tested,
@@ -43,6 +46,8 @@ from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     EQUALITY,
     SCALES,
+    ComparedGroups,
+    Scale,
     check_positive,
     check_scale,
     compare_values,
@@ -55,27 +60,17 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import metric_set
+from tidyfair.metric_sets import GroupwiseMetric, MetricSet, metric_set
+from tidyfair.runner import Run
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
+from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.result_columns import CUTS, key_columns, opened
+from tidyfair.tallies.tally import Tally
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Self, TypeAlias
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.inference.rate_tests import Family
-    from tidyfair.intervals.pairs import ComparedGroups, Scale
-    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
-    from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 

@@ -9,15 +9,16 @@ Hoeffding). Values are filled independently of each other, so that sums over the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, ProxyWarning, Status, in_short, listed, warn
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED, slice_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
@@ -26,29 +27,19 @@ from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.subgroups import checked_rate
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
-from tidyfair.intervals.shares import share_of
+from tidyfair.intervals.shares import Share, share_of
+from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.runner import Run
 from tidyfair.specs.arguments import one_of, share_of_percent, text
-from tidyfair.specs.columns import Column, are_columns, names_of
+from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import ALL_GROUPS
-from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
+from tidyfair.specs.groups import ALL_GROUPS, Privileged
+from tidyfair.specs.options import Options, OptionsOf, refuse_unknown_keywords, show_keywords
+from tidyfair.tallies.source import Source
+from tidyfair.tallies.tally import Tally
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import TypeAlias, Unpack
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.shares import Share
-    from tidyfair.metric_sets import GroupwiseMetric, Metric
-    from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.options import Options, OptionsOf
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ProbabilisticGroups", "probabilistic_groups"]
 

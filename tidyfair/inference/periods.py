@@ -5,14 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _PARTS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
 _YEAR = re.compile(r"(19|20)\d\d")

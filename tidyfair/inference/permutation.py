@@ -8,8 +8,9 @@ last draw is the observed data. So is the number of a variant of the draw, which
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -18,18 +19,12 @@ from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, kept_keys, placed
 from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.groups import By
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
-from tidyfair.tallies.tally import LABELS, Key, columns_of, key_names
+from tidyfair.tallies.tally import LABELS, Key, Tally, columns_of, key_names
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import TypeAlias
-
-    from tidyfair.specs.groups import By
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 VARIANT = "\0variant"
 """The outer key that numbers variants: 0 as drawn, then others.

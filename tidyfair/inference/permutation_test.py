@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.disparities import compare
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import frames_of, tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.evaluation.value_rows import ValueRows
@@ -20,6 +22,7 @@ from tidyfair.inference.rate_tests import (
     FAMILIES,
     REFUSED,
     AdjustedTest,
+    Case,
     CountedRate,
     Family,
     OuterGroup,
@@ -33,25 +36,15 @@ from tidyfair.inference.studentized import Families, all_distances, joint_distan
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import generator, is_of_labels
 from tidyfair.intervals.shares import Share, share_of
-from tidyfair.specs.aggregates import CONTEXTS
+from tidyfair.metric_sets import GroupwiseMetric, MetricSet
+from tidyfair.specs.aggregates import CONTEXTS, Aggregate
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
-from tidyfair.specs.columns import names_of
+from tidyfair.specs.columns import ColumnLike, names_of
+from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.specs.options import Options, refuse_unknown_keywords
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.inference.rate_tests import Case
-    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.options import Options
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["DisparityTest", "disparity_test"]
 

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
+from tidyfair.inference.rate_tests import CountedRate, OuterGroup
+from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.arguments import one_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import TypeAlias
-
-    from tidyfair.inference.rate_tests import CountedRate, OuterGroup
-    from tidyfair.metric_sets import GroupwiseMetric
-
-    Array: TypeAlias = np.ndarray[Any, Any]
-    Pooling: TypeAlias = Literal["beta_binomial", "additive"]
+Array: TypeAlias = np.ndarray[Any, Any]
+Pooling: TypeAlias = Literal["beta_binomial", "additive"]
 
 POOLINGS = ("beta_binomial", "additive")
 _SPREADS = 48

@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.gates import judged_metrics, limited
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
-from tidyfair.inference.pooling import check_pooling, pooled
-from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise
+from tidyfair.inference.pooling import Pooling, check_pooling, pooled
+from tidyfair.inference.rate_tests import Case, CountedRate, OuterGroup, groupwise
+from tidyfair.inference.verdicts import Side
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
+from tidyfair.runner import Run
 from tidyfair.specs.arguments import how_often, whole
+from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, OptionsOf, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.tallies.tally import Tally
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import TypeAlias, Unpack
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.inference.pooling import Pooling
-    from tidyfair.inference.rate_tests import CountedRate
-    from tidyfair.inference.verdicts import Side
-    from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
-    from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import Options, OptionsOf
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ProbabilityOf", "probability"]
 

@@ -7,14 +7,17 @@ numerators of the groups are a multivariate hypergeometric draw.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnData
@@ -23,26 +26,17 @@ from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.runner import Run
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
+from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import ALL_GROUPS, By
-from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
-from tidyfair.tallies.tally import HIDDEN, check_tally
+from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, show_keywords
+from tidyfair.tallies.source import Source
+from tidyfair.tallies.tally import HIDDEN, Tally, check_tally
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-    from typing import Self, Unpack
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.runner import Run
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.options import Options, OptionsOf
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.inference.gates import check, limited
 from tidyfair.inference.studentized import joint_ranks, rate_distances
-from tidyfair.inference.verdicts import FAIL, PASS
+from tidyfair.inference.verdicts import FAIL, PASS, Side
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED
@@ -23,13 +23,7 @@ from tidyfair.specs.result_columns import GROUP_KEYS, key_columns
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeAlias
-
-    from tidyfair.inference.verdicts import Side
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["rows_needed", "smallest_difference"]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, TypeAlias, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -22,29 +23,19 @@ from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.gates import Gate, judged_metrics, limited
 from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
+from tidyfair.inference.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.intervals.progress import in_progress
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.runner import Run
 from tidyfair.specs.arguments import proper_share
-from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
+from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH, Tally
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias, Unpack
-
-    from tidyfair.inference.verdicts import Side
-    from tidyfair.metric_sets import Metric, MetricSet
-    from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.options import OptionsOf
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["VerdictSensitivity", "verdict_sensitivity"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -12,23 +12,16 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import text_of
 from tidyfair.inference.contingency import fisher
-from tidyfair.inference.pooling import Additive, BetaBinomial, cell_variance, check_pooling, pooled
-from tidyfair.inference.rate_tests import REFUSED_OF_RATES, OuterGroupTest, groupwise
+from tidyfair.inference.pooling import Additive, BetaBinomial, Pooling, cell_variance, check_pooling, pooled
+from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
+from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from tidyfair.inference.pooling import Pooling
-    from tidyfair.inference.rate_tests import CountedRate, OuterGroup
-    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
-    from tidyfair.specs.columns import ColumnLike
 
 __all__ = ["WorstGroups", "lump_rare", "missing_truth", "shrunken_rates", "worst_groups"]
 

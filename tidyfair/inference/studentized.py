@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.permutation import VARIANT
+from tidyfair.inference.rate_tests import Case
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.tallies.tally import LABELS
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.inference.rate_tests import Case
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 _RARER = 3
 """The factor by which the largest distance must be rarer than the sum of squares to count as much.

@@ -9,14 +9,16 @@ import itertools
 import math
 import zlib
 from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
+from typing import Any, ClassVar, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, in_short
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.evaluation.statistics import GROUP_CELL
@@ -25,29 +27,19 @@ from tidyfair.inference.rate_tests import with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
-from tidyfair.metric_sets import Metric, metric_set
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
+from tidyfair.runner import Run
 from tidyfair.specs.arguments import how_often, proper_share, whole
-from tidyfair.specs.columns import Column, are_columns, check_features
+from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_features
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import ALL_GROUPS, Policy
-from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
+from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, Treatment
+from tidyfair.specs.options import Options, OptionsOf, Threshold, refuse_unknown_keywords, show_keywords
+from tidyfair.tallies.source import PolarsFrame, Source
+from tidyfair.tallies.tally import Tally
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import TypeAlias, Unpack
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
-    from tidyfair.runner import Run
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import By, Privileged, Treatment
-    from tidyfair.specs.options import Options, OptionsOf, Threshold
-    from tidyfair.tallies.source import PolarsFrame, Source
-    from tidyfair.tallies.tally import Tally
-
-    Floats: TypeAlias = np.ndarray[Any, Any]
+Floats: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
     "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",

@@ -5,20 +5,16 @@ They may be a group of their own. If they are too few to tell, they may belong t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from tidyfair.metric_sets import GroupwiseMetric, Metric
+from tidyfair.specs.groups import By
 from tidyfair.specs.result_columns import key_columns
-from tidyfair.tallies.tally import key_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from tidyfair.specs.groups import By
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import Tally, key_names
 
 UNKNOWN_ROWS, UNKNOWN_SHARE = ".unknown", ".unknown_share"
 """The rows of unknown groups, which are not compared, and their share of all rows of the outer group."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 Side: TypeAlias = Literal["below", "above"]
 """The good side of a limit."""

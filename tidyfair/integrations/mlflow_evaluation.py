@@ -7,18 +7,20 @@ import math
 import re
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Predictions, UsualMetrics, kind_of
+import polars as pl
+
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
 from tidyfair.inference.gates import Gate, UnfairError
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
-from tidyfair.metric_sets import metric_set
+from tidyfair.metric_sets import MetricSet, metric_set
 from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, is_list, string
 from tidyfair.specs.groups import Policy
@@ -26,14 +28,6 @@ from tidyfair.specs.options import CallOptions, ReadOptions
 from tidyfair.specs.result_columns import cut_as_settings
 from tidyfair.tallies.files import write
 from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import polars as pl
-
-    from tidyfair.audits.usual_metrics import Feature
-    from tidyfair.metric_sets import MetricSet
 
 _REFUSED = {"group_by", "explain", "parts", "keep_rows", "top_k", "top_fraction", "score_bins"}
 """Options of a call that an evaluation decides, or of which a run has one."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -19,19 +19,13 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
 from tidyfair.specs.arguments import flag, one_of
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
+from tidyfair.specs.groups import Privileged
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import from_arrays, open_frame
 from tidyfair.tallies.thresholds import Cut
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Self
-
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import Privileged
 
 __all__ = [
     "CorrelationScorer",

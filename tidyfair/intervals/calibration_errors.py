@@ -7,27 +7,23 @@ a bin with its sign, whose error is known; from these follow limits that hold wh
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tidyfair.evaluation.array_metrics import rows_with_weight
+from tidyfair.evaluation.evaluator import Evaluator
 from tidyfair.evaluation.group_cells import rows_of
-from tidyfair.evaluation.ranked_rows import Level, weight_shares
+from tidyfair.evaluation.ranked_rows import Level, Rows, weight_shares
 from tidyfair.evaluation.statistics import ONE_LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tidyfair.evaluation.evaluator import Evaluator
-    from tidyfair.evaluation.ranked_rows import Rows
-    from tidyfair.intervals.proportions import Limits
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+from tidyfair.intervals.proportions import Limits
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.groups import By
+from tidyfair.specs.segments import Array, Booleans, Floats, Integers
 
 _MEAN = math.sqrt(2 / math.pi)
 """The mean distance of a normal variable from its mean, in standard errors."""

@@ -8,29 +8,23 @@ holds for all pairs at once, and its upper limit where two groups are so far apa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from tidyfair.intervals.critical_values import distance_of_pairs, errors_needed, z_of_groups
 from tidyfair.intervals.estimates import Estimates, Shares, Surveyed
-from tidyfair.intervals.proportions import z_value
-from tidyfair.specs.segments import NO_ROW, Segments
+from tidyfair.intervals.proportions import Limits, z_value
+from tidyfair.specs.aggregates import Aggregate
+from tidyfair.specs.contrasts import Contrast
+from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
+from tidyfair.specs.spreads import Extreme
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Self, TypeAlias
-
-    from tidyfair.intervals.proportions import Limits
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.contrasts import Contrast
-    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
-    from tidyfair.specs.spreads import Extreme
-
-    Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
-    """Limits of the difference or ratio of two rates, from these, their rows, and the standard errors."""
+Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
+"""Limits of the difference or ratio of two rates, from these, their rows, and the standard errors."""
 
 MANY_GROUPS = 200
 """Of more groups, ranges have the limits of all groups at once, which are hardly wider then."""

@@ -7,18 +7,13 @@ do not depend on draws, nor on the other outer groups of a call.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidyfair.intervals.proportions import z_value
-from tidyfair.specs.segments import Segments
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tidyfair.specs.segments import Booleans, Floats, Integers
+from tidyfair.specs.segments import Booleans, Floats, Integers, Segments
 
 _FARTHEST = 8.0
 """The standard errors beyond which nothing is summed."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.intervals.comparisons import Intervals
 from tidyfair.intervals.empty_cells import Filled
 from tidyfair.intervals.estimates import Smooth
 from tidyfair.intervals.proportions import student, z_value
@@ -25,19 +28,12 @@ from tidyfair.intervals.resampling import (
     possible_pairs,
 )
 from tidyfair.intervals.scales import Scale
-from tidyfair.tallies.tally import BLOCK, HIDDEN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.comparisons import Intervals
-    from tidyfair.intervals.uncertainty import Uncertainty
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options
-    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.intervals.uncertainty import Uncertainty
+from tidyfair.specs.groups import By
+from tidyfair.specs.metric_specs import MetricSpec
+from tidyfair.specs.options import Options
+from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally
 
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""

@@ -8,27 +8,22 @@ rate of none or all of its rows this is Wilson's limit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import number_group_cells
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.resampling import MOST_CELLS, is_of_labels, label_pairs, with_pairs
-from tidyfair.tallies.tally import BLOCK, HIDDEN, LABELS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.uncertainty import Uncertainty
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.segments import Array, Floats, Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.intervals.uncertainty import Uncertainty
+from tidyfair.specs.groups import By
+from tidyfair.specs.segments import Array, Floats, Integers
+from tidyfair.tallies.tally import BLOCK, HIDDEN, LABELS, Tally
 
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""

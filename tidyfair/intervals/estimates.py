@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
 from tidyfair.intervals.calibration_errors import calibration_error_limits
+from tidyfair.intervals.influence import Influences
 from tidyfair.intervals.proportions import (
+    Limits,
     difference_limits,
     jeffreys,
     score_of_equality,
@@ -21,21 +23,13 @@ from tidyfair.intervals.proportions import (
     student_limits,
     wilson_with_few,
 )
-from tidyfair.intervals.shares import at_share, on_counts
+from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.shares import Share, at_share, on_counts
 from tidyfair.intervals.small_samples import counts_with_few_errors, outer_factor
-from tidyfair.specs.segments import Segments
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.segments import Array, Floats, Integers, Segments
 
-if TYPE_CHECKING:
-    from typing import Self, TypeAlias
-
-    from tidyfair.intervals.influence import Influences
-    from tidyfair.intervals.proportions import Limits
-    from tidyfair.intervals.scales import Scale
-    from tidyfair.intervals.shares import Share
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.segments import Array, Floats, Integers
-
-    Side: TypeAlias = tuple[Floats, Floats]
+Side: TypeAlias = tuple[Floats, Floats]
 
 _STEP = 1e-6
 """The part by which a share is moved for a derivative."""

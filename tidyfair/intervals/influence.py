@@ -7,19 +7,17 @@ sampling units of a survey, or replicate weights; each file of this room that ma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from tidyfair.intervals.scales import Scale
+from tidyfair.specs.segments import Array, Floats, Integers
 
-    from tidyfair.intervals.scales import Scale
-    from tidyfair.specs.segments import Array, Floats, Integers
-
-    Side: TypeAlias = tuple[Floats, Floats]
+Side: TypeAlias = tuple[Floats, Floats]
 
 _MOST_NUMBERS = 2**22
 """The most numbers of an array at once."""

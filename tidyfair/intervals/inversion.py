@@ -8,25 +8,18 @@ pattern leaves out what chance alone may add, because shrinking all groups alike
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import LEVEL
-from tidyfair.intervals.estimates import Shares
+from tidyfair.intervals.comparisons import Intervals
+from tidyfair.intervals.estimates import Estimates, Shares
 from tidyfair.intervals.resampling import generator
-from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.segments import Segments
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from tidyfair.intervals.comparisons import Intervals
-    from tidyfair.intervals.estimates import Estimates
-    from tidyfair.intervals.uncertainty import Uncertainty
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
+from tidyfair.intervals.uncertainty import Uncertainty
+from tidyfair.specs.aggregates import CONTEXTS, Aggregate
+from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 
 _SPREADS = 9
 """The spreads at which distances are drawn."""

@@ -9,34 +9,27 @@ tally counts, and rows of a cluster together. Formulas that read rows say themse
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidyfair.evaluation.array_metrics import influences_of
+from tidyfair.evaluation.evaluator import Evaluator
 from tidyfair.evaluation.group_cells import rows_of, slice_of
-from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
 from tidyfair.intervals.influence import Deviations, Influences, known_errors
+from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_mean
 from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, values_of, with_rows_added
-from tidyfair.specs.segments import Segments
-from tidyfair.tallies.tally import BLOCK, HIDDEN
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tidyfair.evaluation.evaluator import Evaluator
-    from tidyfair.evaluation.group_index import GroupIndex
-    from tidyfair.intervals.scales import Scale
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.segments import Array, Floats, Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.groups import By
+from tidyfair.specs.segments import Array, Floats, Integers, Segments
+from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally
 
 CELLS = ("tp", "fn", "fp", "tn")
 _ADDED_ROWS = 1.0

@@ -8,8 +8,8 @@ of a row more in each cell. Other rows are left out in random parts, and rows of
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -18,16 +18,10 @@ from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.intervals.resampling import ROW, DrawnCells, DrawnUnits, in_order, numbered, with_pairs
-from tidyfair.specs.segments import Segments
+from tidyfair.specs.columns import Column
+from tidyfair.specs.segments import Array, Floats, Integers, Segments
 from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.tally import BLOCK, TRUTH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.segments import Array, Floats, Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import BLOCK, TRUTH, Tally
 
 _MOST_PARTS, _FEWEST_PARTS = 400, 30
 _FEW_ROWS, _MOST_ROWS = 2**22, 2**26

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
+from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import LOST, VALUE
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LEVEL
-from tidyfair.intervals.comparisons import FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
+from tidyfair.intervals.comparisons import Family, FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
+from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.inversion import put_by_inversion
-from tidyfair.intervals.methods import Case, required
+from tidyfair.intervals.methods import Case, Method, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.intervals.uncertainty import Uncertainty, is_clustered, sampling_of
-from tidyfair.specs.segments import Segments
+from tidyfair.specs.aggregates import Aggregate
+from tidyfair.specs.contrasts import Contrast
+from tidyfair.specs.metric_specs import MetricSpec
+from tidyfair.specs.options import Options
+from tidyfair.specs.segments import Booleans, Floats, Integers, Segments
+from tidyfair.tallies.tally import Tally
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import TypeAlias
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.comparisons import Family
-    from tidyfair.intervals.estimates import Estimates
-    from tidyfair.intervals.methods import Method
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.contrasts import Contrast
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options
-    from tidyfair.specs.segments import Booleans, Floats, Integers
-    from tidyfair.tallies.tally import Tally
-
-    Estimator: TypeAlias = Callable[[Integers], Estimates]
-    """The estimates of some rows of a formula."""
+Estimator: TypeAlias = Callable[[Integers], Estimates]
+"""The estimates of some rows of a formula."""
 
 _EQUAL = 1e-9
 """The relative difference of means that are the same is smaller."""

@@ -6,18 +6,15 @@ a new kind of value is a row and its estimates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals import proportions
 from tidyfair.intervals.comparisons import bands, beside_rests, extreme, pair, range_of_pairs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tidyfair.intervals.estimates import Estimates
+from tidyfair.intervals.estimates import Estimates
 
 
 @dataclass(frozen=True)

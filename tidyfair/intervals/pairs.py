@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from tidyfair.errors import ArgumentError
+from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.methods import Case, required
+from tidyfair.intervals.proportions import Limits
 from tidyfair.intervals.shares import share_of
+from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.contrasts import Contrast
+from tidyfair.specs.formulas import Formula
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import polars as pl
-
-    from tidyfair.intervals.estimates import Estimates
-    from tidyfair.intervals.proportions import Limits
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.formulas import Formula
-
-    Floats: TypeAlias = np.ndarray[Any, Any]
+Floats: TypeAlias = np.ndarray[Any, Any]
 
 Scale: TypeAlias = Literal["difference", "ratio", "odds_ratio"]
 """Ways to compare two values."""

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
 _Step = TypeVar("_Step")
 SWITCH = "TIDYFAIR_PROGRESS"

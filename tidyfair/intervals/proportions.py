@@ -6,16 +6,13 @@ All take and give arrays. A share is known by its value and the number of rows i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
-
-    Floats: TypeAlias = np.ndarray[Any, Any]
-    Limits: TypeAlias = tuple[Floats, Floats]
+Floats: TypeAlias = np.ndarray[Any, Any]
+Limits: TypeAlias = tuple[Floats, Floats]
 
 _HALVINGS = 60
 _WHOLE = 1e-6

@@ -7,8 +7,9 @@ costs cells, not rows. A replicate is one more outer key.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -16,18 +17,13 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.intervals.progress import in_progress
+from tidyfair.specs.columns import Column
+from tidyfair.specs.metric_specs import MetricSpec
+from tidyfair.specs.options import Options
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
 from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, Key, Tally
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import TypeAlias
-
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 DRAW = "\0draw"
 """The outer key that numbers replicates; no column of a user has this name."""

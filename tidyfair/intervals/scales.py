@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.segments import Booleans, Floats
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.segments import Booleans, Floats
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
 from tidyfair.evaluation.values import OfRows, evaluate
-from tidyfair.specs.formulas import ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.segments import Floats
+from tidyfair.specs.formulas import ROWS, Formula
+from tidyfair.specs.segments import Floats
 
 _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
 _COMPLETE = ("tp", "fn", "fp", "tn")

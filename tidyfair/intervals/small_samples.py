@@ -6,14 +6,11 @@ What is added is a constant, so that large groups do not feel it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tidyfair.specs.segments import Floats
+from tidyfair.specs.segments import Floats
 
 _HALF_A_ROW = 0.5
 _FEW_ERRORS = 3

@@ -7,37 +7,31 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.evaluation.evaluator import Evaluator
 from tidyfair.evaluation.group_cells import rows_of, slice_of
-from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
+from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.replicates import RepeatedCells
 from tidyfair.evaluation.statistics import ONE_LABEL, Table, pooled, sums_of
 from tidyfair.intervals.influence import Deviations, Influences, known_errors
+from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.unseen_rows import values_of
-from tidyfair.specs.segments import Segments
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.groups import By
+from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
 from tidyfair.tallies.moments import is_centre, is_end, of_replicate, weight_columns
 from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.tally import HIDDEN, LABELS, ROW
+from tidyfair.tallies.tally import HIDDEN, LABELS, ROW, Tally
 from tidyfair.tallies.tally_checks import SHOWN, in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.evaluation.evaluator import Evaluator
-    from tidyfair.evaluation.group_index import GroupIndex
-    from tidyfair.evaluation.ranked_rows import Rows
-    from tidyfair.intervals.scales import Scale
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
-    from tidyfair.tallies.tally import Tally
 
 _STEP = 1e-3
 """The part of a sum by which it is moved for a derivative, and by half as much again."""

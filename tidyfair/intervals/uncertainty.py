@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from tidyfair.evaluation.evaluated import Evaluated
+from tidyfair.evaluation.evaluator import RequestedFormula
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.calibration_errors import Gaps
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import (
     CalibrationErrors,
+    Estimates,
     MadeOfShares,
     OfLabels,
     OfShare,
@@ -21,29 +25,19 @@ from tidyfair.intervals.estimates import (
     Surveyed,
     Weighted,
 )
+from tidyfair.intervals.influence import Deviations
 from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
 from tidyfair.intervals.scales import Scale
-from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
+from tidyfair.intervals.shares import Share, is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
-from tidyfair.specs.segments import NO_ROW, Segments
+from tidyfair.specs.aggregates import Aggregate
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.groups import By
+from tidyfair.specs.options import Options
+from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
-from tidyfair.tallies.tally import BLOCK
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.evaluation.evaluator import RequestedFormula
-    from tidyfair.intervals.estimates import Estimates
-    from tidyfair.intervals.influence import Deviations
-    from tidyfair.intervals.shares import Share
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.options import Options
-    from tidyfair.specs.segments import Array, Booleans, Floats, Integers
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import BLOCK, Tally
 
 Kind: TypeAlias = Literal[
     "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth"

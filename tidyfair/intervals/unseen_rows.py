@@ -8,23 +8,18 @@ rare. What is added is a constant, so that large groups do not feel it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidyfair.evaluation.evaluator import Evaluator
+from tidyfair.evaluation.group_index import GroupIndex
 from tidyfair.evaluation.statistics import ROWS, Cells, Table, statistics_of, sums_of
-from tidyfair.evaluation.values import OfRows, evaluate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tidyfair.evaluation.evaluator import Evaluator
-    from tidyfair.evaluation.group_index import GroupIndex
-    from tidyfair.evaluation.values import Values
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.segments import Array, Floats, Integers, Segments
+from tidyfair.evaluation.values import OfRows, Values, evaluate
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.segments import Array, Floats, Integers, Segments
 
 _PART_OF_A_ROW = 0.5
 

@@ -6,25 +6,21 @@ A row of the metrics is a label that an annotator gave to an item.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, WeightError, in_short, listed
+from tidyfair.metric_sets import Metric
 from tidyfair.metrics.define import defined, distinct_columns
 from tidyfair.specs.arguments import is_list, plain, text
-from tidyfair.specs.columns import Column, are_columns, names_of
+from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.formulas import Expr, Lists, Number, Statistic
 from tidyfair.specs.signatures import makes_metric, refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from tidyfair.metric_sets import Metric
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.tallies.compared_rows import ListedRows
+from tidyfair.tallies.compared_rows import ListedRows
 
 __all__ = ["fleiss_kap", "krippendorff_alpha", "majority_label", "soft_label"]
 

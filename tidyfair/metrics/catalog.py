@@ -5,12 +5,23 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.metric_sets import COMPARISONS, KINDS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
+from tidyfair.metric_sets import (
+    COMPARISONS,
+    KINDS,
+    GroupwiseFactory,
+    GroupwiseMetric,
+    Metric,
+    MetricSet,
+    comparison,
+    metric_set,
+)
 from tidyfair.metrics import (
     classification,
     dependence,
@@ -23,14 +34,8 @@ from tidyfair.metrics import (
     survival,
 )
 from tidyfair.metrics.other_names import OTHER_NAMES
+from tidyfair.specs.formulas import Kind
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
-
-    from tidyfair.metric_sets import GroupwiseMetric
-    from tidyfair.specs.formulas import Kind
 
 __all__ = ["catalogue", "get_metrics"]
 

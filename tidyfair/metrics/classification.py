@@ -14,7 +14,7 @@ import numpy as np
 from tidyfair.errors import ArgumentError
 from tidyfair.metrics.define import class_metric
 from tidyfair.specs.arguments import number
-from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.specs.formulas import Number, Rate
 
 __all__ = [
     "accuracy",

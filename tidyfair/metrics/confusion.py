@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Sequence
+from typing import Any, Unpack, overload
 
 import polars as pl
 
 from tidyfair.errors import ColumnError, LabelError, listed, nearest
-from tidyfair.evaluation.labels import check_label, read_labels
+from tidyfair.evaluation.labels import Labels, check_label, read_labels
 from tidyfair.metric_sets import metric_set
 from tidyfair.metrics.classification import (
     accuracy,
@@ -25,19 +26,10 @@ from tidyfair.metrics.classification import (
     sens,
     spec,
 )
-from tidyfair.specs.options import refuse_unknown_keywords
-from tidyfair.tallies.source import from_arrays, open_frame
-from tidyfair.tallies.tally import ESTIMATE, TRUTH
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Unpack
-
-    from tidyfair.evaluation.labels import Labels
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import CountOptions
-    from tidyfair.tallies.source import PolarsFrame
-    from tidyfair.tallies.tally import Tally
+from tidyfair.specs.columns import ColumnLike
+from tidyfair.specs.options import CountOptions, refuse_unknown_keywords
+from tidyfair.tallies.source import PolarsFrame, from_arrays, open_frame
+from tidyfair.tallies.tally import ESTIMATE, TRUTH, Tally
 
 __all__ = ["conf_mat", "conf_mat_summary"]
 

@@ -7,9 +7,10 @@ of all rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
+from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 import polars as pl
 
@@ -20,19 +21,12 @@ from tidyfair.evaluation.ranked_rows import Level, sorted_scores
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
 from tidyfair.specs.arguments import is_list
-from tidyfair.specs.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
-from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.specs.columns import ColumnLike
+from tidyfair.specs.formulas import Expr
+from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
 from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.source import PolarsFrame, open_frame
 from tidyfair.tallies.tally_checks import check_weights
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Unpack
-
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import CallOptions
-    from tidyfair.tallies.source import PolarsFrame
 
 __all__ = [
     "Curve",

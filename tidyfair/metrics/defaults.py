@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, Unpack, overload
 
 import polars as pl
 
@@ -13,17 +13,10 @@ from tidyfair.metric_sets import metric_set
 from tidyfair.metrics.classification import accuracy, kap
 from tidyfair.metrics.probability import mn_log_loss, roc_auc
 from tidyfair.metrics.regression import mae, rmse, rsq
-from tidyfair.specs.columns import Column, telling
+from tidyfair.specs.columns import Column, ColumnLike, telling
 from tidyfair.specs.forecasts import PredictionInterval, Survival
-from tidyfair.specs.options import refuse_unknown_keywords
-from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import CallOptions
-    from tidyfair.tallies.source import PolarsFrame, Source
+from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
+from tidyfair.tallies.source import PolarsFrame, Source, open_frame
 
 __all__ = ["default_metrics"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
-from tidyfair.specs.aggregates import DIRECTIONS
+from tidyfair.metric_sets import ConstantAverage, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
+from tidyfair.specs.aggregates import DIRECTIONS, Direction
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.formulas import (
@@ -22,9 +22,13 @@ from tidyfair.specs.formulas import (
     SUMS,
     WEIGHTS,
     Counts,
+    Expr,
     Formula,
     Given,
+    Influence,
     Kind,
+    Number,
+    Rate,
     Statistic,
     name_of,
     statistic,
@@ -32,13 +36,6 @@ from tidyfair.specs.formulas import (
 )
 from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from tidyfair.metric_sets import ConstantAverage
-    from tidyfair.specs.aggregates import Direction
-    from tidyfair.specs.formulas import Expr, Influence, Number, Rate
 
 __all__ = [
     "class_metric",

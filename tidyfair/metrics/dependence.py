@@ -12,7 +12,7 @@ import numpy as np
 
 from tidyfair.errors import ArgumentError
 from tidyfair.metrics.define import class_metric
-from tidyfair.specs.formulas import Number  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.specs.formulas import Number
 
 __all__ = ["distance_given_estimate", "distance_given_truth", "distance_to_all"]
 

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidyfair.errors import Status, Undefined
+from tidyfair.evaluation.array_metrics import Sample
 from tidyfair.metrics.define import prob_metric
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from tidyfair.evaluation.array_metrics import Sample
-
-    Floats: TypeAlias = np.ndarray[Any, Any]
+Floats: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
     "area_between_roc_curves",

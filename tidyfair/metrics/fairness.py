@@ -5,10 +5,14 @@ The plain names are differences between the largest and the smallest group, unle
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short, listed
+from tidyfair.evaluation.array_metrics import Sample
 from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.metrics.classification import (
     accuracy,
@@ -58,7 +62,7 @@ from tidyfair.metrics.probability import (
 )
 from tidyfair.metrics.regression import squared_shift
 from tidyfair.metrics.survival import calibration_in_the_large_survival, concordance_survival
-from tidyfair.specs.aggregates import DIRECTIONS, as_aggregate
+from tidyfair.specs.aggregates import DIRECTIONS, Aggregate, Direction, as_aggregate
 from tidyfair.specs.arguments import one_of, text
 from tidyfair.specs.contrasts import difference, log_ratio, ratio
 from tidyfair.specs.signatures import refuse_unknown_settings
@@ -70,14 +74,6 @@ from tidyfair.specs.spreads import (
     group_mean,
     group_minimum,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import polars as pl
-
-    from tidyfair.evaluation.array_metrics import Sample
-    from tidyfair.specs.aggregates import Aggregate, Direction
 
 __all__ = [
     "abroca",

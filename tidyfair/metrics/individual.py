@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from tidyfair.errors import ArgumentError, Status
+from tidyfair.metric_sets import Metric
 from tidyfair.metrics.define import defined, distinct_columns
 from tidyfair.specs.arguments import text, whole
-from tidyfair.specs.columns import are_columns
+from tidyfair.specs.columns import ColumnLike, are_columns
 from tidyfair.specs.formulas import Expr, Neighborhood, Number, Rate, Statistic
 from tidyfair.specs.signatures import makes_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tidyfair.metric_sets import Metric
-    from tidyfair.specs.columns import ColumnLike
 
 __all__ = ["consistency"]
 

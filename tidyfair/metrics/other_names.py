@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Collection
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from tidyfair.errors import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 OTHER_NAMES = {
     "acc": "accuracy",

@@ -10,26 +10,22 @@ share of the outer group at or below it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, Undefined, in_short, listed
+from tidyfair.evaluation.array_metrics import Sample
 from tidyfair.metrics.define import array_metric, prob_metric
 from tidyfair.specs.arguments import one_of, whole
 from tidyfair.specs.formulas import Expr, ExprRate, Influence, Number, Rate, statistic
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeAlias
-
-    from tidyfair.evaluation.array_metrics import Sample
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
     "average_precision",

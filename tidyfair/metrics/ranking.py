@@ -7,30 +7,25 @@ truth the relevance. Items with equal scores share their positions: each gets th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
+from tidyfair.metric_sets import Metric
 from tidyfair.metrics.define import class_metric, defined, distinct_columns
 from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.specs.aggregates import Direction
 from tidyfair.specs.arguments import number, one_of, proper_share, text, whole
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.formulas import Expr, Lists, Number, Rate, Statistic
 from tidyfair.specs.signatures import makes_metric
 from tidyfair.specs.spreads import group_maximum, group_minimum
+from tidyfair.tallies.compared_rows import ListedRows
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from tidyfair.metric_sets import Metric
-    from tidyfair.specs.aggregates import Direction
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.tallies.compared_rows import ListedRows
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
     "attention_gap", "exposure", "exposure_per_relevance", "max_skew", "min_skew", "ndcg", "ndkl", "rnd", "skew",

@@ -11,23 +11,19 @@ formulas, *t* is the time, *s* the evaluation time, *S* the survival probability
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status, Undefined
+from tidyfair.evaluation.array_metrics import SurvivalSample
 from tidyfair.metrics.define import array_metric, survival_metric
 from tidyfair.metrics.pair_counts import concordant_pairs
 from tidyfair.specs.arguments import number
 from tidyfair.specs.formulas import Expr, Influence, Number, Rate, statistic
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from tidyfair.evaluation.array_metrics import SurvivalSample
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
     "brier_survival",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from tidyfair.specs.result_columns import cut_of_row
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _TITLES = {
     "abroca": "Area between the ROC curves of groups (ABROCA)",

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_html, as_text, markdown_row, visible
 from tidyfair.metrics.titles import capitalized
+from tidyfair.reports.findings import Finding
 from tidyfair.reports.plots import autoplot
 from tidyfair.reports.svg import themed_svg
-from tidyfair.reports.tables import NOTHING, WORSE, worded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
-
-    from tidyfair.reports.findings import Finding
-    from tidyfair.reports.tables import Note
+from tidyfair.reports.tables import NOTHING, WORSE, Note, worded
 
 _WIDE, _NARROW = 896, 350
 """The widths of a picture on a desk, and on a telephone."""

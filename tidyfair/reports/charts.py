@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 import polars.selectors as cs
@@ -18,9 +19,6 @@ import polars.selectors as cs
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
 from tidyfair.reports.theme import FONT, LIGHT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MOST_PANELS, MOST_POINTS = 30, 5_000
 WIDTH, LEAST_WIDTH, NARROW = 640, 240, 480

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from tidyfair.reports import charts
 from tidyfair.reports.charts import Axes, Picture, Span, Vega, constant, ends_of_axis, nominal, number_text
 from tidyfair.reports.theme import LIGHT, SERIES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _GOOD, _BAD, _OPEN = (LIGHT["good"], "circle"), (LIGHT["bad"], "cross"), (LIGHT["open"], "diamond")
 _VERDICTS = {

@@ -6,28 +6,24 @@ Pages and the command line lay out the same sentences.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.significance import compared_groups
+from tidyfair.audits.significance import Significance, compared_groups
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
+from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title
 from tidyfair.reports.tables import ends_in_words, left_out_in_words, number_in_digits, reason
+from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.columns import names_of
+from tidyfair.specs.groups import By
 from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.audits.significance import Significance
-    from tidyfair.metric_sets import GroupwiseMetric, Metric
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.groups import By
 
 _CONTEXTS = {"rest": "all other groups", "overall": "all groups together"}
 """The references of disparities that are no group."""

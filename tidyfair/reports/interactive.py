@@ -10,30 +10,25 @@ import base64
 import hashlib
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import differences
+from tidyfair.audits.usual_metrics import UsualMetrics, differences
 from tidyfair.escapes import visible
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import Metric, metric_set
 from tidyfair.metrics.titles import title_of
-from tidyfair.reports.blocks import prose
+from tidyfair.reports.blocks import Content, prose
 from tidyfair.reports.findings import feature_in_words, group_in_words
 from tidyfair.reports.sections import thresholds_of
+from tidyfair.specs.groups import By
 from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.audits.usual_metrics import UsualMetrics
-    from tidyfair.reports.blocks import Content
-    from tidyfair.specs.groups import By
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import Tally
 
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 """Thresholds that JSON has no numbers for, as scripts read them."""

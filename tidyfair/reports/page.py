@@ -5,11 +5,14 @@ It needs altair and vl-convert-python: `pip install 'tidyfair[report]'`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from tidyfair.audits.published import html_page
 from tidyfair.audits.significance import (
@@ -20,7 +23,7 @@ from tidyfair.audits.significance import (
     with_small_groups,
     without_single_groups,
 )
-from tidyfair.audits.usual_metrics import LEAST_ROWS, UsualMetrics, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, UsualMetrics, kind_of
 from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
@@ -29,7 +32,7 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
-from tidyfair.reports.findings import feature_in_words, of_feature
+from tidyfair.reports.findings import Finding, feature_in_words, of_feature
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
 from tidyfair.reports.interactive import style as explorer_style
 from tidyfair.reports.reproduction import call_of, how_to_repeat
@@ -46,23 +49,13 @@ from tidyfair.reports.sections import (
 from tidyfair.reports.style import STYLE
 from tidyfair.reports.verdicts import of_gate, of_verdicts
 from tidyfair.specs.arguments import flag, string
-from tidyfair.specs.groups import Policy
+from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs.groups import Policy, Treatment
 from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
-from tidyfair.specs.result_columns import keys_of
+from tidyfair.specs.result_columns import RowKey, keys_of
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import polars as pl
-
-    from tidyfair.audits.usual_metrics import Feature
-    from tidyfair.reports.findings import Finding
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.groups import Treatment
-    from tidyfair.specs.result_columns import RowKey
-    from tidyfair.tallies.tally import Tally
+from tidyfair.tallies.tally import Tally
 
 __all__ = ["Report", "report"]
 

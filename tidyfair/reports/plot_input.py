@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain, permutations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -15,9 +16,6 @@ from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.metrics.titles import at_cut, in_prose, short_title, title_of
 from tidyfair.reports.charts import SPAN, Span
 from tidyfair.specs.result_columns import CUTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Kind = Literal["dots", "heat map"]
 OUTER = ".outer"

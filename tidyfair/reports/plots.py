@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import polars as pl
 
@@ -16,9 +17,6 @@ from tidyfair.specs.arguments import number, one_of, string, whole
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["autoplot"]
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable, Mapping
 from functools import singledispatch
 from importlib.metadata import version
 from platform import python_version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidyfair.errors import TidyfairError
 from tidyfair.inference.gates import Gate, four_fifths
-from tidyfair.metric_sets import COMPARISONS, GroupwiseMetric, Metric, MetricSet, comparison
+from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
 from tidyfair.metrics.catalog import factories
 from tidyfair.reports.blocks import Code, Section
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.forecasts import PredictionInterval, Survival
 from tidyfair.specs.groups import Privileged
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tidyfair.metric_sets import GroupwiseFactory
 
 
 def how_to_repeat(code: str) -> Section:

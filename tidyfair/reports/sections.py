@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import differences
+from tidyfair.audits.significance import Significance
+from tidyfair.audits.usual_metrics import UsualMetrics, differences
 from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group
@@ -20,6 +22,7 @@ from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
 from tidyfair.reports.findings import (
+    Finding,
     at_same_cut,
     disparity_in_words,
     feature_in_words,
@@ -32,6 +35,7 @@ from tidyfair.reports.tables import (
     ALL_ROWS,
     NOTHING,
     WORSE,
+    Note,
     as_p_value,
     groups_side_by_side,
     has_dropped_rows,
@@ -41,26 +45,15 @@ from tidyfair.reports.tables import (
     too_few,
     with_interval,
 )
-from tidyfair.specs.columns import names_of
+from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.forecasts import Forecast
+from tidyfair.specs.groups import By
 from tidyfair.specs.options import Options
-from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of, keys_of
+from tidyfair.specs.result_columns import CUTS, RowKey, cut_of_row, key_of, keys_of
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import TRUTH, presence_key
+from tidyfair.tallies.tally import TRUTH, Tally, presence_key
 from tidyfair.tallies.thresholds import ESTIMATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from tidyfair.audits.significance import Significance
-    from tidyfair.audits.usual_metrics import UsualMetrics
-    from tidyfair.reports.findings import Finding
-    from tidyfair.reports.tables import Note
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.forecasts import Forecast
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.result_columns import RowKey
-    from tidyfair.tallies.tally import Tally
 
 _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 """Internal columns, whose names no column of the user has."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -30,9 +31,6 @@ from tidyfair.reports.plot_input import (
 )
 from tidyfair.reports.tables import left_out_in_words
 from tidyfair.specs.result_columns import POINTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _INTERVALS = "lines show confidence intervals"
 _VERBS = {

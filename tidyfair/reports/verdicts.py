@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from tidyfair.errors import Status
 from tidyfair.inference.gate_texts import unknown_in_words
+from tidyfair.inference.gates import Gate
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metric_sets import GroupwiseMetric
@@ -15,13 +17,7 @@ from tidyfair.metrics.titles import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
 from tidyfair.reports.findings import disparity_in_words, percent
 from tidyfair.reports.tables import ends_in_words, number_in_digits, reason, with_interval
-from tidyfair.specs.result_columns import key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.inference.gates import Gate
-    from tidyfair.specs.result_columns import RowKey
+from tidyfair.specs.result_columns import RowKey, key_of
 
 _ORDER = (FAIL, UNSURE, PASS)
 """Verdicts, the worst first."""

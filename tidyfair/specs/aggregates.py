@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -15,13 +15,8 @@ import polars as pl
 from tidyfair.errors import AggregateError, ArgumentError, in_short
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, number, one_of, text
-from tidyfair.specs.segments import TIE
+from tidyfair.specs.segments import TIE, Booleans, Floats, Integers, Segments
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from tidyfair.specs.segments import Booleans, Floats, Integers, Segments
 
 __all__ = ["Aggregate", "new_aggregate"]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 from tidyfair.errors import ArgumentError, in_short
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _LEAST_TIMES, _MOST_TIMES = 20, 10**7
 _LARGEST = 2**63 - 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Number
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import polars as pl
 
@@ -16,9 +16,6 @@ from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, with_arti
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode
 from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
 
 _PYTHON = b"PLPY"
 """Prefix of a Python function in serialized expressions of polars."""

@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from tidyfair.errors import AggregateError, ArgumentError, with_article
-from tidyfair.specs.aggregates import CONTEXTS, Aggregate, Reduced, of_extremes
+from tidyfair.specs.aggregates import CONTEXTS, Across, Aggregate, Context, Direction, GroupValues, Reduced, of_extremes
 from tidyfair.specs.arguments import is_value
-from tidyfair.specs.segments import NO_ROW, taken
+from tidyfair.specs.segments import NO_ROW, Floats, taken
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from tidyfair.specs.aggregates import Across, Context, Direction, GroupValues
-    from tidyfair.specs.segments import Floats
 
 __all__ = ["difference", "log_ratio", "ratio"]
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from tidyfair.specs.formulas import Number
+from tidyfair.specs.formulas import Number
 
 _NEAR = 1e-8
 """Differences lose all digits with an `alpha` this close to 0 or 1."""

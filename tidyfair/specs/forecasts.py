@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import is_list, number, proper_share
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
+from tidyfair.specs.segments import Floats
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from tidyfair.specs.segments import Floats
 
 __all__ = ["CensoringDistribution", "PredictionInterval", "Survival", "prediction_interval", "survival"]
 

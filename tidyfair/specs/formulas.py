@@ -11,12 +11,12 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -25,10 +25,6 @@ from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from typing import Self
 
 __all__ = ["statistic"]
 

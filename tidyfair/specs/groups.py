@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, advice, differs_in_case, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode, is_value, number, whole
-from tidyfair.specs.columns import Column, kind_of, levels_of
+from tidyfair.specs.columns import Column, ColumnLike, kind_of, levels_of
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from tidyfair.specs.columns import ColumnLike
 
 __all__ = ["Privileged", "privileged"]
 

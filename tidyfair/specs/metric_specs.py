@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
 from tidyfair.errors import ArgumentError
-from tidyfair.specs.formulas import AVERAGES, HAND_TILL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tidyfair.specs.aggregates import Aggregate
-    from tidyfair.specs.formulas import Formula, Kind
-    from tidyfair.specs.groups import By, Policy
+from tidyfair.specs.aggregates import Aggregate
+from tidyfair.specs.formulas import AVERAGES, HAND_TILL, Formula, Kind
+from tidyfair.specs.groups import By, Policy
 
 ALL_LABELS = "multiclass"
 """Estimator of metrics with a genuine multi-class form."""

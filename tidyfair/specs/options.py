@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
-from tidyfair.specs.groups import Policy
+from tidyfair.specs.columns import ColumnLike
+from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs.groups import Policy, Privileged, Treatment
 from tidyfair.specs.signatures import explaining
-from tidyfair.specs.survey_designs import ReplicateWeights, SurveyDesign
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
-
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.forecasts import Prediction, TruthLike
-    from tidyfair.specs.groups import Privileged, Treatment
-    from tidyfair.specs.survey_designs import Design
+from tidyfair.specs.survey_designs import Design, ReplicateWeights, SurveyDesign
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 Threshold: TypeAlias = (

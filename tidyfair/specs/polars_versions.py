@@ -5,12 +5,10 @@ The oldest is the one that Pyodide has, so that tidyfair runs in browsers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _ITEM = set(pl.element().meta.root_names())
 """The name that items of a list have among the columns of an expression, in older versions."""

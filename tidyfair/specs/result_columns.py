@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
+
+import polars as pl
 
 from tidyfair.errors import ColumnError
+from tidyfair.specs.columns import Column
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any, TypeAlias
-
-    import polars as pl
-
-    from tidyfair.specs.columns import Column
-
-    RowKey: TypeAlias = tuple[str | float | None, ...]
+RowKey: TypeAlias = tuple[str | float | None, ...]
 
 SELECTIONS = (".threshold", ".top_k", ".top_fraction")
 """Columns that say by which of several rules decisions are made."""

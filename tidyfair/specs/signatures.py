@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from tidyfair.errors import ArgumentError, is_frame
 from tidyfair.other_keywords import hint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _SHOWN = 6
 """The most keywords that a message lists."""

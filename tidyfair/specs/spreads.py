@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.specs.aggregates import Aggregate, Reduced, of_extremes, severity_of
+from tidyfair.specs.aggregates import Across, Aggregate, Direction, GroupValues, Reduced, of_extremes, severity_of
 from tidyfair.specs.entropies import check_alpha, entropy_index, powered
+from tidyfair.specs.segments import Floats, Segments
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tidyfair.specs.aggregates import Across, Direction, GroupValues
-    from tidyfair.specs.segments import Floats, Segments
 
 __all__ = [
     "coefficient_of_variation",

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import flag, is_list, number, one_of
-from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.columns import Column, ColumnLike, are_columns
 from tidyfair.specs.signatures import refuse_unknown_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tidyfair.specs.columns import ColumnLike
 
 __all__ = ["ReplicateWeights", "SurveyDesign", "replicate_weights", "survey_design"]
 

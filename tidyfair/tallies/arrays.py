@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 
@@ -14,9 +14,6 @@ from tidyfair.specs.arguments import is_value, plain
 from tidyfair.specs.columns import Column
 from tidyfair.specs.forecasts import PredictionInterval, Survival
 from tidyfair.tallies.source import from_arrays
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ARRAY = "array of "
 """Prefix of the columns of arrays, which no feature name has."""

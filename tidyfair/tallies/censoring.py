@@ -7,23 +7,19 @@ uncensored (Robins and Rotnitzky, 1992; Graf et al., 1999). At a tie, events com
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, in_short, listed
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.forecasts import EVENT, EVENT_WEIGHT, CensoringDistribution, Forecast, Survival
+from tidyfair.specs.segments import Array, Booleans, Floats
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.moments import ACTUAL
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, open_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.segments import Array, Booleans, Floats
 
 __all__ = ["censoring_distribution"]
 

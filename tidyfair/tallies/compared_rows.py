@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError, listed
-from tidyfair.specs.columns import check_features, names_of
+from tidyfair.specs.columns import Column, check_features, names_of
+from tidyfair.specs.formulas import Statistic
 from tidyfair.specs.groups import SIDE
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED
 from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.tally import key_names
+from tidyfair.tallies.tally import Tally, key_names
 from tidyfair.tallies.thresholds import ESTIMATE
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.formulas import Statistic
-    from tidyfair.tallies.tally import Tally
-
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 _ROW = "\0row"
 """Column of row numbers, under a name that no internal column has."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import polars as pl
 
@@ -14,25 +14,17 @@ from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short,
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import Column, are_columns, roots_of
 from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival, is_point
-from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL
-from tidyfair.specs.metric_specs import named_formulas
+from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula
+from tidyfair.specs.groups import By, Privileged
+from tidyfair.specs.metric_specs import MetricSpec, named_formulas
+from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.specs.survey_designs import ROLE
-from tidyfair.tallies.moments import ACTUAL, PREDICTED
-from tidyfair.tallies.source import FREQUENCY, WEIGHT
+from tidyfair.tallies.moments import ACTUAL, PREDICTED, Needs
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, Source
 from tidyfair.tallies.tally import TRUTH, Key, Scores, Tally
 from tidyfair.tallies.tally_checks import check_given
 from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By, Privileged
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.moments import Needs
-    from tidyfair.tallies.source import Source
 
 Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
 """The columns that are read, `{internal name: (role, column)}`."""

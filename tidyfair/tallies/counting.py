@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,8 @@ from tidyfair.specs.forecasts import EVENT, is_point
 from tidyfair.specs.survey_designs import ROLE
 from tidyfair.tallies.censoring import with_censoring_weights
 from tidyfair.tallies.compared_rows import with_comparisons
-from tidyfair.tallies.key_encoding import whole_levels
+from tidyfair.tallies.count_plan import CountPlan
+from tidyfair.tallies.key_encoding import Levels, whole_levels
 from tidyfair.tallies.moments import (
     ACTUAL,
     KNOWN_REPLICATES,
@@ -39,6 +40,7 @@ from tidyfair.tallies.source import (
     FREQUENCY,
     MANY_ROWS,
     WEIGHT,
+    Source,
     check_transfer,
     engine_errors,
     in_memory,
@@ -57,15 +59,7 @@ from tidyfair.tallies.tally import (
     key_names,
     presence_key,
 )
-from tidyfair.tallies.thresholds import ESTIMATE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tidyfair.tallies.count_plan import CountPlan
-    from tidyfair.tallies.key_encoding import Levels
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.thresholds import Cut
+from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 _SAMPLE = 1_000
 _MOST_REPEATED, _MOST_COUNTED = 5 * 10**7, 2**62

@@ -6,17 +6,15 @@ import csv
 import gzip
 import re
 import zlib
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from typing import IO, TYPE_CHECKING, cast
+from pathlib import Path
+from typing import IO, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.specs.columns import telling
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
-    from pathlib import Path
 
 _UTF_16 = "is encoded as UTF-16: save it as UTF-8"
 _STARTS = {

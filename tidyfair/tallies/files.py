@@ -9,9 +9,10 @@ from __future__ import annotations
 import glob
 import itertools
 import os
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
@@ -21,9 +22,6 @@ from tidyfair.errors import ArgumentError, listed
 from tidyfair.escapes import renamed
 from tidyfair.specs.columns import telling
 from tidyfair.tallies.csv_files import check_file, find_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 def _scan_parquet(files: list[Path], **options: Any) -> pl.LazyFrame:

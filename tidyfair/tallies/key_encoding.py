@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from tidyfair.specs.polars_versions import from_physical, is_beyond_numpy
 from tidyfair.tallies.slices import over_slices
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 _MOST_LEVELS = 2**24
 _MOST_KEPT = 2**12

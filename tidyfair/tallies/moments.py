@@ -9,25 +9,20 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from tidyfair.specs.forecasts import EVENT
-from tidyfair.specs.formulas import unprefixed
+from tidyfair.specs.columns import Column
+from tidyfair.specs.forecasts import EVENT, Forecast
+from tidyfair.specs.formulas import Formula, Statistic, unprefixed
+from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.polars_versions import number_of_rows, spread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.forecasts import Forecast
-    from tidyfair.specs.formulas import Formula, Statistic
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.segments import Array, Booleans, Segments
+from tidyfair.specs.segments import Array, Booleans, Segments
 
 Quantity: TypeAlias = tuple[str, str, Any]
 """Name of the column, name of the reduction (`sum`, `min`, `max` …), and the value of a row."""

@@ -6,20 +6,23 @@ A call that needs more than sums gets the distinct rows with their frequencies, 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.specs.columns import Column, roots_of
 from tidyfair.specs.polars_versions import is_row_separable
+from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.moments import (
     ACTUAL,
     KNOWN_REPLICATES,
     MEASURE,
     PREDICTED,
     SCORE,
+    Quantity,
     cumulated,
     digits_lost,
     is_weight_column,
@@ -33,6 +36,7 @@ from tidyfair.tallies.source import (
     FREQUENCY,
     SQUARED,
     WEIGHT,
+    Source,
     collected,
     is_score,
     is_sqlite,
@@ -40,16 +44,8 @@ from tidyfair.tallies.source import (
     whole_frequencies,
     with_one_zero,
 )
-from tidyfair.tallies.tally import TRUTH
+from tidyfair.tallies.tally import TRUTH, Tally
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.tallies.count_plan import CountPlan
-    from tidyfair.tallies.moments import Quantity
-    from tidyfair.tallies.source import Source
-    from tidyfair.tallies.tally import Tally
 
 _LOWEST, _HIGHEST = "lowest score", "highest score"
 """Columns of the extremes of scores, to check that they are probabilities."""

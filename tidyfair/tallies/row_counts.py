@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.specs.polars_versions import in_batches
 from tidyfair.tallies.key_encoding import (
+    Levels,
     Packing,
     levels_by_dtype,
     levels_by_ends,
@@ -18,11 +20,6 @@ from tidyfair.tallies.key_encoding import (
 )
 from tidyfair.tallies.slices import MOST_PARTED, Parted, over_slices, side_by_side
 from tidyfair.tallies.source import SQUARED, WEIGHT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from tidyfair.tallies.key_encoding import Levels
 
 Engine: TypeAlias = Literal["auto", "in-memory"]
 """The engines of polars that are asked for."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -31,16 +31,20 @@ from tidyfair.errors import (
     with_article,
 )
 from tidyfair.specs.arguments import text
-from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, names_of, roots_of, telling
+from tidyfair.specs.columns import (
+    EXACT,
+    Column,
+    ColumnLike,
+    are_columns,
+    blaming_expressions,
+    names_of,
+    roots_of,
+    telling,
+)
 from tidyfair.specs.groups import SIDE, Privileged
 from tidyfair.specs.polars_versions import largest_integer
 from tidyfair.tallies.key_encoding import may_have_levels
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from tidyfair.specs.columns import ColumnLike
 
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
 from tidyfair.specs.columns import Column, levels_of, stacked
-from tidyfair.specs.forecasts import AT_POINT, TIME_AT_POINT, WEIGHT_AT_POINT
-from tidyfair.specs.groups import SIDE
-from tidyfair.specs.survey_designs import ROLE
+from tidyfair.specs.forecasts import AT_POINT, TIME_AT_POINT, WEIGHT_AT_POINT, Forecast
+from tidyfair.specs.groups import SIDE, Privileged
+from tidyfair.specs.survey_designs import ROLE, Design
 from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
     SCORE,
@@ -28,13 +29,6 @@ from tidyfair.tallies.moments import (
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tidyfair.specs.forecasts import Forecast
-    from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.survey_designs import Design
 
 __all__ = ["Tally"]
 

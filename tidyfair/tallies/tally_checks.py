@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
-from tidyfair.specs.formulas import CONTENT
-from tidyfair.specs.metric_specs import named_formulas
+from tidyfair.specs.columns import Column
+from tidyfair.specs.forecasts import Forecast
+from tidyfair.specs.formulas import CONTENT, Formula
+from tidyfair.specs.groups import By
+from tidyfair.specs.metric_specs import MetricSpec, named_formulas
+from tidyfair.specs.options import Options
 from tidyfair.specs.survey_designs import ROLE, SurveyDesign
-from tidyfair.tallies.moments import step
-from tidyfair.tallies.tally import check_tally
+from tidyfair.tallies.moments import Needs, step
+from tidyfair.tallies.tally import Scores, Tally, check_tally
 from tidyfair.tallies.thresholds import ESTIMATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from tidyfair.specs.columns import Column
-    from tidyfair.specs.forecasts import Forecast
-    from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.groups import By
-    from tidyfair.specs.metric_specs import MetricSpec
-    from tidyfair.specs.options import Options
-    from tidyfair.tallies.moments import Needs
-    from tidyfair.tallies.tally import Scores, Tally
 
 SHOWN = 5
 """The most strata or clusters that a message names."""

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import is_list
-from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.polars_versions import value_at
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.arrays import ARRAY
 from tidyfair.tallies.key_encoding import Levels
 from tidyfair.tallies.source import WEIGHT, from_arrays
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from tidyfair.specs.columns import ColumnLike
 
 __all__ = ["sigmoid"]
 
