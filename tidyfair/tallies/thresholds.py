@@ -274,7 +274,8 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
     columns = tuple(Column.of(name, "threshold") for name in _as_tuple(names))
     groups: list[tuple[tuple[object, ...], float]] = []
     for group, threshold in thresholds.items():
-        key = tuple(map(_nan_as_null, _as_tuple(group)))
+        # NaN is null among keys
+        key = tuple(None if isinstance(value, float) and math.isnan(value) else value for value in _as_tuple(group))
         groups.append((key, _number("threshold", threshold)))
     lengths = {len(key) for key, _ in groups}
     if lengths != {len(columns)}:
@@ -286,11 +287,6 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
 def _as_tuple(value: object) -> tuple[object, ...]:
     """One name or value, or a tuple of them, as a tuple."""
     return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-
-
-def _nan_as_null(value: object) -> object:
-    """The key of a group as in frames, where NaN is null."""
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
