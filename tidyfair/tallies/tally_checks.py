@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
+from tidyfair.errors import ArgumentError, ColumnError, WeightError, advice, listed
 from tidyfair.specs.columns import Column
 from tidyfair.specs.forecasts import Forecast
 from tidyfair.specs.formulas import CONTENT, Formula
@@ -196,11 +196,14 @@ def _way_to_fewer_groups(by: By, keys: pl.DataFrame) -> str:
     if keys.width > 1 and values.n_unique() <= _MOST_SINGLE:
         return "Cross fewer features"
     if not values.dtype.is_numeric():
-        return f"Pool rare values of {name!r} with `lump_rare`"
+        return advice(
+            f"Pool rare values of {name!r} with `lump_rare`", f"Put rare values of {name!r} together in the file"
+        )
     finite = values.filter(values.is_finite())
     low, high = cast("tuple[float, float]", (finite.min(), finite.max()))
     width = 10 ** math.floor(math.log10(high - low))
-    return f"Put numbers into bands, `(pl.col({name!r}) // {width:_}).alias({f'{name}_band'!r})`"
+    bands = f"Put numbers into bands, `(pl.col({name!r}) // {width:_}).alias({f'{name}_band'!r})`"
+    return advice(bands, "Put numbers into bands in the file")
 
 
 def _check_design(tally: Tally, design: SurveyDesign) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast, overload
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
+from tidyfair.errors import ArgumentError, ColumnError, advice, in_short, listed
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.polars_versions import value_at
@@ -87,10 +87,11 @@ class Cut:
         """Refuse scores that are not probabilities, such as logits, if its thresholds are for probabilities."""
         if low is None or high is None or -_ROUNDED <= low <= high <= 1 + _ROUNDED:
             return
+        convert = advice("Convert logits with `probs=sigmoid(…)`", "Convert logits to probabilities in the file")
+        labels = f" If the threshold is right, make the labels yourself: {self._labels_in_code(column)}."
         msg = (
             f"`{role}`: {column!r} holds values from {low:g} to {high:g}, but {self!r} is a threshold for "
-            "probabilities. Convert logits with `probs=sigmoid(…)`, or give a threshold on the scale of the scores. "
-            f"If the threshold is right, make the labels yourself: {self._labels_in_code(column)}."
+            f"probabilities. {convert}, or give a threshold on the scale of the scores.{advice(labels, '')}"
         )
         raise ColumnError(msg)
 
