@@ -134,3 +134,29 @@ def test_a_single_cluster_is_said_to_be_one() -> None:
     data = rates(a=(7, 20)).with_columns(c=1)
     with pytest.warns(tf.ClusterWarning, match="There is 1 cluster; intervals from fewer than 30 clusters"):
         tf.selection_rate(data, estimate="e", cluster="c", interval="bootstrap")
+
+
+@pytest.mark.parametrize(("hits", "rows"), [(0, 30), (20, 50), (3, 6)])
+@pytest.mark.parametrize("compared", ["difference", "ratio"])
+def test_equal_groups_are_no_surer_to_be_near_than_two_of_them(hits: int, rows: int, compared: str) -> None:
+    parity = getattr(tf.selection_rate, compared)("g")
+    two, several = (
+        ends(parity(rates(**dict.fromkeys(names, (hits, rows))), estimate="e", interval="auto", on_undefined="ignore"))
+        for names in ("ab", "abcd")
+    )
+    # the ratio of two rates is by their score, that of several by logarithms
+    assert (several == two) if two[0] is None else (several == pytest.approx(two, rel=0.05))
+    if compared == "difference":
+        gate = tf.check(parity, below=0.02)
+        assert gate(rates(**dict.fromkeys("abc", (hits, rows))), estimate="e")[".verdict"].item() != "pass"
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_distances_that_are_small_by_chance_have_some_width(to: Any) -> None:
+    same = [0.1, 0.4, 0.35, 0.8, 0.2, 0.6, 0.5, 0.7] * 5
+    data = pl.DataFrame({"y": [0, 0, 1, 1, 0, 1, 1, 0] * 15, "s": same * 3, "g": ["a"] * 40 + ["b"] * 40 + ["c"] * 40})
+    result = tf.roc_auc.difference("g", to=to)(data, "y", probs="s", interval="auto")
+    low, high = ends(result)
+    assert result[".estimate"].item() == pytest.approx(0, abs=1e-12)
+    assert low == 0
+    assert high > 0.05
