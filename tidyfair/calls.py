@@ -180,7 +180,8 @@ class Evaluable(ABC):
                 disparities null ("null"), or raise an error ("raise").
             interval: `"auto"` adds `.lower`, `.upper`, `.std_error` and `.method` by the best method for each value;
                 `"analytic"` and `"exact"` (Clopper and Pearson, of rates) are in closed form, `"bootstrap"` and
-                `"bayes"` by replicates.
+                `"bayes"` by replicates; the name of a method, such as `"jeffreys"` or `"agresti_caffo"`, asks for
+                that one (an error lists those that apply).
             conf_level: Confidence level of intervals (0.95); needs `interval=`.
             times: Number of replicates (10,000 of counts and sums, 1,000 of rows).
             seed: Random seed of the replicates; the same seed gives the same result.

@@ -68,10 +68,11 @@ def test_names_of_methods_hold_for_metrics_of_numbers(metric: tf.Metric, name: A
     assert_frame_equal(metric(NUMBERS, "y", "p", interval=name), auto)
 
 
-@pytest.mark.parametrize("comparison", [tf.selection_rate.difference("g"), tf.selection_rate.ratio("g")])
-def test_comparisons_have_no_exact_interval(comparison: tf.GroupwiseMetric) -> None:
-    with pytest.raises(tf.ArgumentError, match=r"`interval='exact'` is no interval of the (difference|ratio)"):
-        comparison(rates(a=(7, 20), b=(3, 25)), estimate="e", interval="exact")
+@pytest.mark.parametrize(("compared", "method"), [("difference", "newcombe"), ("ratio", "miettinen_nurminen")])
+def test_comparisons_of_rates_beside_exact_limits_say_that_they_are_others(compared: str, method: str) -> None:
+    metrics = tf.metric_set(tf.selection_rate, getattr(tf.selection_rate, compared)("g"))
+    result = metrics(rates(a=(7, 20), b=(3, 25)), estimate="e", interval="exact")
+    assert result[".method"].to_list() == ["clopper_pearson", method]
 
 
 def test_mover_of_a_ratio_is_not_the_score_interval() -> None:
@@ -160,3 +161,11 @@ def test_distances_that_are_small_by_chance_have_some_width(to: Any) -> None:
     assert result[".estimate"].item() == pytest.approx(0, abs=1e-12)
     assert low == 0
     assert high > 0.05
+
+
+def test_simultaneous_limits_are_those_of_groups_that_a_metric_compares() -> None:
+    data = rates(a=(7, 20), b=(3, 25))
+    with pytest.raises(tf.ArgumentError, match=r'selection_rate compares none: write `selection_rate\.difference\('):
+        tf.selection_rate.by_group(data, estimate="e", group_by="g", interval="auto", simultaneous=True)
+    result = tf.selection_rate.difference("g").by_group(data, estimate="e", interval="auto", simultaneous=True)
+    assert result[".method"].to_list() == ["wilson, simultaneous"] * 2
