@@ -277,7 +277,7 @@ class Run:
     def _groups(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The values of groups as a frame."""
         if options.simultaneous and all(spec.by is None for spec in self.specs):
-            (name, *_) = self._names
+            name = self.specs[0].name
             msg = (
                 f"`simultaneous` is about the groups that a metric compares, and {name} compares none: write "
                 f'`{name}.difference("column").by_group(…)`; groups of `group_by` are apart.'
