@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.statistics import ONE_LABEL, Statistics
+from tidyfair.evaluation.statistics import ONE_LABEL, Statistics, Table, statistics_of
 from tidyfair.specs.formulas import HAND_TILL, Formula, two_sides
 from tidyfair.specs.segments import Array, Booleans
 
@@ -97,6 +97,11 @@ def evaluate(
         values = _average(values, formula, estimator, statistics.true(formula.reads))
     values = _without_hidden(values, formula, statistics)
     return replace(values, by_level=one_by_one)
+
+
+def values_of(formula: Formula, estimator: str, sums: Mapping[str, Array]) -> Values:
+    """The values of a formula from the sums of its table."""
+    return evaluate(formula, estimator, statistics_of(Table.of(formula, estimator), sums), OfRows({}, {}))
 
 
 def _of_sums(formula: Formula, estimator: str, statistics: Statistics, *, effective: bool) -> Values:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
-from tidyfair.evaluation.values import OfRows, evaluate
+from tidyfair.evaluation.statistics import CELLS
+from tidyfair.evaluation.values import values_of
 from tidyfair.specs.formulas import ROWS, Formula
 from tidyfair.specs.segments import Floats
 
@@ -118,8 +118,7 @@ def on_counts(formula: Formula, counts: Sequence[Any]) -> Floats:
     sums = {
         name + ROWS: np.asarray(of_cell, dtype=float)[:, None] for name, of_cell in zip(_COMPLETE, counts, strict=True)
     }
-    values = evaluate(formula, "binary", statistics_of(Table("class"), sums), OfRows({}, {}))
-    return values.estimate[:, 0]
+    return values_of(formula, "binary", sums).estimate[:, 0]
 
 
 def _columns(tables: Sequence[dict[str, float]]) -> list[list[float]]:
@@ -216,7 +215,7 @@ def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]
     counts: dict[str, np.ndarray[Any, Any]] = {
         name + ROWS: np.array(column)[:, None] for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)
     }
-    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
+    values = values_of(formula, "binary", counts)
     estimates = [None if math.isnan(value) else value for value in values.estimate[:, 0].tolist()]
     return estimates, values.denominator[:, 0].tolist()
 

@@ -175,10 +175,8 @@ class Uncertainty:
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
         if is_clustered(self.tally):
-            deviations = self.deviations(requested)
-            at = self._positions(requested, rows, deviations.error.shape[1])
-            error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
-            influences = deviations.influences_at(at)
+            deviations = self._deviations_of(requested, rows)
+            error, freedom, influences = deviations.error, deviations.freedom, deviations.influences
             with np.errstate(divide="ignore", invalid="ignore"):
                 # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
                 of_clusters = (freedom + 1) / np.minimum(events, others)
@@ -202,18 +200,15 @@ class Uncertainty:
 
     def _smooth(self, requested: RequestedFormula, kind: Kind | None, value: Floats, rows: Integers) -> Smooth:
         """Values of a function of sums; those that are made of shares have the limits of these."""
-        formula, deviations = requested.formula, self.deviations(requested)
-        at = self._positions(requested, rows, deviations.error.shape[1])
-        below, above = (tuple(own.ravel()[at] for own in side) for side in (deviations.below, deviations.above))
+        formula, deviations = requested.formula, self._deviations_of(requested, rows)
+        counts = deviations.cells
         fields: dict[str, Any] = {
-            "value": value, "error": deviations.error.ravel()[at], "freedom": deviations.freedom.ravel()[at],
-            "scale": self.scale(requested), "below": below, "above": above,
-            "skew": None if deviations.skew is None else deviations.skew.ravel()[at],
-            "influences": deviations.influences_at(at),
+            "value": value, "error": deviations.error, "freedom": deviations.freedom, "scale": self.scale(requested),
+            "below": deviations.below, "above": deviations.above, "skew": deviations.skew,
+            "influences": deviations.influences,
         }  # fmt: skip
         if self.tally.design is not None:
             return Surveyed(**fields, sampling=sampling_of(self.tally))
-        counts = {name: own.ravel()[at] for name, own in deviations.cells.items()}
         share, made_of = rising_share_of(formula), sum_of_shares_of(formula)
         if kind == "function_of_rate" and share is not None:
             return OfShare(**fields, formula=formula, share=share, shares=_shares_of_counts(share, counts))
@@ -230,15 +225,16 @@ class Uncertainty:
         """The scale on which the values of a formula are nearly normal."""
         return Scale.of(requested.formula, self.evaluated.specs[requested.spec].range_of(requested.name))
 
-    def deviations(self, requested: RequestedFormula) -> Deviations:
-        """The standard errors of a formula in all groups of its feature."""
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _deviations_of(self, requested: RequestedFormula, rows: Integers) -> Deviations:
+        """The standard errors of some values of a formula; those of all groups of its feature are computed once."""
         by = self.evaluated.specs[requested.spec].by
         key = (requested.formula, requested.estimator, by)
         if key not in self._deviations:
-            evaluator, scale = self.evaluated.evaluator, self.scale(requested)
             deviations_of = by_jackknife if self.tally.design is None else by_design
-            self._deviations[key] = deviations_of(evaluator, requested.formula, requested.estimator, by, scale)
-        return self._deviations[key]
+            self._deviations[key] = deviations_of(self.evaluated.evaluator, requested, by, self.scale(requested))
+        deviations = self._deviations[key]
+        return deviations.at(self._positions(requested, rows, deviations.error.shape[1]))
 
     def _positions(self, requested: RequestedFormula, rows: Integers, labels: int) -> Integers:
         """The positions of some rows in arrays of groups by labels."""
