@@ -65,16 +65,6 @@ class Intervals:
         """The limits of some results, of which setting sets them here."""
         return Intervals(self.lower[index], self.upper[index], self.error[index], self.method[index])
 
-    @property
-    def columns(self) -> tuple[Floats, Floats, Floats, Array]:
-        """The limits, errors and methods."""
-        return self.lower, self.upper, self.error, self.method
-
-    def around(self, value: Floats) -> Intervals:
-        """The same, including the values, which those of values that stand for infinite ones may not."""
-        lower, upper = np.minimum(self.lower, value), np.maximum(self.upper, value)
-        return replace(self, lower=lower, upper=upper)
-
 
 @dataclass(frozen=True, eq=False)
 class Family:
@@ -188,20 +178,17 @@ def pair(
         else:
             compared = values.compared_by_both if by_both else values.compared
             low, high = compared(one, other, z, _scale_of(aggregate))
-        error = _error_of_quotient(family, aggregate) if aggregate.is_relative else _error_of_difference(family)
         if aggregate.is_relative:
+            error = _error_of_quotient(family, aggregate)
             low, high = aggregate.limits_of_quotient(low, high)
+        else:
+            error_of_one, error_of_other = values.shown_error[one], values.shown_error[other]
+            with np.errstate(invalid="ignore"):
+                shared = values.correlation_of(one, other) * error_of_one * error_of_other
+                error = np.sqrt(error_of_one**2 + error_of_other**2 - 2 * shared)
         if not aggregate.signed:
             low, high = aggregate.unsigned_limits(low, high)
         results.put(family.outer[one], (low, high), error)
-
-
-def _error_of_difference(family: Family) -> Floats:
-    """The standard errors of the differences of pairs."""
-    (one, other), error = family.pairs, family.values.shown_error
-    with np.errstate(invalid="ignore"):
-        shared = family.values.correlation_of(one, other) * error[one] * error[other]
-        return np.sqrt(error[one] ** 2 + error[other] ** 2 - 2 * shared)
 
 
 def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
