@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeAlias, cast
@@ -91,7 +91,10 @@ def row_values(
     results = _RowResults(formulas, len(levels), count)
     expressions = [formula for formula in formulas if formula.input == "rows"]
     for index, level in enumerate(levels):
-        averaged_levels = _pairs_with(level, levels) if pairs else [level]
+        averaged_levels = [level]
+        if pairs:
+            others = [other.label for other in levels if other.label != level.label]
+            averaged_levels = [Level(level.label, level.score, other) for other in others]
         for name, values in _means(rows, expressions, averaged_levels, scope, count).items():
             results.numbers[name][index] = values
         for formula in formulas:
@@ -102,11 +105,6 @@ def row_values(
                     result = _call_on_rows(formula, rows, chosen, level, levels)
                     results.put(formula, (index, group_cell), result)
     return results.of_rows(rows.outer_of_group_cell) if scope == "overall" else results.of_rows()
-
-
-def _pairs_with(level: Level, levels: Sequence[Level]) -> list[Level]:
-    """A level against each of the other levels."""
-    return [Level(level.label, level.score, other.label) for other in levels if other.label != level.label]
 
 
 def _rows_by_group_cell(rows: Rows, scope: Scope) -> Iterator[tuple[int, Array]]:
@@ -354,28 +352,13 @@ def _weight_argument(formula: Formula, weight: Array | None) -> dict[str, object
     raise ArgumentError(msg)
 
 
-@dataclass(frozen=True, eq=False)
-class _Samples:
-    """The samples of rows that a function of two samples compares."""
-
-    event: Array
-    score: Array
-    weight: Array | None
-    width: float | None
-
-    @classmethod
-    def of(cls, formula: Formula, rows: Rows, level: Level) -> _Samples:
-        """The samples that a formula compares at a level."""
-        score = rows.score(level.score)
-        event = np.zeros(len(score), dtype=bool) if formula.ignores_truth else rows.event(level.label)
-        if rows.bins is None:
-            return cls(event, score, rows.weight, None)
-        return cls(event, (score + 0.5) / rows.bins, rows.weight, 1 / rows.bins)
-
-    def __getitem__(self, chosen: Array) -> Sample:
-        """The sample of some rows."""
-        weight = None if self.weight is None else self.weight[chosen]
-        return Sample(self.event[chosen], self.score[chosen], weight, self.width)
+def _samples(formula: Formula, rows: Rows, level: Level) -> Callable[[Array], Sample]:
+    """A function from the indices of rows to the sample that a formula of two samples compares at a level."""
+    score, weight, width = rows.score(level.score), rows.weight, None
+    event = np.zeros(len(score), dtype=bool) if formula.ignores_truth else rows.event(level.label)
+    if rows.bins is not None:
+        score, width = (score + 0.5) / rows.bins, 1 / rows.bins
+    return lambda chosen: Sample(event[chosen], score[chosen], None if weight is None else weight[chosen], width)
 
 
 def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]:
@@ -393,15 +376,13 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
     large_enough = ~rows.excluded & (sizes >= least)
     rows_of_outer = _split(rows.outer, np.flatnonzero(counted), outers)
     group_cells_of_outer = _split(rows.outer_of_group_cell, np.flatnonzero(large_enough), outers)
-    samples = _Samples.of(formula, rows, level)
+    sample_of = _samples(formula, rows, level)
     for group_cells, compared in zip(group_cells_of_outer, rows_of_outer, strict=True):
         group_cell_of_row = rows.group_cell[compared]
-        own: dict[int, Sample] = {}
-        for cell in group_cells.tolist():
-            own[cell] = samples[compared[group_cell_of_row == cell]]
+        own = {cell: sample_of(compared[group_cell_of_row == cell]) for cell in group_cells.tolist()}
         if formula.against == "rest":
             for cell, sample in own.items():
-                rest = samples[compared[group_cell_of_row != cell]]
+                rest = sample_of(compared[group_cell_of_row != cell])
                 values[cell], reasons[cell] = _call_on_samples(formula, sample, rest)
             continue
         for one, other in itertools.combinations(own, 2):

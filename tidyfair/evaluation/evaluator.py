@@ -13,7 +13,7 @@ from tidyfair.evaluation.group_cells import GroupCells, cells_of, rows_of
 from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
 from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, Table, pooled, statistics_of, sums_of
-from tidyfair.evaluation.values import OfRows, Values, evaluate, stacked
+from tidyfair.evaluation.values import OfRows, Values, evaluate
 from tidyfair.specs.aggregates import CONTEXTS, Context
 from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic
 from tidyfair.specs.groups import By
@@ -105,26 +105,26 @@ class Evaluator:
     def _sums_of(self, table: Table) -> dict[str, Array]:
         """The sums of a table for all group cells, those of one `by` after those of another."""
         if table not in self._sums:
-            terms = frozenset[Statistic]()
-            for requested, table_of_formula in self.tables.items():
-                if table_of_formula == table:
-                    terms |= requested.formula.all_terms
+            formulas = [requested.formula for requested, own in self.tables.items() if own == table]
+            terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
             indices = self.group_cells.indices.values()
             by_feature = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
-            of_all_features: dict[str, Array] = {}
-            for name in by_feature[0]:
-                of_all_features[name] = np.concatenate([sums[name] for sums in by_feature])
-            self._sums[table] = of_all_features
+            self._sums[table] = {name: np.concatenate([sums[name] for sums in by_feature]) for name in by_feature[0]}
         return self._sums[table]
 
     def _rows(self, table: Table, scope: Scope) -> OfRows:
         """The values of all formulas of a table that read rows, in all group cells."""
         if (table, scope) not in self._of_rows:
-            levels = len(self.reading.levels) if table.kind != "numeric" else 1
-            by_feature: list[tuple[OfRows, tuple[int, int]]] = []
-            for by, (_, size) in self.group_cells.spans.items():
-                by_feature.append((self._rows_of(table, scope, by), (size, levels)))
-            self._of_rows[table, scope] = stacked(by_feature)
+            shape = (len(self.group_cells.outer), len(self.reading.levels) if table.kind != "numeric" else 1)
+            numbers: dict[str, Array] = {}
+            reasons: dict[str, Array] = {}
+            for by, (first, size) in self.group_cells.spans.items():
+                own, span = self._rows_of(table, scope, by), slice(first, first + size)
+                for name, values in own.numbers.items():
+                    numbers.setdefault(name, np.full(shape, np.nan))[span] = values
+                for name, values in own.reasons.items():
+                    reasons.setdefault(name, np.full(shape, None, dtype=object))[span] = values
+            self._of_rows[table, scope] = OfRows(numbers, reasons)
         return self._of_rows[table, scope]
 
     def _rows_of(self, table: Table, scope: Scope, by: By | None) -> OfRows:
@@ -139,7 +139,10 @@ class Evaluator:
             return class_values(cells, formulas, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
         rows = self.rows_read(by, table.reads)
         if self.tally.scores is not None and self.tally.binned:
-            rows = replace(rows, sizes=self._rows_of_groups(by, table.reads), bins=self.tally.scores.bins)
+            # bins stand for several rows
+            index, counted = self.group_cells.indices[by], self.cells.complete_in(table.reads)
+            sizes = np.bincount(index.of_cell[counted], self.cells.measure("n")[counted], len(index))
+            rows = replace(rows, sizes=sizes, bins=self.tally.scores.bins)
         levels = [Level(0, "")]
         if table.kind == "prob":
             levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]
@@ -148,11 +151,6 @@ class Evaluator:
     def rows_read(self, by: By | None, reads: frozenset[str]) -> Rows:
         """The rows with values in all columns that are read, and their group cells within a `by`."""
         return rows_of(self.tally, self.labels, self.group_cells, by, reads)
-
-    def _rows_of_groups(self, by: By | None, reads: frozenset[str]) -> Array:
-        """The number of rows of each group of a `by` that have a value in all columns that are read."""
-        index, counted = self.group_cells.indices[by], self.cells.complete_in(reads)
-        return np.bincount(index.of_cell[counted], self.cells.measure("n")[counted], len(index))
 
     def _formulas_of_rows(self, table: Table, scope: Scope, by: By | None) -> list[Formula]:
         """The formulas of the specs of a `by` that read rows, with their auxiliary formulas."""

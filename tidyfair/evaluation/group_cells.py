@@ -58,11 +58,8 @@ class GroupCells:
     @cached_property
     def keys(self) -> dict[By, pl.DataFrame]:
         """The keys of the groups of each `by`, as the user wrote them."""
-        keys: dict[By, pl.DataFrame] = {}
-        for by, index in self.indices.items():
-            if by is not None:
-                keys[by] = index.keys.rename({_SIDE: "side"}, strict=False)
-        return keys
+        indices = [(by, index) for by, index in self.indices.items() if by is not None]
+        return {by: index.keys.rename({_SIDE: "side"}, strict=False) for by, index in indices}
 
     def features_of(self, rows: pl.Series) -> pl.DataFrame:
         """The features of the group cells of rows."""
@@ -171,9 +168,7 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
     indices: dict[By | None, GroupIndex] = {}
     spans: dict[By | None, tuple[int, int]] = {}
     outers: list[Integers] = []
-    excluded: list[Booleans] = []
-    unknown: list[Booleans] = []
-    unlisted: list[Booleans] = []
+    masks: list[tuple[Booleans, Booleans, Booleans]] = []
     first = 0
     for by in bys:
         names = tally.names(by.columns) if by else []
@@ -197,14 +192,11 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         if by:
             is_unknown = by.is_unknown(index.keys).to_numpy()
             is_excluded = ~by.is_compared(index.keys).to_numpy() if by.sides else is_unknown
-        excluded.append(is_excluded)
-        unknown.append(is_unknown)
-        unlisted.append(is_unknown & (by is not None and by.policy.unknown == "drop"))
+        is_unlisted = is_unknown & (by is not None and by.policy.unknown == "drop")
+        masks.append((is_excluded, is_unknown, is_unlisted))
     _check_unknown_values(indices)
-    group_cells = GroupCells(
-        np.concatenate(outers), np.concatenate(excluded), np.concatenate(unknown), np.concatenate(unlisted),
-        spans, indices, outer_keys,
-    )  # fmt: skip
+    excluded, unknown, unlisted = map(np.concatenate, zip(*masks, strict=True))
+    group_cells = GroupCells(np.concatenate(outers), excluded, unknown, unlisted, spans, indices, outer_keys)
     return group_cells, Cells(tally, labels)
 
 
@@ -247,8 +239,10 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
     weights = [name for name in (WEIGHT, SQUARED) if name in frame.columns]
     span = slice_of(group_cells, by)
     clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    # the columns of survival times that are known wherever the time is
+    beside = (EVENT, EVENT_WEIGHT, WEIGHT_AT_POINT, TIME_AT_POINT) if tally.forecast is not None else ()
     return Rows(
-        frame=frame.select(*needed, *_beside(tally, frame), *weights),
+        frame=frame.select(*needed, *(name for name in beside if name in frame.columns), *weights),
         labels=() if tally.needs.numbers else labels.values,
         group_cell=_group_cell_of_data(tally, frame, group_cells, by),
         outer_of_group_cell=group_cells.outer[span],
@@ -286,13 +280,6 @@ def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
     if forecast is not None and forecast.role in reads and forecast.points:
         needed += [AT_POINT] if tally.is_at_points else forecast.names
     return needed
-
-
-def _beside(tally: Tally, frame: pl.DataFrame) -> list[str]:
-    """The columns of survival times that are known wherever the time is."""
-    if tally.forecast is None:
-        return []
-    return [name for name in (EVENT, EVENT_WEIGHT, WEIGHT_AT_POINT, TIME_AT_POINT) if name in frame.columns]
 
 
 def _group_cell_of_data(
@@ -336,17 +323,6 @@ def cells_of(cells: Cells, group_cells: GroupCells, by: By | None) -> pl.DataFra
     indexed = pl.DataFrame([*(pl.Series(name, values) for name, values in keys.items()), *sums])
     labels = [pl.when(pl.col(name) >= 0).then(name).alias(name) for name in LABELS]
     return indexed.with_columns(labels).group_by(*keys, maintain_order=True).agg(pl.col(own.name for own in sums).sum())
-
-
-def group_cell_of_rows(tally: Tally, group_cells: GroupCells, by: By | None) -> pl.Series:
-    """The index of the group cell of each cell of a tally among those of a `by`."""
-    outer, _ = _outer_groups(tally, tally.cells)
-    keys, distinct = [pl.Series(outer.of_cell)], [pl.Series(group_cells.outer[slice_of(group_cells, by)])]
-    if by:
-        own = tally.cells[tally.names(by.columns)]
-        keys += by.groups(own).get_columns()
-        distinct += group_cells.keys[by].get_columns()
-    return pl.Series(GROUP_CELL, _index_among(keys, distinct))
 
 
 def slice_of(group_cells: GroupCells, by: By | None) -> slice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,9 @@ from tidyfair.errors import Status
 from tidyfair.evaluation.statistics import ONE_LABEL, Statistics, Table, statistics_of
 from tidyfair.specs.formulas import HAND_TILL, Formula, two_sides
 from tidyfair.specs.segments import Array, Booleans
+
+COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
+"""The arrays that all values have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,33 +56,6 @@ class OfRows:
 
     numbers: Mapping[str, Array]
     reasons: Mapping[str, Array]
-
-
-def stacked(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRows:
-    """The values of several runs of group cells, with their shapes, as one; nan where a run lacks a formula."""
-    shapes = [shape for _, shape in parts]
-    numbers = _concatenated([part.numbers for part, _ in parts], shapes, math.nan)
-    reasons = _concatenated([part.reasons for part, _ in parts], shapes, None)
-    return OfRows(numbers, reasons)
-
-
-def _concatenated(
-    parts: Sequence[Mapping[str, Array]], shapes: Sequence[tuple[int, int]], missing: float | None
-) -> dict[str, Array]:
-    """Arrays by name, those of one part after those of another; `missing` where a part lacks one."""
-    names: dict[str, None] = {}
-    for part in parts:
-        names |= dict.fromkeys(part)
-    arrays: dict[str, Array] = {}
-    for name in names:
-        of_parts: list[Array] = []
-        for part, shape in zip(parts, shapes, strict=True):
-            array = part.get(name)
-            if array is None:
-                array = np.full(shape, missing)
-            of_parts.append(array)
-        arrays[name] = np.concatenate(of_parts)
-    return arrays
 
 
 def evaluate(
@@ -188,18 +164,8 @@ def _in_columns(values: Array) -> Array:
 
 def _first_level(values: Values) -> Values:
     """The values of the first label, where they are the same for all labels."""
-    return replace(
-        values,
-        estimate=values.estimate[:, :1],
-        n=values.n[:, :1],
-        denominator=values.denominator[:, :1],
-        weight=values.weight[:, :1],
-        size=values.size[:, :1],
-        rows=values.rows[:, :1],
-        reason=values.reason[:, :1],
-        levels_left_out=values.levels_left_out[:, :1],
-        extra={name: column[:, :1] for name, column in values.extra.items()},
-    )
+    extra = {name: column[:, :1] for name, column in values.extra.items()}
+    return replace(values, extra=extra, **{name: getattr(values, name)[:, :1] for name in COLUMNS})
 
 
 def _average(values: Values, formula: Formula, estimator: str, true: Array) -> Values:
@@ -231,13 +197,8 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
 
 def _without_hidden(values: Values, formula: Formula, statistics: Statistics) -> Values:
     """The values, undefined where cells were suppressed in a group or in other groups that a formula reads."""
-    sources = [statistics]
-    for prefix in formula.beyond:
-        sources.append(statistics.beside[prefix])
-    masks: list[Array] = []
-    for source in sources:
-        if source.hidden is not None:
-            masks.append(source.hidden[:, :1] > 0)
+    sources = [statistics, *(statistics.beside[prefix] for prefix in formula.beyond)]
+    masks = [source.hidden[:, :1] > 0 for source in sources if source.hidden is not None]
     if not masks:
         return values
     hidden = np.broadcast_to(np.logical_or.reduce(masks), values.estimate.shape)

@@ -89,7 +89,7 @@ def drawn_labels(
     their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts of a group give to each of the
     `possible` pairs of truth and estimate.
     """
-    reduced = with_pairs(tally, by, possible) if method == "bayes" else with_pairs(tally, by, None)
+    reduced = with_pairs(tally, by, possible if method == "bayes" else None)
     outer_names = reduced.names([key.column for key in reduced.outer])
     outer = placed(reduced.cells, outer_names)[0]
     of_strata = _runs_of(placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0])
@@ -210,7 +210,12 @@ def drawn_indices(
     rows = in_order(tally, rows, [*outer_names, *tally.names(by), *own])
     fixed = [*outer_names, *(own or tally.names(strata))]
     outer, unit = placed(rows, outer_names)[0], placed(rows, fixed)[0]
-    check_times(len(rows), times)
+    if len(rows) * times > MOST_ROWS:
+        msg = (
+            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
+            "`times=400`."
+        )
+        raise ArgumentError(msg)
     outer_of_unit = np.zeros(int(unit.max(initial=-1)) + 1, dtype=np.int64)
     outer_of_unit[unit] = outer
     units, of_outers = _runs_of(unit), _runs_of(outer_of_unit)
@@ -225,12 +230,7 @@ def drawn_indices(
                 if own:
                     drawn_times = _drawn_evenly(len(of_units), count, randoms[of_units[0]])
                     for replicate, counts in enumerate(drawn_times):
-                        times_of_units: list[int] = counts.tolist()
-                        repeated = [
-                            units[one]
-                            for one, own_times in zip(of_units, times_of_units, strict=True)
-                            for _ in range(own_times)
-                        ]
+                        repeated = [units[one] for one in np.repeat(of_outer, counts).tolist()]
                         chosen += repeated
                         number.append(np.full(sum(map(len, repeated)), replicate))
                     continue
@@ -242,16 +242,6 @@ def drawn_indices(
             yield np.concatenate(chosen), np.concatenate(number), count
 
     return replace(tally, rows=rows), drawn()
-
-
-def check_times(rows: int, times: int) -> None:
-    """Refuse replicates of rows that take too long."""
-    if rows * times > MOST_ROWS:
-        msg = (
-            f"{times} draws of {rows} rows take too long; a few hundred tell a standard error to a few percent, "
-            "`times=400`."
-        )
-        raise ArgumentError(msg)
 
 
 def drawn_units(
