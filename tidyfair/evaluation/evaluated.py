@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
@@ -21,6 +22,7 @@ from tidyfair.specs.forecasts import Forecast
 from tidyfair.specs.formulas import Formula, unprefixed
 from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec, estimator_of, formulas_of
 from tidyfair.specs.options import Options
+from tidyfair.specs.segments import Integers
 from tidyfair.tallies.tally import THRESHOLD, Tally
 from tidyfair.tallies.thresholds import Cut
 
@@ -96,6 +98,16 @@ class Evaluated:
         texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)
         # `NO_LEVEL` is -1, the index of the null at the end
         return texts[level % len(texts)]
+
+    def label_index(self, level: Integers, labels: int, given: str | None = None) -> Integers:
+        """The index of the label of values among those of their formula, of which there are so many."""
+        if labels == 1:
+            return np.zeros(len(level), dtype=np.int64)
+        of_formula = list(range(len(self.labels.values)) if given else self.labels.levels)
+        # `NO_LEVEL` is -1, the index of the 0 at the end
+        index = np.zeros(max([*of_formula, 0]) + 2, dtype=np.int64)
+        index[of_formula] = np.arange(len(of_formula))
+        return index[level]
 
     def estimator_of(self, spec: MetricSpec) -> str:
         """The estimator of the first metric of a spec."""

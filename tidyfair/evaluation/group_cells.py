@@ -26,7 +26,7 @@ from tidyfair.specs.result_columns import RESERVED
 from tidyfair.specs.segments import Booleans, Integers, Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, TRUTH, Tally
+from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Tally
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"
@@ -238,7 +238,7 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
     weights = [name for name in (WEIGHT, SQUARED) if name in frame.columns]
     span = slice_of(group_cells, by)
-    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    clusters = tally.cluster_names
     # the columns of survival times that are known wherever the time is
     beside = (EVENT, EVENT_WEIGHT, WEIGHT_AT_POINT, TIME_AT_POINT) if tally.forecast is not None else ()
     return Rows(

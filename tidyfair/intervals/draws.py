@@ -151,8 +151,7 @@ def _are_alike(least: Floats, most: Floats) -> Booleans:
 
 def clusters_of(tally: Tally) -> int | None:
     """The number of the user's own clusters; None without any."""
-    names = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
-    return tally.cells.select(names).n_unique() if names else None
+    return tally.cells.select(tally.cluster_names).n_unique() if tally.cluster_names else None
 
 
 def warn_of_few_clusters(tally: Tally) -> None:
@@ -184,7 +183,7 @@ class Draws:
 
     def _clusters_in(self, outer: Integers) -> Integers | None:
         """The number of the user's own clusters in some outer groups; None without any."""
-        names = self._tally.names([key.column for key in self._tally.clusters if key.column.name != BLOCK])
+        names = self._tally.cluster_names
         if not names:
             return None
         group_cells = self._evaluated.group_cells

@@ -23,7 +23,7 @@ from tidyfair.intervals.resampling import MOST_CELLS, is_of_labels, label_pairs,
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Floats, Integers
-from tidyfair.tallies.tally import BLOCK, HIDDEN, LABELS, Tally
+from tidyfair.tallies.tally import HIDDEN, LABELS, Tally
 
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
@@ -55,17 +55,13 @@ class Filled:
                 by_feature.setdefault((own.by, compares), []).append(number)
         for (by, compares), numbers in by_feature.items():
             for replicates in _filled(uncertainty, by, numbers, z, one_at_a_time=compares):
-                filled._add(replicates)
+                rows = replicates.rows
+                values = np.where(np.isfinite(replicates.values), replicates.values, np.nan)
+                near = _ROUNDED * np.abs(value[rows])
+                least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+                filled.low[rows] = np.where(least < filled.low[rows] - near, least, filled.low[rows])
+                filled.high[rows] = np.where(most > filled.high[rows] + near, most, filled.high[rows])
         return filled
-
-    def _add(self, replicates: Replicates) -> None:
-        """Include the values of some replicates."""
-        values, rows = replicates.values, replicates.rows
-        values = np.where(np.isfinite(values), values, np.nan)
-        near = _ROUNDED * np.abs(self.uncertainty.column("estimate")[rows])
-        low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-        self.low[rows] = np.where(low < self.low[rows] - near, low, self.low[rows])
-        self.high[rows] = np.where(high > self.high[rows] + near, high, self.high[rows])
 
     def of_results(self, results: Array) -> tuple[Floats, Floats]:
         """The smallest and the largest result if one group, or all of them, have values of filled cells."""
@@ -156,7 +152,7 @@ def _filled(
 
 def _weight_of_a_unit(tally: Tally, evaluated: Evaluated, by: By | None, row: Floats) -> Floats:
     """The weight of a row, or of a cluster, of each group, if all were equal and effectively as many."""
-    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    clusters = tally.cluster_names
     if not clusters:
         return row
     index, cells = evaluated.group_cells.indices[by], evaluated.evaluator.cells

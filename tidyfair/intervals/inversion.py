@@ -45,15 +45,11 @@ def put_by_inversion(
     order = np.argsort(uncertainty.column("outer")[rows], kind="stable")
     estimates = [estimators[own](of_formula) for own, of_formula in parts]
     error = np.concatenate([own.widest for own in estimates])[order]
-    size = np.concatenate([own.rows if isinstance(own, Shares) else np.full(len(own), np.inf) for own in estimates])[
-        order
-    ]
-    bounds = np.array(
-        [np.concatenate([np.broadcast_to(own.bounds[end], len(own)) for own in estimates]) for end in (0, 1)]
-    )
+    sizes = [own.rows if isinstance(own, Shares) else np.full(len(own), np.inf) for own in estimates]
+    low, high = (np.concatenate([np.broadcast_to(own.bounds[end], len(own)) for own in estimates]) for end in (0, 1))
     together = estimates[0].at(order) if len(estimates) == 1 else None
-    spread = _Spread(uncertainty, number, rows[order], error, size, (bounds[0][order], bounds[1][order]), together)
-    return spread.put(intervals)
+    size = np.concatenate(sizes)[order]
+    return _Spread(uncertainty, number, rows[order], error, size, (low[order], high[order]), together).put(intervals)
 
 
 class _Spread:

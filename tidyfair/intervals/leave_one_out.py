@@ -21,7 +21,7 @@ from tidyfair.intervals.resampling import ROW, DrawnCells, DrawnUnits, in_order,
 from tidyfair.specs.columns import Column
 from tidyfair.specs.segments import Array, Floats, Integers, Segments
 from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.tally import BLOCK, TRUTH, Tally
+from tidyfair.tallies.tally import TRUTH, Tally
 
 _MOST_PARTS, _FEWEST_PARTS = 400, 30
 _FEW_ROWS, _MOST_ROWS = 2**22, 2**26
@@ -153,7 +153,7 @@ def without_parts(
 ) -> tuple[Units, DrawnUnits]:
     """Replicates of the rows of a tally without a random part, or a cluster, of each outer group."""
     outer_names = tally.names([key.column for key in tally.outer])
-    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    clusters = tally.cluster_names
     ordered = in_order(tally, numbered(rows), [*outer_names, *tally.names(by), *clusters])
     codes = KeyCodes(ordered)
     outer_of_row = codes.index(outer_names).of_cell

@@ -24,7 +24,7 @@ from tidyfair.intervals.methods import Case, Method, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
-from tidyfair.intervals.uncertainty import Uncertainty, is_clustered, sampling_of
+from tidyfair.intervals.uncertainty import Uncertainty, sampling_of
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.metric_specs import MetricSpec
@@ -271,7 +271,7 @@ class _Comparison:
             for own, formula in zip(self.rows, formulas, strict=True)
         )
         possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
-        if uncertainty.tally.design is not None or is_clustered(uncertainty.tally) or not possible:
+        if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
             return np.zeros(outers, dtype=bool)
         adds_up = self._adds_up(aggregate)
         families, weights = uncertainty.families(self.number, aggregate, {}, self.kept)

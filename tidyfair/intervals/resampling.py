@@ -21,7 +21,7 @@ from tidyfair.specs.columns import Column
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.options import Options
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
-from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, Key, Tally
+from tidyfair.tallies.tally import ESTIMATE, LABELS, Key, Tally
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -204,7 +204,7 @@ def drawn_indices(
 
     Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
     """
-    own = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    own = tally.cluster_names
     outer_names = tally.names([key.column for key in tally.outer])
     rows = tally.rows if tally.rows is not None else pl.DataFrame()
     rows = in_order(tally, rows, [*outer_names, *tally.names(by), *own])

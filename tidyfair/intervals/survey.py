@@ -92,27 +92,22 @@ class _Strata:
         """The strata of a tally."""
         names = tally.names(design.strata)
         index = codes.index(names)
-        drawn = _drawn(tally, design, codes, index)
+        if design.clusters is not None:
+            clusters = codes.index(tally.names([*design.strata, design.clusters]))
+            drawn = np.bincount(index.of_cell[clusters.example], minlength=len(index)).astype(float)
+        else:
+            rows = tally.cells["n"].to_numpy().astype(float)
+            thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
+            if thresholds:
+                # each row is counted at every threshold
+                rows = np.where(codes.index(thresholds).of_cell == 0, rows, 0.0)
+            drawn = np.bincount(index.of_cell, rows, len(index)).astype(float)
         share = _shares_of_populations(tally, design, index, drawn)
         lonely = drawn <= 1
         if design.lonely == "error" and lonely.any() and (share[lonely] < 1).any():
             raise ArgumentError(_lonely(design, index, lonely & (share < 1)))
         factor = np.where(lonely, float(design.lonely == "adjust"), drawn / (drawn - 1)) * (1 - share)
         return cls(index, drawn, factor, np.where(lonely, 0.0, 1.0))
-
-
-def _drawn(tally: Tally, design: SurveyDesign, codes: KeyCodes, strata: GroupIndex) -> Floats:
-    """The number of PSUs that were drawn from each stratum."""
-    if design.clusters is not None:
-        clusters = codes.index(tally.names([*design.strata, design.clusters]))
-        return np.bincount(strata.of_cell[clusters.example], minlength=len(strata)).astype(float)
-    rows = tally.cells["n"].to_numpy().astype(float)
-    thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
-    if thresholds:
-        # each row is counted at every threshold
-        at = codes.index(thresholds).of_cell
-        rows = np.where(at == 0, rows, 0.0)
-    return np.bincount(strata.of_cell, rows, len(strata)).astype(float)
 
 
 def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupIndex, drawn: Floats) -> Floats:

@@ -37,7 +37,7 @@ from tidyfair.specs.groups import By
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
-from tidyfair.tallies.tally import BLOCK, Tally
+from tidyfair.tallies.tally import Tally
 
 Kind: TypeAlias = Literal[
     "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth"
@@ -53,14 +53,9 @@ def sampling_of(tally: Tally) -> Sampling:
     return "strata" if isinstance(tally.design, SurveyDesign) else "replicate_weights"
 
 
-def is_clustered(tally: Tally) -> bool:
-    """Check whether rows have clusters of the user's own."""
-    return any(key.column.name != BLOCK for key in tally.clusters)
-
-
 def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: PLR0911 - a table of kinds
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
-    is_of_one, clustered = estimator in ONE_LABEL, is_clustered(tally)
+    is_of_one, clustered = estimator in ONE_LABEL, bool(tally.cluster_names)
     if tally.design is not None:
         return "smooth" if has_survey_error(formula, estimator, tally) else None
     known = has_jackknife(formula, estimator, tally)
@@ -81,7 +76,7 @@ def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # n
 
 def _kind_of_rows(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
     """The same of a formula that reads rows."""
-    known, clustered = has_jackknife(formula, estimator, tally), is_clustered(tally)
+    known, clustered = has_jackknife(formula, estimator, tally), bool(tally.cluster_names)
     if formula.deviations:
         return "area" if estimator in ONE_LABEL and (known or not clustered) else None
     if formula.bins_of is not None:
@@ -174,7 +169,7 @@ class Uncertainty:
         variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
-        if is_clustered(self.tally):
+        if self.tally.cluster_names:
             deviations = self._deviations_of(requested, rows)
             error, freedom, influences = deviations.error, deviations.freedom, deviations.influences
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -240,11 +235,7 @@ class Uncertainty:
         """The positions of some rows in arrays of groups by labels."""
         first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        if labels == 1:
-            return group
-        position = np.zeros(max([*self.evaluated.labels.levels, 0]) + 2, dtype=np.int64)
-        position[list(self.evaluated.labels.levels)] = np.arange(len(self.evaluated.labels.levels))
-        return group * labels + position[self.column(LEVEL)[rows]]
+        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels)
 
     # Comparisons
 
