@@ -204,8 +204,8 @@ def labels_with_scores(
 ) -> Labels:
     """The labels of a call; if not declared otherwise, the keys of a mapping of scores."""
     mapped = tally.scores.labels if tally.scores else None
-    without = [label for label in tally.seen["truth"] if label not in mapped] if mapped else []
-    if without:
+    without = [] if mapped is None else [label for label in tally.seen["truth"] if label not in mapped]
+    if mapped is not None and without:
         msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
         raise ColumnError(msg)
     if labels is not None or mapped is None or tally.levels("truth"):

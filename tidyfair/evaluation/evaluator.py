@@ -57,8 +57,7 @@ class Evaluator:
         """The values of a formula in all group cells, with those of the contexts that aggregates need."""
         formula, table = requested.formula, self.tables[requested]
         values = self._evaluate(formula, requested.estimator, table, "own")
-        auxiliary = _auxiliary_formulas(formula, binned=self.tally.binned, with_variances=self.with_variances)
-        for name, other in auxiliary.items():
+        for name, other in self._auxiliary(formula).items():
             values = values.beside(name, self._evaluate(other, requested.estimator, table, "own").estimate)
         if self.tally.binned and ERROR not in values.extra:
             # values that need no bins are exact
@@ -66,6 +65,13 @@ class Evaluator:
         for context in self._contexts.get(formula, ()):
             values = values.beside(context, self._evaluate(formula, requested.estimator, table, context).estimate)
         return values
+
+    def _auxiliary(self, formula: Formula) -> dict[str, Formula]:
+        """The formulas of the error bound and the variance of another formula, by the column of their values."""
+        formulas: dict[str, Formula] = {}
+        if self.tally.binned and formula.kind == "prob" and formula.input != "sums":
+            formulas[ERROR] = formula.error_bound
+        return formulas | formula.spreads if self.with_variances else formulas
 
     @cached_property
     def _contexts(self) -> dict[Formula, list[Context]]:
@@ -96,21 +102,20 @@ class Evaluator:
     def _statistics(self, table: Table, scope: Scope) -> Statistics:
         """The statistics of a table from the rows of a scope."""
         if (table, scope) not in self._statistics_of_scope:
-            sums = self._sums_of(table)
+            if table not in self._sums:
+                formulas = [requested.formula for requested, own in self.tables.items() if own == table]
+                terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
+                # those of one `by` after those of another
+                indices = self.group_cells.indices.values()
+                by_feature = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
+                self._sums[table] = {
+                    name: np.concatenate([sums[name] for sums in by_feature]) for name in by_feature[0]
+                }
+            sums = self._sums[table]
             if scope != "own":
                 sums = pooled(sums, self.group_cells.compared, self.group_cells.excluded, scope)
             self._statistics_of_scope[table, scope] = statistics_of(table, sums)
         return self._statistics_of_scope[table, scope]
-
-    def _sums_of(self, table: Table) -> dict[str, Array]:
-        """The sums of a table for all group cells, those of one `by` after those of another."""
-        if table not in self._sums:
-            formulas = [requested.formula for requested, own in self.tables.items() if own == table]
-            terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
-            indices = self.group_cells.indices.values()
-            by_feature = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
-            self._sums[table] = {name: np.concatenate([sums[name] for sums in by_feature]) for name in by_feature[0]}
-        return self._sums[table]
 
     def _rows(self, table: Table, scope: Scope) -> OfRows:
         """The values of all formulas of a table that read rows, in all group cells."""
@@ -160,10 +165,7 @@ class Evaluator:
             if not reads_rows or self.specs[requested.spec].by != by:
                 continue
             if scope == "own":
-                auxiliary = _auxiliary_formulas(
-                    requested.formula, binned=self.tally.binned, with_variances=self.with_variances
-                )
-                formulas += [requested.formula, *auxiliary.values()]
+                formulas += [requested.formula, *self._auxiliary(requested.formula).values()]
             elif self._compares_with(scope, requested):
                 formulas.append(requested.formula)
         return list(dict.fromkeys(formulas))
@@ -171,13 +173,3 @@ class Evaluator:
 
 _POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}
 """The scope of the statistics whose names begin with a prefix."""
-
-
-def _auxiliary_formulas(formula: Formula, *, binned: bool, with_variances: bool) -> dict[str, Formula]:
-    """The formulas of the error bound and the variance of another formula, by the column of their values."""
-    formulas: dict[str, Formula] = {}
-    if binned and formula.kind == "prob" and formula.input != "sums":
-        formulas[ERROR] = formula.error_bound
-    if with_variances:
-        formulas |= formula.spreads
-    return formulas

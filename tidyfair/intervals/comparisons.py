@@ -147,14 +147,12 @@ def _scale_of(aggregate: Aggregate) -> str:
 
 def _number_of_groups(families: Sequence[Family], outers: int) -> Integers:
     """The number of groups of all families in each outer group."""
-    sizes = np.reshape([family.sizes(outers) for family in families], (len(families), outers))
-    return sizes.sum(axis=0, dtype=np.int64)
+    return sum((family.sizes(outers) for family in families), np.zeros(outers, dtype=np.int64))
 
 
 def _number_of_pairs(families: Sequence[Family], outers: int) -> Integers:
     """The number of pairs of all families in each outer group."""
-    pairs = np.reshape([family.number_of_pairs(outers) for family in families], (len(families), outers))
-    return pairs.sum(axis=0, dtype=np.int64)
+    return sum((family.number_of_pairs(outers) for family in families), np.zeros(outers, dtype=np.int64))
 
 
 # Pairs
@@ -176,8 +174,7 @@ def pair(
             rows = values.rows_at(z)
             low, high = form(values.value[one], rows[one], values.value[other], rows[other], z)
         else:
-            compared = values.compared_by_both if by_both else values.compared
-            low, high = compared(one, other, z, _scale_of(aggregate))
+            low, high = values.compared(one, other, z, _scale_of(aggregate), by_both=by_both)
         if aggregate.is_relative:
             error = _error_of_quotient(family, aggregate)
             low, high = aggregate.limits_of_quotient(low, high)
@@ -442,8 +439,7 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
 
 def _taking_part(families: Sequence[Family], outers: int) -> Integers:
     """The number of families with groups in each outer group."""
-    taking_part = np.reshape([family.sizes(outers) > 0 for family in families], (len(families), outers))
-    return taking_part.sum(axis=0)
+    return sum((family.sizes(outers) > 0 for family in families), np.zeros(outers, dtype=np.int64))
 
 
 def usable_outers(families: Sequence[Family], outers: int) -> Booleans:

@@ -339,7 +339,8 @@ class Draws:
             self._put(index, value[index], summary, lone, ends, z, intervals)
             if self._options.interval in {"auto", "bayes"}:
                 self._without_false_ends(index, value[index], intervals)
-            for result in index[np.argsort(-lost[index], kind="stable")].tolist():
+            by_lost: list[int] = index[np.argsort(-lost[index], kind="stable")].tolist()
+            for result in by_lost:
                 spec = result // outers
                 counts.append((self._evaluated.specs[spec].name, spec, int(lost[result]), len(values)))
         warn_of_few_clusters(self._tally)

@@ -60,7 +60,21 @@ class Units:
         `size` is that of the numbers whose rounding errors results have. As many units as `added_changes` are taken to
         change results as others do, and to have been missed.
         """
-        error, freedom = self._errors(self.influences(results), results.shape[2], added_changes)
+        influence, weight, squares = self.influences(results), self.weight[:, None], self.squares[:, None]
+        strata = Segments.of(self.stratum)
+        of_strata = Segments.of(self.outer[strata.starts])
+        error, freedom = np.full((2, *results.shape[1:]), np.nan)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            count = strata.sum(weight) ** 2 / strata.sum(squares)
+            total = strata.sum(squares * influence**2)
+            about_mean = np.maximum(total - strata.sum(weight * influence) ** 2 / count, 0)
+            of_stratum = about_mean * count / (count - 1)
+            variance = of_strata.sum(of_stratum)
+            changing = of_strata.sum(total) ** 2 / of_strata.sum(strata.sum(squares**2 * influence**4))
+            free = np.maximum(self.freedom[strata.starts], 1)[:, None]
+            own = self.outer[strata.starts][of_strata.starts]
+            error[:, own] = np.sqrt(variance * (1 + added_changes / changing)).T
+            freedom[:, own] = (variance**2 / of_strata.sum(of_stratum**2 / free)).T
         half = student_limits(z_value(level), freedom) * error
         with np.errstate(invalid="ignore"):
             # what has not been seen to vary says nothing about how far it varies
@@ -79,25 +93,6 @@ class Units:
         with np.errstate(invalid="ignore"):
             lost = results[0][:, self.outer].T - results[self.replicate, :, self.outer]
         return lost * (remaining / self.left_out)[:, None]
-
-    def _errors(self, influence: Floats, outers: int, added_changes: float) -> tuple[Floats, Floats]:
-        """Standard errors and degrees of freedom: arrays of results by outer groups."""
-        weight, squares = self.weight[:, None], self.squares[:, None]
-        strata = Segments.of(self.stratum)
-        of_strata = Segments.of(self.outer[strata.starts])
-        error, freedom = np.full((2, influence.shape[1], outers), np.nan)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            count = strata.sum(weight) ** 2 / strata.sum(squares)
-            total = strata.sum(squares * influence**2)
-            about_mean = np.maximum(total - strata.sum(weight * influence) ** 2 / count, 0)
-            of_stratum = about_mean * count / (count - 1)
-            variance = of_strata.sum(of_stratum)
-            changing = of_strata.sum(total) ** 2 / of_strata.sum(strata.sum(squares**2 * influence**4))
-            free = np.maximum(self.freedom[strata.starts], 1)[:, None]
-            own = self.outer[strata.starts][of_strata.starts]
-            error[:, own] = np.sqrt(variance * (1 + added_changes / changing)).T
-            freedom[:, own] = (variance**2 / of_strata.sum(of_stratum**2 / free)).T
-        return error, freedom
 
 
 def without_rows_of_cells(

@@ -230,7 +230,7 @@ def drawn_indices(
                 if own:
                     drawn_times = _drawn_evenly(len(of_units), count, randoms[of_units[0]])
                     for replicate, counts in enumerate(drawn_times):
-                        repeated = [units[one] for one in np.repeat(of_outer, counts).tolist()]
+                        repeated: list[Array] = [units[one] for one in np.repeat(of_outer, counts)]
                         chosen += repeated
                         number.append(np.full(sum(map(len, repeated)), replicate))
                     continue

@@ -23,7 +23,6 @@ from tidyfair.intervals.estimates import (
     Shares,
     Smooth,
     Surveyed,
-    Weighted,
 )
 from tidyfair.intervals.influence import Deviations
 from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
@@ -162,7 +161,7 @@ class Uncertainty:
         if "effective" not in self.evaluated.values:
             return Shares(value, denominator)
         effective, even = (self.column(name)[rows].astype(float) for name in ("effective", "even"))
-        return Shares(value, effective, Weighted(denominator, even))
+        return Shares(value, effective, (denominator, even))
 
     def _areas(self, requested: RequestedFormula, value: Floats, rows: Integers) -> Smooth:
         """Areas, with as many rows of each class as clusters leave of them."""
