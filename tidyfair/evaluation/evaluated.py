@@ -300,18 +300,12 @@ def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
         raise ColumnError(msg)
     if scores.labels is None:
         columns = _columns_by_name(names_of(scores.columns), labels)
-    else:
-        columns = _columns_by_mapping(scores.labels, labels)
-    return {level: str(columns[level]) for level in labels.levels}
-
-
-def _columns_by_mapping(mapped: Sequence[object], labels: Labels) -> list[int]:
-    """The index of the column of each label, from the labels that a mapping gives to columns."""
-    unknown = [value for value in mapped if value not in labels.values]
+        return {level: str(columns[level]) for level in labels.levels}
+    unknown = [value for value in scores.labels if value not in labels.values]
     if unknown:
         msg = f"`probs`: {listed(unknown)} is not among the labels {listed(labels.values)}."
         raise ColumnError(msg)
-    return [mapped.index(value) for value in labels.values]
+    return {level: str(scores.labels.index(labels.values[level])) for level in labels.levels}
 
 
 def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:

@@ -184,18 +184,11 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
         return
     codes_of_groups = codes[codes >= 0] if codes.min() < 0 else codes
     sizes = np.bincount(codes_of_groups, minlength=count)
-    order = np.argsort(codes.astype(_narrowest(count)), kind="stable")
+    # sorting small integers takes one pass
+    order = np.argsort(codes.astype(np.min_scalar_type(-count - 1)), kind="stable")
     # rows of no group come first
     ends = np.concatenate([[0], np.cumsum(sizes)]) + len(codes) - sizes.sum()
     yield from _segments(ends, order)
-
-
-def _narrowest(count: int) -> Any:
-    """The smallest dtype for a number of codes: sorting small integers takes one pass."""
-    for dtype in (np.int8, np.int16):
-        if count < np.iinfo(dtype).max:
-            return dtype
-    return np.int64
 
 
 def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -72,6 +72,7 @@ _USED = {
     frozenset[str](): ("instances",),
 }
 """The statistics that count the rows of a formula, by the columns that it reads."""
+Measure: TypeAlias = Literal["weights", "rows", "squares"]
 _STEPS = ("absolute_steps", "squared_steps")
 _BOTH = frozenset({"truth", "estimate"})
 
@@ -370,9 +371,7 @@ class Statistics:
     beside: Mapping[str, Statistics] = field(default_factory=dict[str, "Statistics"])
     """The statistics of all groups together, or of all other groups, by the prefix of their names."""
 
-    def read(
-        self, reads: frozenset[str], measure: Literal["weights", "rows", "squares"] = "weights"
-    ) -> dict[str, Array]:
+    def read(self, reads: frozenset[str], measure: Measure = "weights") -> dict[str, Array]:
         """The statistics of formulas that read some columns, and so leave out rows without one of these."""
         statistics: dict[str, Array] = dict(getattr(self, measure))
         if self.kind == "class" and reads == _BOTH:
@@ -382,22 +381,16 @@ class Statistics:
         if measure == "weights" and self.squares is not None:
             # the weight of each row if all were equal and effectively as many (Kish, 1965), the same for all labels
             with np.errstate(divide="ignore", invalid="ignore"):
-                statistics["row_weight"] = (self._counted(self.squares, reads) / self.weight(reads))[:, :1]
+                row_weight = self.counted(reads, "squares") / self.counted(reads, "weights")
+                statistics["row_weight"] = row_weight[:, :1]
         for prefix, others in self.beside.items():
             for name, values in others.read(reads, measure).items():
                 statistics[prefix + name] = values
         return statistics
 
-    def used(self, reads: frozenset[str]) -> Array:
-        """The number of rows of formulas that read some columns."""
-        return self._counted(self.rows, reads)
-
-    def weight(self, reads: frozenset[str]) -> Array:
-        """The weight of these rows."""
-        return self._counted(self.weights, reads)
-
-    def _counted(self, counts: Mapping[str, Array], reads: frozenset[str]) -> Array:
-        """The counts of the rows of formulas that read some columns."""
+    def counted(self, reads: frozenset[str], measure: Measure) -> Array:
+        """The number, the weight or the squared weights of the rows of formulas that read some columns."""
+        counts: Mapping[str, Array] = getattr(self, measure)
         if self.kind == "class" and self.given is None:
             return _total(counts, _USED[reads])
         return counts["instances"]

@@ -128,7 +128,7 @@ def _of_rows(formula: Formula, statistics: Statistics, of_rows: OfRows) -> Value
 
 def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, denominator: Array | None) -> Values:
     """Values with the counts of their rows."""
-    used, weight = statistics.used(formula.reads), statistics.weight(formula.reads)
+    used, weight = statistics.counted(formula.reads, "rows"), statistics.counted(formula.reads, "weights")
     shape = used.shape[:2]
     # both sides of a label have the same rows
     used = used.reshape(*shape, math.prod(used.shape[2:]))[..., 0]

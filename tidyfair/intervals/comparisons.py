@@ -291,8 +291,16 @@ class FamilyWithRests(Family):
         """The family beside the means of all others in some outer groups, from the weights of groups."""
         family, weight = family.among(outers), weight[outers[family.outer]]
         segments = Segments.of(family.outer)
-        share = weight / segments.to_rows(segments.sum(weight))
-        values = _groups_and_rests(family.values, segments, share)
+        share, groups = weight / segments.to_rows(segments.sum(weight)), family.values
+        if isinstance(groups, Shares):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # what a row has of the weight of its group goes with 1 / rows
+                square = np.nan_to_num(share**2 / groups.rows)
+                rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
+            value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
+            values = Shares(value, np.append(groups.rows, rows))
+        else:
+            values = _GroupsAndRests(groups, segments, share)
         return cls(values, family.outer, family.is_reference, share, of_all_rows)
 
     @cached_property
@@ -326,18 +334,6 @@ def _mean_of_others(values: Floats, segments: Segments, share: Floats, power: in
     """The mean of all other groups, for each group; with the power 2, its variance from those of groups."""
     weighted = share**power * values
     return (segments.to_rows(segments.sum(weighted)) - weighted) / (1 - share) ** power
-
-
-def _groups_and_rests(groups: Estimates, segments: Segments, share: Floats) -> Estimates:
-    """The values of groups, and then the means of all others of each."""
-    if not isinstance(groups, Shares):
-        return _GroupsAndRests(groups, segments, share)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # what a row has of the weight of its group goes with 1 / rows
-        square = np.nan_to_num(share**2 / groups.rows)
-        rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
-    value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
-    return Shares(value, np.append(groups.rows, rows))
 
 
 class _GroupsAndRests(Estimates):
@@ -439,7 +435,7 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
 
 def _taking_part(families: Sequence[Family], outers: int) -> Integers:
     """The number of families with groups in each outer group."""
-    return sum((family.sizes(outers) > 0 for family in families), np.zeros(outers, dtype=np.int64))
+    return sum(((family.sizes(outers) > 0).astype(np.int64) for family in families), np.zeros(outers, dtype=np.int64))
 
 
 def usable_outers(families: Sequence[Family], outers: int) -> Booleans:

@@ -15,9 +15,16 @@ import numpy as np
 import polars as pl
 
 from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
-from tidyfair.intervals.resampling import ROW, DrawnCells, DrawnUnits, in_order, numbered, with_pairs
+from tidyfair.intervals.resampling import (
+    ROW,
+    DrawnCells,
+    DrawnUnits,
+    in_order,
+    numbered,
+    runs_of_replicates,
+    with_pairs,
+)
 from tidyfair.specs.columns import Column
 from tidyfair.specs.segments import Array, Floats, Integers, Segments
 from tidyfair.tallies.source import WEIGHT
@@ -26,8 +33,7 @@ from tidyfair.tallies.tally import TRUTH, Tally
 _MOST_PARTS, _FEWEST_PARTS = 400, 30
 _FEW_ROWS, _MOST_ROWS = 2**22, 2**26
 """The rows that are read in all: with as many parts as few rows allow, or with the fewest parts as most rows do."""
-_MOST_NUMBERS = 2**19
-"""The most numbers of an array of replicates."""
+_DOING = "leaving out rows"
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
 _POSSIBLE = "\0possible"
@@ -132,7 +138,7 @@ def without_rows_of_cells(
     units = Units(outer[unit], stratum[unit], replicate, weight[unit], square[unit], left_out[unit], freedom)
 
     def parts() -> Iterator[dict[str, Array]]:
-        for start, end in _runs(1 + int(replicate.max(initial=0)), len(weight)):
+        for start, end in runs_of_replicates(1 + int(replicate.max(initial=0)), len(weight), _DOING):
             own = (replicate >= start) & (replicate < end)
             place = replicate[own] - start, unit[own]
             n, w, w2 = (np.tile(sums, (end - start, 1)) for sums in (rows, weight, square))
@@ -167,19 +173,12 @@ def without_parts(
     sizes = segments.to_rows(segments.sizes)
 
     def parts() -> Iterator[Array]:
-        for start, end in _runs(1 + most, len(unit)):
+        for start, end in runs_of_replicates(1 + most, len(unit), _DOING):
             number = np.arange(start, end)[:, None]
             # outer groups with fewer parts are in no further replicate
             yield ((replicate != number) & (sizes >= number)).astype(np.int8)
 
     return units, DrawnUnits(unit, parts())
-
-
-def _runs(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Runs of replicates of so many numbers that fit into memory."""
-    step = max(1, _MOST_NUMBERS // max(1, size))
-    for start in in_progress(range(0, count, step), "leaving out rows"):
-        yield start, min(start + step, count)
 
 
 def _parts(outer: Integers, unit: Integers, random: np.random.Generator) -> Integers:

@@ -97,7 +97,8 @@ def drawn_labels(
     noises = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"weights {bool(strata)}")
 
     def parts() -> Iterator[dict[str, Array]]:
-        for count in _steps(times, len(outer)):
+        for start, end in runs_of_replicates(times, len(outer)):
+            count = end - start
             yield _drawn(reduced.cells, of_strata, randoms, noises, count, method)
 
     return DrawnCells(reduced, parts())
@@ -148,7 +149,8 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
 
     def parts() -> Iterator[dict[str, Array]]:
         most = max((len(block) for _, block in blocks), default=0)
-        for count in _steps(times, max(len(fixed) * len(sums), most)):
+        for start, end in runs_of_replicates(times, max(len(fixed) * len(sums), most)):
+            count = end - start
             drawn = np.zeros((count, len(fixed), len(sums)))
             for (own, block), random in zip(blocks, randoms, strict=True):
                 times_drawn = _drawn_evenly(len(block), count, random).astype(float)
@@ -171,11 +173,11 @@ def _sums_of_clusters(cells: pl.DataFrame, clusters: Sequence[str], index: Array
     return own, block
 
 
-def _steps(times: int, size: int) -> Iterator[int]:
-    """The numbers of replicates of so many numbers that are drawn at once."""
+def runs_of_replicates(times: int, size: int, doing: str = "resampling") -> Iterator[tuple[int, int]]:
+    """Runs of replicates of so many numbers that fit into memory: the first of each, and the one after the last."""
     step = max(1, _MOST_DRAWN // max(1, size))
-    for start in in_progress(range(0, times, step), "resampling"):
-        yield min(step, times - start)
+    for start in in_progress(range(0, times, step), doing):
+        yield start, min(start + step, times)
 
 
 def _runs_of(codes: Array) -> list[Array]:
@@ -222,7 +224,8 @@ def drawn_indices(
     randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
 
     def drawn() -> Iterator[tuple[Array, Array, int]]:
-        for count in _steps(times, len(rows)):
+        for start, end in runs_of_replicates(times, len(rows)):
+            count = end - start
             chosen: list[Array] = []
             number: list[Array] = []
             for of_outer in of_outers:
