@@ -119,7 +119,7 @@ def without_rows_of_cells(
     is_possible = marked[_POSSIBLE].is_not_null().to_numpy()
     cells, codes = tally.cells, KeyCodes(tally.cells)
     counted = cells[TRUTH].is_not_null().to_numpy() | (not reads_truth)
-    index = codes.index(tally.names([key.column for key in tally.outer]))
+    index = codes.index(tally.outer_names)
     outer, stratum = index.of_cell, codes.index(tally.names(by), within=index).of_cell
     weighted = "w" in cells.columns
     rows, weight, square = (cells[name].to_numpy() for name in ("n", *(("w", "w2") if weighted else ("n", "n"))))
@@ -153,7 +153,7 @@ def without_parts(
     tally: Tally, rows: pl.DataFrame, by: Sequence[Column], random: np.random.Generator
 ) -> tuple[Units, DrawnUnits]:
     """Replicates of the rows of a tally without a random part, or a cluster, of each outer group."""
-    outer_names = tally.names([key.column for key in tally.outer])
+    outer_names = tally.outer_names
     clusters = tally.cluster_names
     ordered = in_order(tally, numbered(rows), [*outer_names, *tally.names(by), *clusters])
     codes = KeyCodes(ordered)

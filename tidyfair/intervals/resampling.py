@@ -16,6 +16,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import labels_with_scores
+from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.intervals.progress import in_progress
 from tidyfair.specs.columns import Column
 from tidyfair.specs.metric_specs import MetricSpec
@@ -90,7 +91,7 @@ def drawn_labels(
     `possible` pairs of truth and estimate.
     """
     reduced = with_pairs(tally, by, possible if method == "bayes" else None)
-    outer_names = reduced.names([key.column for key in reduced.outer])
+    outer_names = reduced.outer_names
     outer = placed(reduced.cells, outer_names)[0]
     of_strata = _runs_of(placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0])
     randoms = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"replicates {bool(strata)}")
@@ -142,7 +143,7 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     fixed = cells.group_by(cell).agg(columns.values())
     fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left").rename(renamed)
     reduced = replace(tally, cells=fixed, keys=keys, rows=None)
-    outer_names = tally.names([key.column for key in tally.outer])
+    outer_names = tally.outer_names
     outer, values = placed(cells, outer_names)[0], cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
     blocks = [_sums_of_clusters(cells[rows], clusters, index[rows], values[rows]) for rows in _runs_of(outer)]
     randoms = [generator(seed, "replicates of clusters") for _ in blocks]
@@ -207,7 +208,7 @@ def drawn_indices(
     Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
     """
     own = tally.cluster_names
-    outer_names = tally.names([key.column for key in tally.outer])
+    outer_names = tally.outer_names
     rows = tally.rows if tally.rows is not None else pl.DataFrame()
     rows = in_order(tally, rows, [*outer_names, *tally.names(by), *own])
     fixed = [*outer_names, *(own or tally.names(strata))]
@@ -272,11 +273,8 @@ def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]
     """The index of each row among the distinct ones, which are in order and null last; and these."""
     if not by:
         return np.zeros(len(frame), dtype=np.int64), pl.DataFrame()
-    distinct = frame.select(by).unique().sort(by, nulls_last=True)
-    numbers = frame.select(by).join(
-        distinct.with_row_index(DRAW), on=list(by), how="left", nulls_equal=True, maintain_order="left"
-    )
-    return numbers[DRAW].cast(pl.Int64).to_numpy(), distinct
+    index = KeyCodes(frame).index(by)
+    return index.of_cell, index.keys
 
 
 def numbered(rows: pl.DataFrame) -> pl.DataFrame:
