@@ -255,28 +255,28 @@ def _evaluate(
 
 
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:
-    """Refuse unordered labels for formulas that count steps between them or accumulate up to a label."""
+    """Refuse labels or columns of scores without an order for formulas that read it."""
+    mapped = tally.scores.labels if tally.scores else None
+    same_order = mapped is None or list(mapped) == list(labels.values)
+    if labels.in_order and same_order:
+        return
     formulas = [named for spec in specs for named in spec.formulas]
-    if not labels.in_order:
-        _check_steps(labels, formulas)
-    for name, formula in formulas:
-        if any(term.cumulative for term in formula.all_terms):
-            _check_order(tally, labels, name)
-
-
-def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> None:
-    """Refuse formulas that count steps between unordered labels."""
-    way_out = f"{listed(labels.values)} have no order: list them in order as `labels=[…]`, or make the columns Enums."
-    if labels.event is None:
-        for name, formula in formulas:
-            if formula.counts_steps:
-                msg = f"{name} measures the distance between truth and estimate in levels, but {way_out}"
-                raise LabelError(msg)
-    if len(labels.values) > 2:
-        for name, formula in formulas:
-            if formula.reads_label_order:
-                msg = f"{name} accumulates from label to label in order, but {way_out}"
-                raise LabelError(msg)
+    shown, reads_all, many = listed(labels.values), labels.event is None, len(labels.values) > 2
+    no_order = f"but {shown} have no order: list them in order as `labels=[…]`, or make the columns Enums."
+    # the metrics that each reason is about
+    reasons = {
+        f"measures the distance between truth and estimate in levels, {no_order}":
+            [name for name, formula in formulas if formula.counts_steps and reads_all and not labels.in_order],
+        f"accumulates from label to label in order, {no_order}":
+            [name for name, formula in formulas if formula.reads_label_order and many and not labels.in_order],
+        f"needs ordered labels, but the order of {shown} and of the columns of `probs` is unknown; list both in order, "
+        "`labels=[…]` and `probs=[…]`.":
+            [name for name, formula in formulas if reads_all and any(term.cumulative for term in formula.all_terms)],
+    }  # fmt: skip
+    for reason, names in reasons.items():
+        if names:
+            msg = f"{names[0]} {reason}"
+            raise LabelError(msg)
 
 
 def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
@@ -328,17 +328,3 @@ def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:
         )
         raise ColumnError(msg)
     return list(range(len(names)))
-
-
-def _check_order(tally: Tally, labels: Labels, name: str) -> None:
-    """Refuse unordered labels or columns of scores for metrics that accumulate up to a label."""
-    if labels.event is not None:
-        return
-    mapped = tally.scores.labels if tally.scores else None
-    same_order = mapped is None or list(mapped) == list(labels.values)
-    if not labels.in_order or not same_order:
-        msg = (
-            f"{name} needs ordered labels, but the order of {listed(labels.values)} and of the columns of `probs` is "
-            "unknown; list both in order, `labels=[…]` and `probs=[…]`."
-        )
-        raise LabelError(msg)
