@@ -241,8 +241,10 @@ class _Columns:
         if name not in self._columns:
             by_label: list[Array] = []
             for values in self._values:
-                missing = np.full(values.estimate.shape, np.nan)
-                of_formula = getattr(values, name) if name in COLUMNS else values.extra.get(name, missing)
+                if name in COLUMNS:
+                    of_formula = getattr(values, name)
+                else:
+                    of_formula = values.extra.get(name, np.full(values.estimate.shape, np.nan))
                 by_label.append(of_formula.T.ravel())
             self._columns[name] = np.concatenate(by_label)[self._source]
         return self._columns[name]
