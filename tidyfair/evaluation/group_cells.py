@@ -229,10 +229,7 @@ def _can_hold(dtype: pl.DataType, value: object) -> bool:
 
 def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None, reads: frozenset[str]) -> Rows:
     """The rows with values in all columns that are read, and the indices of their group cells within a `by`."""
-    if tally.rows is None:
-        msg = "The tally has not kept its rows; count again with the metrics to be computed."
-        raise ArgumentError(msg)
-    frame = _with_side(tally, tally.rows, by)
+    frame = _with_side(tally, _kept_rows(tally), by)
     needed = _needed(tally, reads)
     if any(frame[name].null_count() for name in needed):
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
@@ -253,10 +250,15 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
 
 def group_cell_of_kept_rows(tally: Tally, group_cells: GroupCells, by: By) -> np.ndarray[Any, Any]:
     """The index of the group cell of each of the rows that a tally has kept, among those of a `by`."""
+    return _group_cell_of_data(tally, _with_side(tally, _kept_rows(tally), by), group_cells, by)
+
+
+def _kept_rows(tally: Tally) -> pl.DataFrame:
+    """The rows that a tally has kept."""
     if tally.rows is None:
-        msg = "The tally has not kept its rows."
+        msg = "The tally has not kept its rows; count again with the metrics to be computed."
         raise ArgumentError(msg)
-    return _group_cell_of_data(tally, _with_side(tally, tally.rows, by), group_cells, by)
+    return tally.rows
 
 
 def _with_side(tally: Tally, rows: pl.DataFrame, by: By | None) -> pl.DataFrame:
@@ -305,11 +307,8 @@ def _group_cell_of_data(
 
 def complete_rows(tally: Tally, reads: frozenset[str]) -> Booleans:
     """Mask of the rows of a tally that have values in all columns that are read."""
-    if tally.rows is None:
-        msg = "The tally has not kept its rows."
-        raise ArgumentError(msg)
-    complete = tally.rows.select(pl.all_horizontal(pl.col(_needed(tally, reads)).is_not_null()))
-    return complete.to_series().to_numpy()
+    complete = pl.all_horizontal(pl.col(_needed(tally, reads)).is_not_null())
+    return _kept_rows(tally).select(complete).to_series().to_numpy()
 
 
 def cells_of(cells: Cells, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
