@@ -95,11 +95,11 @@ def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
     """The sum of two shares of different rows that a formula is; None if it is something else."""
     if not _is_of_complete_counts(formula):
         return None
-    tables = dict(zip(_COMPLETE, np.array(_TABLES).T, strict=True))
+    tables: dict[str, Floats] = dict(zip(_COMPLETE, np.array(_TABLES).T, strict=True))
     values = on_counts(formula, [*tables.values()])
     for split in _SPLITS:
         # the first table has misses only; in the others all rows of one part are hits
-        corners = {name: np.zeros(3) for name in _COMPLETE}
+        corners: dict[str, Floats] = {name: np.zeros(3) for name in _COMPLETE}
         for part, (hit, miss) in enumerate(split):
             corners[hit][part + 1] = _ROWS_OF_A_PART
             corners[miss] = _ROWS_OF_A_PART - corners[hit]
