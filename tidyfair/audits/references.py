@@ -12,7 +12,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
-from tidyfair.evaluation.group_cells import group_cell_of_kept_rows, group_cell_of_rows, slice_of
+from tidyfair.evaluation.group_cells import group_cell_of_kept_rows, slice_of
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.limits import of_all_outer_groups
@@ -141,7 +141,7 @@ def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator
     span = slice_of(group_cells, by)
     outer, first = group_cells.outer[span], span.start
     is_compared = ~group_cells.excluded[span]
-    of_cells = group_cell_of_rows(tally, group_cells, by).to_numpy()
+    of_cells = group_cells.indices[by].of_cell
     of_rows = None if tally.rows is None else group_cell_of_kept_rows(tally, group_cells, by)
     longest = max(len(of_cells), 0 if of_rows is None else len(of_rows), 1)
     step = 1 if one_by_one else max(1, _MOST_COPIED // longest)

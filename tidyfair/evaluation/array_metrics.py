@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeAlias, cast
@@ -51,28 +51,17 @@ class SurvivalSample:
     weight: Array | None
 
 
-class _RowResults:
-    """The numbers of formulas for each level and group cell, and the reasons for missing ones."""
+def _no_values(formulas: Sequence[Formula], group_cells: int, levels: int) -> OfRows:
+    """Values of formulas in group cells and levels, and reasons for missing ones, none of which is set."""
+    shape = (group_cells, levels)
+    numbers = {formula.column: np.full(shape, np.nan) for formula in formulas}
+    called = [formula.column for formula in formulas if formula.input == "arrays"]
+    return OfRows(numbers, {column: np.full(shape, None, dtype=object) for column in called})
 
-    def __init__(self, formulas: Iterable[Formula], levels: int, group_cells: int) -> None:
-        shape = (levels, group_cells)
-        self.numbers: dict[str, Array] = {}
-        self.reasons: dict[str, Array] = {}
-        for formula in formulas:
-            self.numbers[formula.column] = np.full(shape, np.nan)
-            if formula.input == "arrays":
-                self.reasons[formula.column] = np.full(shape, None, dtype=object)
 
-    def put(self, formula: Formula, index: Any, result: tuple[Any, Any]) -> None:
-        """Set the number and the reason at an index, or those of several group cells."""
-        self.numbers[formula.column][index], self.reasons[formula.column][index] = result
-
-    def of_rows(self, group_cells: Array | None = None) -> OfRows:
-        """The same as arrays of group cells by levels, for all group cells or those given."""
-        chosen: Any = slice(None) if group_cells is None else group_cells
-        numbers = {name: values.T[chosen] for name, values in self.numbers.items()}
-        reasons = {name: values.T[chosen] for name, values in self.reasons.items()}
-        return OfRows(numbers, reasons)
+def _put(results: OfRows, formula: Formula, index: Any, result: tuple[Any, Any]) -> None:
+    """Set the number and the reason at an index, or those of several group cells."""
+    results.numbers[formula.column][index], results.reasons[formula.column][index] = result
 
 
 def row_values(
@@ -88,25 +77,29 @@ def row_values(
     if scope == "overall":
         # a value for each outer group, which is that of all its group cells
         count = int(rows.outer_of_group_cell.max(initial=-1)) + 1
-    results = _RowResults(formulas, len(levels), count)
+    results = _no_values(formulas, count, len(levels))
     expressions = [formula for formula in formulas if formula.input == "rows"]
     for index, level in enumerate(levels):
-        averaged_levels = _pairs_with(level, levels) if pairs else [level]
+        averaged_levels = [level]
+        if pairs:
+            others = [other.label for other in levels if other.label != level.label]
+            averaged_levels = [Level(level.label, level.score, other) for other in others]
         for name, values in _means(rows, expressions, averaged_levels, scope, count).items():
-            results.numbers[name][index] = values
+            results.numbers[name][:, index] = values
         for formula in formulas:
             if formula.against is not None:
-                results.put(formula, index, _compare_group_cells(formula, rows, level))
+                _put(results, formula, (slice(None), index), _compare_group_cells(formula, rows, level))
             elif formula.input == "arrays":
                 for group_cell, chosen in _rows_by_group_cell(rows, scope):
                     result = _call_on_rows(formula, rows, chosen, level, levels)
-                    results.put(formula, (index, group_cell), result)
-    return results.of_rows(rows.outer_of_group_cell) if scope == "overall" else results.of_rows()
-
-
-def _pairs_with(level: Level, levels: Sequence[Level]) -> list[Level]:
-    """A level against each of the other levels."""
-    return [Level(level.label, level.score, other.label) for other in levels if other.label != level.label]
+                    _put(results, formula, (group_cell, index), result)
+    if scope != "overall":
+        return results
+    numbers, reasons = (
+        {name: values[rows.outer_of_group_cell] for name, values in of_outer.items()}
+        for of_outer in (results.numbers, results.reasons)
+    )
+    return OfRows(numbers, reasons)
 
 
 def _rows_by_group_cell(rows: Rows, scope: Scope) -> Iterator[tuple[int, Array]]:
@@ -123,15 +116,12 @@ def _means(
     """The mean of the values of formulas over rows for each group cell, over the levels that have a value."""
     if not formulas:
         return {}
-    results = _RowResults(formulas, len(levels), count)
+    of_levels = _no_values(formulas, count, len(levels)).numbers
     for index, level in enumerate(levels):
         for name, group_cells, values in ordered_values(rows, formulas, level, scope):
-            results.numbers[name][index, group_cells] = values
-    means: dict[str, Array] = {}
+            of_levels[name][group_cells, index] = values
     with np.errstate(invalid="ignore"):
-        for name, values in results.numbers.items():
-            means[name] = np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0)
-    return means
+        return {name: np.nansum(own, axis=1) / (~np.isnan(own)).sum(axis=1) for name, own in of_levels.items()}
 
 
 def class_values(
@@ -148,7 +138,7 @@ def class_values(
     for the event (the level) and 0 otherwise, or the `labels` themselves if the function reads all of them.
     """
     complete = cells.drop_nulls(["truth", "estimate"])
-    results = _RowResults(formulas, len(levels), group_cells)
+    results = _no_values(formulas, group_cells, len(levels))
     for group_cell, chosen in enumerate(_cells_by_group_cell(complete, scope, group_cells)):
         counted = complete.filter(pl.Series(chosen))
         weight = counted["w"].cast(pl.Float64).to_numpy() if "w" in counted.columns else None
@@ -157,8 +147,8 @@ def class_values(
                 all_labels = labels if formula.over_levels else None
                 truth = _labels_of_rows(counted, "truth", level, all_labels)
                 estimate = _labels_of_rows(counted, "estimate", level, all_labels)
-                results.put(formula, (index, group_cell), _call(formula, [truth, estimate], weight))
-    return results.of_rows()
+                _put(results, formula, (group_cell, index), _call(formula, [truth, estimate], weight))
+    return results
 
 
 def _cells_by_group_cell(cells: pl.DataFrame, scope: Scope, group_cells: int) -> Iterator[Array]:
@@ -354,28 +344,13 @@ def _weight_argument(formula: Formula, weight: Array | None) -> dict[str, object
     raise ArgumentError(msg)
 
 
-@dataclass(frozen=True, eq=False)
-class _Samples:
-    """The samples of rows that a function of two samples compares."""
-
-    event: Array
-    score: Array
-    weight: Array | None
-    width: float | None
-
-    @classmethod
-    def of(cls, formula: Formula, rows: Rows, level: Level) -> _Samples:
-        """The samples that a formula compares at a level."""
-        score = rows.score(level.score)
-        event = np.zeros(len(score), dtype=bool) if formula.ignores_truth else rows.event(level.label)
-        if rows.bins is None:
-            return cls(event, score, rows.weight, None)
-        return cls(event, (score + 0.5) / rows.bins, rows.weight, 1 / rows.bins)
-
-    def __getitem__(self, chosen: Array) -> Sample:
-        """The sample of some rows."""
-        weight = None if self.weight is None else self.weight[chosen]
-        return Sample(self.event[chosen], self.score[chosen], weight, self.width)
+def _samples(formula: Formula, rows: Rows, level: Level) -> Callable[[Array], Sample]:
+    """A function from the indices of rows to the sample that a formula of two samples compares at a level."""
+    score, weight, width = rows.score(level.score), rows.weight, None
+    event = np.zeros(len(score), dtype=bool) if formula.ignores_truth else rows.event(level.label)
+    if rows.bins is not None:
+        score, width = (score + 0.5) / rows.bins, 1 / rows.bins
+    return lambda chosen: Sample(event[chosen], score[chosen], None if weight is None else weight[chosen], width)
 
 
 def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]:
@@ -393,15 +368,13 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
     large_enough = ~rows.excluded & (sizes >= least)
     rows_of_outer = _split(rows.outer, np.flatnonzero(counted), outers)
     group_cells_of_outer = _split(rows.outer_of_group_cell, np.flatnonzero(large_enough), outers)
-    samples = _Samples.of(formula, rows, level)
+    sample_of = _samples(formula, rows, level)
     for group_cells, compared in zip(group_cells_of_outer, rows_of_outer, strict=True):
         group_cell_of_row = rows.group_cell[compared]
-        own: dict[int, Sample] = {}
-        for cell in group_cells.tolist():
-            own[cell] = samples[compared[group_cell_of_row == cell]]
+        own = {cell: sample_of(compared[group_cell_of_row == cell]) for cell in group_cells.tolist()}
         if formula.against == "rest":
             for cell, sample in own.items():
-                rest = samples[compared[group_cell_of_row != cell]]
+                rest = sample_of(compared[group_cell_of_row != cell])
                 values[cell], reasons[cell] = _call_on_samples(formula, sample, rest)
             continue
         for one, other in itertools.combinations(own, 2):

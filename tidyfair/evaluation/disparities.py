@@ -68,11 +68,6 @@ class _Groups:
         return self.column(STATE)
 
     @cached_property
-    def of_level(self) -> Segments:
-        """The runs of rows whose metrics become one number."""
-        return Segments.of(self.code)
-
-    @cached_property
     def values(self) -> GroupValues:
         """The columns that aggregates read."""
         return GroupValues(
@@ -84,10 +79,6 @@ class _Groups:
             is_reference=self.column("is_reference").astype(bool),
             contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
         )
-
-    def among_all(self, rows: Integers) -> Integers:
-        """The indices of sorted rows as indices among all rows."""
-        return taken(self.order, rows, NO_ROW)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,15 +123,6 @@ class Disparities:
             metric=taken(self.metric, rows, NO_ROW),
             n=taken(self.n, rows, 0),
             partly=taken(self.partly, rows, missing=False),
-        )
-
-    def among(self, groups: _Groups) -> Disparities:
-        """The same, with the rows of groups and metrics as indices among all rows."""
-        return replace(
-            self,
-            low=groups.among_all(self.low),
-            high=groups.among_all(self.high),
-            metric=groups.among_all(self.metric),
         )
 
     @property
@@ -190,7 +172,9 @@ def compare(
             numbers = _worst_level(numbers, aggregate, undefined_is_null=undefined_is_null)
         if numbers.part.any():
             numbers = _subtract(numbers)
-        results.append(numbers.among(groups))
+        # the rows of groups and metrics are those of sorted values until here
+        low, high, metric = (taken(groups.order, rows, NO_ROW) for rows in (numbers.low, numbers.high, numbers.metric))
+        results.append(replace(numbers, low=low, high=high, metric=metric))
     return results
 
 
@@ -336,7 +320,7 @@ def _subtract(numbers: Disparities) -> Disparities:
 
 def _with_user_values(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> Disparities:
     """Set the numbers of a user's aggregate where the rules allow one, with one call for all metrics of a label."""
-    segments, values = groups.of_level, groups.values
+    segments, values = Segments.of(groups.code), groups.values
     allowed = numbers.reason == Status.OK.code
     pending = allowed & (numbers.value == NOT_ASKED)
     comparison = segments.to_rows(np.arange(len(segments.starts)))

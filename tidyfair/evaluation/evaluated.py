@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
@@ -17,9 +18,11 @@ from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.columns import names_of
+from tidyfair.specs.forecasts import Forecast
 from tidyfair.specs.formulas import Formula, unprefixed
 from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec, estimator_of, formulas_of
 from tidyfair.specs.options import Options
+from tidyfair.specs.segments import Integers
 from tidyfair.tallies.tally import THRESHOLD, Tally
 from tidyfair.tallies.thresholds import Cut
 
@@ -44,11 +47,7 @@ class Evaluated:
     @cached_property
     def aggregates(self) -> dict[int, Aggregate]:
         """The aggregates of the specs that compare groups, by the index of the spec."""
-        aggregates: dict[int, Aggregate] = {}
-        for index, spec in enumerate(self.specs):
-            if spec.aggregate is not None:
-                aggregates[index] = spec.aggregate
-        return aggregates
+        return {index: spec.aggregate for index, spec in enumerate(self.specs) if spec.aggregate is not None}
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -63,10 +62,13 @@ class Evaluated:
         """The columns that name each row: outer keys, `.metric`, `.by`, `.estimator` and a list of thresholds."""
         texts: dict[str, list[str | None]] = {".metric": [], ".by": [], ".estimator": []}
         for spec in self.specs:
+            _, formula = spec.formulas[0]
+            estimator = self.estimator_of(spec)
+            # `multiclass` for a metric that is defined over all labels
+            is_of_all = formula.over_levels and estimator not in ONE_LABEL
             texts[".metric"].append(spec.name)
-            by = spec.by.text if spec.by else None
-            texts[".by"].append(by)
-            texts[".estimator"].append(self._shown_estimator(spec))
+            texts[".by"].append(spec.by.text if spec.by else None)
+            texts[".estimator"].append(ALL_LABELS if is_of_all else estimator)
         outer_of_row, spec_of_row = rows["outer"].to_numpy(), rows["spec"].to_numpy()
         columns: dict[str, pl.Series] = {}
         for key in self.group_cells.outer_keys:
@@ -97,16 +99,20 @@ class Evaluated:
         # `NO_LEVEL` is -1, the index of the null at the end
         return texts[level % len(texts)]
 
+    def label_index(self, level: Integers, labels: int, given: str | None = None) -> Integers:
+        """The index of the label of values among those of their formula, of which there are so many."""
+        if labels == 1:
+            return np.zeros(len(level), dtype=np.int64)
+        of_formula = list(range(len(self.labels.values)) if given else self.labels.levels)
+        # `NO_LEVEL` is -1, the index of the 0 at the end
+        index = np.zeros(max([*of_formula, 0]) + 2, dtype=np.int64)
+        index[of_formula] = np.arange(len(of_formula))
+        return index[level]
+
     def estimator_of(self, spec: MetricSpec) -> str:
         """The estimator of the first metric of a spec."""
         _, formula = spec.formulas[0]
         return estimator_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
-
-    def _shown_estimator(self, spec: MetricSpec) -> str:
-        """The estimator shown in results: `multiclass` for a metric defined over all labels."""
-        _, formula = spec.formulas[0]
-        estimator = self.estimator_of(spec)
-        return ALL_LABELS if formula.over_levels and estimator not in ONE_LABEL else estimator
 
 
 def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
@@ -145,53 +151,41 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
             allow_unseen=True,
         )
     if tally.forecast is not None:
-        return _evaluate_forecast(tally, specs, options)
+        return _evaluate_forecast(tally, tally.forecast, specs, options)
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(specs), labels, options)]
     cut = f".{tally.cut.option}"
-    of_labels: list[MetricSpec] = []
-    others: list[MetricSpec] = []
     for spec in specs:
-        kinds = {formula.kind for formula in formulas_of(spec)}
-        if len(kinds) > 1:
+        if len({formula.kind for formula in formulas_of(spec)}) > 1:
             msg = (
                 f"{spec.name} combines metrics of labels and of scores, so it accepts only one {tally.cut.option} at "
                 "a time."
             )
             raise ArgumentError(msg)
-        if spec.kind == "class":
-            of_labels.append(spec)
-        else:
-            others.append(spec)
-    evaluated: list[Evaluated] = []
-    if of_labels:
-        evaluated.append(_evaluate(tally.at_each_cut(), tuple(of_labels), labels, options, cut))
-    if others:
-        evaluated.append(_evaluate(tally, tuple(others), labels, options, cut))
-    return evaluated
+    of_labels = tuple(spec for spec in specs if spec.kind == "class")
+    others = tuple(spec for spec in specs if spec.kind != "class")
+    evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels else []
+    return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others else [])
 
 
-def _evaluate_forecast(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> list[Evaluated]:
+def _evaluate_forecast(
+    tally: Tally, forecast: Forecast, specs: Sequence[MetricSpec], options: Options
+) -> list[Evaluated]:
     """Evaluate metrics of predictions at points: at each of them, and those of all points together."""
-    of_points: list[MetricSpec] = []
-    others: list[MetricSpec] = []
     for spec in specs:
         if len({formula.at_points for formula in formulas_of(spec)}) > 1:
             msg = f"{spec.name} combines metrics at each of several points and over all of them; compare them apart."
             raise ArgumentError(msg)
-        (of_points if _is_at_points(spec) else others).append(spec)
-    forecast = tally.forecast
-    axis = forecast.axis if forecast is not None and of_points else None
-    if forecast is not None and of_points and len(forecast.points) == 1:
+    of_points = tuple(spec for spec in specs if _is_at_points(spec))
+    others = tuple(spec for spec in specs if not _is_at_points(spec))
+    if not of_points:
+        return [_evaluate(tally.over_points(), others, NUMBERS, options)] if others else []
+    if len(forecast.points) == 1:
         # the average over a single point is that of the point
         (point,) = forecast.points
-        return [replace(_evaluate(tally.at_each_point(), tuple(specs), NUMBERS, options, axis), point=point)]
-    evaluated: list[Evaluated] = []
-    if of_points:
-        evaluated.append(_evaluate(tally.at_each_point(), tuple(of_points), NUMBERS, options, axis))
-    if others:
-        evaluated.append(_evaluate(tally.over_points(), tuple(others), NUMBERS, options, axis))
-    return evaluated
+        return [replace(_evaluate(tally.at_each_point(), tuple(specs), NUMBERS, options, forecast.axis), point=point)]
+    evaluated = [_evaluate(tally.at_each_point(), of_points, NUMBERS, options, forecast.axis)]
+    return evaluated + ([_evaluate(tally.over_points(), others, NUMBERS, options, forecast.axis)] if others else [])
 
 
 def _is_at_points(spec: MetricSpec) -> bool:
@@ -210,8 +204,10 @@ def labels_with_scores(
 ) -> Labels:
     """The labels of a call; if not declared otherwise, the keys of a mapping of scores."""
     mapped = tally.scores.labels if tally.scores else None
-    if mapped is not None:
-        _check_columns_of_labels(tally, mapped)
+    without = [] if mapped is None else [label for label in tally.seen["truth"] if label not in mapped]
+    if mapped is not None and without:
+        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
+        raise ColumnError(msg)
     if labels is not None or mapped is None or tally.levels("truth"):
         return read_labels(
             tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event,
@@ -222,14 +218,6 @@ def labels_with_scores(
     return replace(read, in_order=has_own_order(read.values))
 
 
-def _check_columns_of_labels(tally: Tally, mapped: Sequence[object]) -> None:
-    """Refuse a mapping of scores that lacks labels of the truth."""
-    without = [label for label in tally.seen["truth"] if label not in mapped]
-    if without:
-        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
-        raise ColumnError(msg)
-
-
 def _evaluate(
     tally: Tally, specs: tuple[MetricSpec, ...], labels: Labels, options: Options, cut: str | None = None
 ) -> Evaluated:
@@ -238,23 +226,26 @@ def _evaluate(
     # the ungrouped metrics come first
     bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
     group_cells, cells = number_group_cells(tally, labels, bys)
-    requested = list(_requested_formulas(specs, options.estimator, one_event=labels.event is not None))
+    requested: list[RequestedFormula] = []
+    for number, spec in enumerate(specs):
+        own = len(spec.formulas) - spec.subtracted
+        for index, (name, formula) in enumerate(spec.formulas):
+            estimator = estimator_of(spec, formula, options.estimator, one_event=labels.event is not None)
+            requested.append(RequestedFormula(number, name, formula, estimator, part=int(index >= own)))
     tables: dict[RequestedFormula, Table] = {}
     distinct: dict[tuple[Formula, str], RequestedFormula] = {}
-    reads_scores = counts_steps = reads_squares = False
     for metric in requested:
         tables[metric] = Table.of(metric.formula, metric.estimator)
         distinct[metric.formula, metric.estimator] = metric
-        reads_scores = reads_scores or tables[metric].kind == "prob"
-        counts_steps = counts_steps or metric.formula.counts_steps
-        reads_squares = reads_squares or "row_weight" in map(unprefixed, metric.formula.statistics)
+    formulas = {metric.formula for metric in requested}
+    reads_squares = any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas)
     with_variances = options.interval is not None
-    scores = scores_of_levels(tally, labels) if reads_scores else {}
+    reads_scores = any(table.kind == "prob" for table in tables.values())
     reading = LabelReading(
         levels=labels.levels,
         labels=len(labels.values),
-        scores=scores,
-        steps=labels.event is None and counts_steps,
+        scores=scores_of_levels(tally, labels) if reads_scores else {},
+        steps=labels.event is None and any(formula.counts_steps for formula in formulas),
         squares=tally.weights is not None and (with_variances or reads_squares),
     )
     evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, tables, with_variances)
@@ -263,42 +254,29 @@ def _evaluate(
     return Evaluated(rows, specs, group_cells, labels, options.estimator, evaluator, cut=cut)
 
 
-def _requested_formulas(
-    specs: Sequence[MetricSpec], estimator: str | None, *, one_event: bool
-) -> Iterator[RequestedFormula]:
-    """The formulas of all specs, with the estimator of each."""
-    for spec_index, spec in enumerate(specs):
-        own = len(spec.formulas) - spec.subtracted
-        for index, (name, formula) in enumerate(spec.formulas):
-            own_estimator = estimator_of(spec, formula, estimator, one_event=one_event)
-            yield RequestedFormula(spec_index, name, formula, own_estimator, part=int(index >= own))
-
-
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:
-    """Refuse unordered labels for formulas that count steps between them or accumulate up to a label."""
-    formulas: list[tuple[str, Formula]] = []
-    for spec in specs:
-        formulas += spec.formulas
-    if not labels.in_order:
-        _check_steps(labels, formulas)
-    for name, formula in formulas:
-        if any(term.cumulative for term in formula.all_terms):
-            _check_order(tally, labels, name)
-
-
-def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> None:
-    """Refuse formulas that count steps between unordered labels."""
-    way_out = f"{listed(labels.values)} have no order: list them in order as `labels=[…]`, or make the columns Enums."
-    if labels.event is None:
-        for name, formula in formulas:
-            if formula.counts_steps:
-                msg = f"{name} measures the distance between truth and estimate in levels, but {way_out}"
-                raise LabelError(msg)
-    if len(labels.values) > 2:
-        for name, formula in formulas:
-            if formula.reads_label_order:
-                msg = f"{name} accumulates from label to label in order, but {way_out}"
-                raise LabelError(msg)
+    """Refuse labels or columns of scores without an order for formulas that read it."""
+    mapped = tally.scores.labels if tally.scores else None
+    same_order = mapped is None or list(mapped) == list(labels.values)
+    if labels.in_order and same_order:
+        return
+    formulas = [named for spec in specs for named in spec.formulas]
+    shown, reads_all, many = listed(labels.values), labels.event is None, len(labels.values) > 2
+    no_order = f"but {shown} have no order: list them in order as `labels=[…]`, or make the columns Enums."
+    # the metrics that each reason is about
+    reasons = {
+        f"measures the distance between truth and estimate in levels, {no_order}":
+            [name for name, formula in formulas if formula.counts_steps and reads_all and not labels.in_order],
+        f"accumulates from label to label in order, {no_order}":
+            [name for name, formula in formulas if formula.reads_label_order and many and not labels.in_order],
+        f"needs ordered labels, but the order of {shown} and of the columns of `probs` is unknown; list both in order, "
+        "`labels=[…]` and `probs=[…]`.":
+            [name for name, formula in formulas if reads_all and any(term.cumulative for term in formula.all_terms)],
+    }  # fmt: skip
+    for reason, names in reasons.items():
+        if names:
+            msg = f"{names[0]} {reason}"
+            raise LabelError(msg)
 
 
 def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
@@ -322,18 +300,12 @@ def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
         raise ColumnError(msg)
     if scores.labels is None:
         columns = _columns_by_name(names_of(scores.columns), labels)
-    else:
-        columns = _columns_by_mapping(scores.labels, labels)
-    return {level: str(columns[level]) for level in labels.levels}
-
-
-def _columns_by_mapping(mapped: Sequence[object], labels: Labels) -> list[int]:
-    """The index of the column of each label, from the labels that a mapping gives to columns."""
-    unknown = [value for value in mapped if value not in labels.values]
+        return {level: str(columns[level]) for level in labels.levels}
+    unknown = [value for value in scores.labels if value not in labels.values]
     if unknown:
         msg = f"`probs`: {listed(unknown)} is not among the labels {listed(labels.values)}."
         raise ColumnError(msg)
-    return [mapped.index(value) for value in labels.values]
+    return {level: str(scores.labels.index(labels.values[level])) for level in labels.levels}
 
 
 def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:
@@ -356,17 +328,3 @@ def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:
         )
         raise ColumnError(msg)
     return list(range(len(names)))
-
-
-def _check_order(tally: Tally, labels: Labels, name: str) -> None:
-    """Refuse unordered labels or columns of scores for metrics that accumulate up to a label."""
-    if labels.event is not None:
-        return
-    mapped = tally.scores.labels if tally.scores else None
-    same_order = mapped is None or list(mapped) == list(labels.values)
-    if not labels.in_order or not same_order:
-        msg = (
-            f"{name} needs ordered labels, but the order of {listed(labels.values)} and of the columns of `probs` is "
-            "unknown; list both in order, `labels=[…]` and `probs=[…]`."
-        )
-        raise LabelError(msg)

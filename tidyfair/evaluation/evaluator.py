@@ -13,7 +13,7 @@ from tidyfair.evaluation.group_cells import GroupCells, cells_of, rows_of
 from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
 from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, Table, pooled, statistics_of, sums_of
-from tidyfair.evaluation.values import OfRows, Values, evaluate, stacked
+from tidyfair.evaluation.values import OfRows, Values, evaluate
 from tidyfair.specs.aggregates import CONTEXTS, Context
 from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic
 from tidyfair.specs.groups import By
@@ -57,8 +57,7 @@ class Evaluator:
         """The values of a formula in all group cells, with those of the contexts that aggregates need."""
         formula, table = requested.formula, self.tables[requested]
         values = self._evaluate(formula, requested.estimator, table, "own")
-        auxiliary = _auxiliary_formulas(formula, binned=self.tally.binned, with_variances=self.with_variances)
-        for name, other in auxiliary.items():
+        for name, other in self._auxiliary(formula).items():
             values = values.beside(name, self._evaluate(other, requested.estimator, table, "own").estimate)
         if self.tally.binned and ERROR not in values.extra:
             # values that need no bins are exact
@@ -66,6 +65,13 @@ class Evaluator:
         for context in self._contexts.get(formula, ()):
             values = values.beside(context, self._evaluate(formula, requested.estimator, table, context).estimate)
         return values
+
+    def _auxiliary(self, formula: Formula) -> dict[str, Formula]:
+        """The formulas of the error bound and the variance of another formula, by the column of their values."""
+        formulas: dict[str, Formula] = {}
+        if self.tally.binned and formula.kind == "prob" and formula.input != "sums":
+            formulas[ERROR] = formula.error_bound
+        return formulas | formula.spreads if self.with_variances else formulas
 
     @cached_property
     def _contexts(self) -> dict[Formula, list[Context]]:
@@ -96,35 +102,34 @@ class Evaluator:
     def _statistics(self, table: Table, scope: Scope) -> Statistics:
         """The statistics of a table from the rows of a scope."""
         if (table, scope) not in self._statistics_of_scope:
-            sums = self._sums_of(table)
+            if table not in self._sums:
+                formulas = [requested.formula for requested, own in self.tables.items() if own == table]
+                terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
+                # those of one `by` after those of another
+                indices = self.group_cells.indices.values()
+                by_feature = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
+                self._sums[table] = {
+                    name: np.concatenate([sums[name] for sums in by_feature]) for name in by_feature[0]
+                }
+            sums = self._sums[table]
             if scope != "own":
                 sums = pooled(sums, self.group_cells.compared, self.group_cells.excluded, scope)
             self._statistics_of_scope[table, scope] = statistics_of(table, sums)
         return self._statistics_of_scope[table, scope]
 
-    def _sums_of(self, table: Table) -> dict[str, Array]:
-        """The sums of a table for all group cells, those of one `by` after those of another."""
-        if table not in self._sums:
-            terms = frozenset[Statistic]()
-            for requested, table_of_formula in self.tables.items():
-                if table_of_formula == table:
-                    terms |= requested.formula.all_terms
-            indices = self.group_cells.indices.values()
-            by_feature = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
-            of_all_features: dict[str, Array] = {}
-            for name in by_feature[0]:
-                of_all_features[name] = np.concatenate([sums[name] for sums in by_feature])
-            self._sums[table] = of_all_features
-        return self._sums[table]
-
     def _rows(self, table: Table, scope: Scope) -> OfRows:
         """The values of all formulas of a table that read rows, in all group cells."""
         if (table, scope) not in self._of_rows:
-            levels = len(self.reading.levels) if table.kind != "numeric" else 1
-            by_feature: list[tuple[OfRows, tuple[int, int]]] = []
-            for by, (_, size) in self.group_cells.spans.items():
-                by_feature.append((self._rows_of(table, scope, by), (size, levels)))
-            self._of_rows[table, scope] = stacked(by_feature)
+            shape = (len(self.group_cells.outer), len(self.reading.levels) if table.kind != "numeric" else 1)
+            numbers: dict[str, Array] = {}
+            reasons: dict[str, Array] = {}
+            for by, (first, size) in self.group_cells.spans.items():
+                own, span = self._rows_of(table, scope, by), slice(first, first + size)
+                for name, values in own.numbers.items():
+                    numbers.setdefault(name, np.full(shape, np.nan))[span] = values
+                for name, values in own.reasons.items():
+                    reasons.setdefault(name, np.full(shape, None, dtype=object))[span] = values
+            self._of_rows[table, scope] = OfRows(numbers, reasons)
         return self._of_rows[table, scope]
 
     def _rows_of(self, table: Table, scope: Scope, by: By | None) -> OfRows:
@@ -139,7 +144,10 @@ class Evaluator:
             return class_values(cells, formulas, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
         rows = self.rows_read(by, table.reads)
         if self.tally.scores is not None and self.tally.binned:
-            rows = replace(rows, sizes=self._rows_of_groups(by, table.reads), bins=self.tally.scores.bins)
+            # bins stand for several rows
+            index, counted = self.group_cells.indices[by], self.cells.complete_in(table.reads)
+            sizes = np.bincount(index.of_cell[counted], self.cells.measure("n")[counted], len(index))
+            rows = replace(rows, sizes=sizes, bins=self.tally.scores.bins)
         levels = [Level(0, "")]
         if table.kind == "prob":
             levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]
@@ -149,11 +157,6 @@ class Evaluator:
         """The rows with values in all columns that are read, and their group cells within a `by`."""
         return rows_of(self.tally, self.labels, self.group_cells, by, reads)
 
-    def _rows_of_groups(self, by: By | None, reads: frozenset[str]) -> Array:
-        """The number of rows of each group of a `by` that have a value in all columns that are read."""
-        index, counted = self.group_cells.indices[by], self.cells.complete_in(reads)
-        return np.bincount(index.of_cell[counted], self.cells.measure("n")[counted], len(index))
-
     def _formulas_of_rows(self, table: Table, scope: Scope, by: By | None) -> list[Formula]:
         """The formulas of the specs of a `by` that read rows, with their auxiliary formulas."""
         formulas: list[Formula] = []
@@ -162,10 +165,7 @@ class Evaluator:
             if not reads_rows or self.specs[requested.spec].by != by:
                 continue
             if scope == "own":
-                auxiliary = _auxiliary_formulas(
-                    requested.formula, binned=self.tally.binned, with_variances=self.with_variances
-                )
-                formulas += [requested.formula, *auxiliary.values()]
+                formulas += [requested.formula, *self._auxiliary(requested.formula).values()]
             elif self._compares_with(scope, requested):
                 formulas.append(requested.formula)
         return list(dict.fromkeys(formulas))
@@ -173,13 +173,3 @@ class Evaluator:
 
 _POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}
 """The scope of the statistics whose names begin with a prefix."""
-
-
-def _auxiliary_formulas(formula: Formula, *, binned: bool, with_variances: bool) -> dict[str, Formula]:
-    """The formulas of the error bound and the variance of another formula, by the column of their values."""
-    formulas: dict[str, Formula] = {}
-    if binned and formula.kind == "prob" and formula.input != "sums":
-        formulas[ERROR] = formula.error_bound
-    if with_variances:
-        formulas |= formula.spreads
-    return formulas

@@ -26,7 +26,7 @@ from tidyfair.specs.result_columns import RESERVED
 from tidyfair.specs.segments import Booleans, Integers, Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, TRUTH, Tally
+from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Tally
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"
@@ -58,11 +58,8 @@ class GroupCells:
     @cached_property
     def keys(self) -> dict[By, pl.DataFrame]:
         """The keys of the groups of each `by`, as the user wrote them."""
-        keys: dict[By, pl.DataFrame] = {}
-        for by, index in self.indices.items():
-            if by is not None:
-                keys[by] = index.keys.rename({_SIDE: "side"}, strict=False)
-        return keys
+        indices = [(by, index) for by, index in self.indices.items() if by is not None]
+        return {by: index.keys.rename({_SIDE: "side"}, strict=False) for by, index in indices}
 
     def features_of(self, rows: pl.Series) -> pl.DataFrame:
         """The features of the group cells of rows."""
@@ -171,9 +168,7 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
     indices: dict[By | None, GroupIndex] = {}
     spans: dict[By | None, tuple[int, int]] = {}
     outers: list[Integers] = []
-    excluded: list[Booleans] = []
-    unknown: list[Booleans] = []
-    unlisted: list[Booleans] = []
+    masks: list[tuple[Booleans, Booleans, Booleans]] = []
     first = 0
     for by in bys:
         names = tally.names(by.columns) if by else []
@@ -197,14 +192,11 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         if by:
             is_unknown = by.is_unknown(index.keys).to_numpy()
             is_excluded = ~by.is_compared(index.keys).to_numpy() if by.sides else is_unknown
-        excluded.append(is_excluded)
-        unknown.append(is_unknown)
-        unlisted.append(is_unknown & (by is not None and by.policy.unknown == "drop"))
+        is_unlisted = is_unknown & (by is not None and by.policy.unknown == "drop")
+        masks.append((is_excluded, is_unknown, is_unlisted))
     _check_unknown_values(indices)
-    group_cells = GroupCells(
-        np.concatenate(outers), np.concatenate(excluded), np.concatenate(unknown), np.concatenate(unlisted),
-        spans, indices, outer_keys,
-    )  # fmt: skip
+    excluded, unknown, unlisted = map(np.concatenate, zip(*masks, strict=True))
+    group_cells = GroupCells(np.concatenate(outers), excluded, unknown, unlisted, spans, indices, outer_keys)
     return group_cells, Cells(tally, labels)
 
 
@@ -237,18 +229,17 @@ def _can_hold(dtype: pl.DataType, value: object) -> bool:
 
 def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None, reads: frozenset[str]) -> Rows:
     """The rows with values in all columns that are read, and the indices of their group cells within a `by`."""
-    if tally.rows is None:
-        msg = "The tally has not kept its rows; count again with the metrics to be computed."
-        raise ArgumentError(msg)
-    frame = _with_side(tally, tally.rows, by)
+    frame = _with_side(tally, _kept_rows(tally), by)
     needed = _needed(tally, reads)
     if any(frame[name].null_count() for name in needed):
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
     weights = [name for name in (WEIGHT, SQUARED) if name in frame.columns]
     span = slice_of(group_cells, by)
-    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    clusters = tally.cluster_names
+    # the columns of survival times that are known wherever the time is
+    beside = (EVENT, EVENT_WEIGHT, WEIGHT_AT_POINT, TIME_AT_POINT) if tally.forecast is not None else ()
     return Rows(
-        frame=frame.select(*needed, *_beside(tally, frame), *weights),
+        frame=frame.select(*needed, *(name for name in beside if name in frame.columns), *weights),
         labels=() if tally.needs.numbers else labels.values,
         group_cell=_group_cell_of_data(tally, frame, group_cells, by),
         outer_of_group_cell=group_cells.outer[span],
@@ -259,10 +250,15 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
 
 def group_cell_of_kept_rows(tally: Tally, group_cells: GroupCells, by: By) -> np.ndarray[Any, Any]:
     """The index of the group cell of each of the rows that a tally has kept, among those of a `by`."""
+    return _group_cell_of_data(tally, _with_side(tally, _kept_rows(tally), by), group_cells, by)
+
+
+def _kept_rows(tally: Tally) -> pl.DataFrame:
+    """The rows that a tally has kept."""
     if tally.rows is None:
-        msg = "The tally has not kept its rows."
+        msg = "The tally has not kept its rows; count again with the metrics to be computed."
         raise ArgumentError(msg)
-    return _group_cell_of_data(tally, _with_side(tally, tally.rows, by), group_cells, by)
+    return tally.rows
 
 
 def _with_side(tally: Tally, rows: pl.DataFrame, by: By | None) -> pl.DataFrame:
@@ -288,13 +284,6 @@ def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
     return needed
 
 
-def _beside(tally: Tally, frame: pl.DataFrame) -> list[str]:
-    """The columns of survival times that are known wherever the time is."""
-    if tally.forecast is None:
-        return []
-    return [name for name in (EVENT, EVENT_WEIGHT, WEIGHT_AT_POINT, TIME_AT_POINT) if name in frame.columns]
-
-
 def _group_cell_of_data(
     tally: Tally, frame: pl.DataFrame, group_cells: GroupCells, by: By | None
 ) -> np.ndarray[Any, Any]:
@@ -318,11 +307,8 @@ def _group_cell_of_data(
 
 def complete_rows(tally: Tally, reads: frozenset[str]) -> Booleans:
     """Mask of the rows of a tally that have values in all columns that are read."""
-    if tally.rows is None:
-        msg = "The tally has not kept its rows."
-        raise ArgumentError(msg)
-    complete = tally.rows.select(pl.all_horizontal(pl.col(_needed(tally, reads)).is_not_null()))
-    return complete.to_series().to_numpy()
+    complete = pl.all_horizontal(pl.col(_needed(tally, reads)).is_not_null())
+    return _kept_rows(tally).select(complete).to_series().to_numpy()
 
 
 def cells_of(cells: Cells, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
@@ -336,17 +322,6 @@ def cells_of(cells: Cells, group_cells: GroupCells, by: By | None) -> pl.DataFra
     indexed = pl.DataFrame([*(pl.Series(name, values) for name, values in keys.items()), *sums])
     labels = [pl.when(pl.col(name) >= 0).then(name).alias(name) for name in LABELS]
     return indexed.with_columns(labels).group_by(*keys, maintain_order=True).agg(pl.col(own.name for own in sums).sum())
-
-
-def group_cell_of_rows(tally: Tally, group_cells: GroupCells, by: By | None) -> pl.Series:
-    """The index of the group cell of each cell of a tally among those of a `by`."""
-    outer, _ = _outer_groups(tally, tally.cells)
-    keys, distinct = [pl.Series(outer.of_cell)], [pl.Series(group_cells.outer[slice_of(group_cells, by)])]
-    if by:
-        own = tally.cells[tally.names(by.columns)]
-        keys += by.groups(own).get_columns()
-        distinct += group_cells.keys[by].get_columns()
-    return pl.Series(GROUP_CELL, _index_among(keys, distinct))
 
 
 def slice_of(group_cells: GroupCells, by: By | None) -> slice:

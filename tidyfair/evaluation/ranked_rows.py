@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -176,10 +176,6 @@ class Segment:
         first = int(self.rows.start)
         return np.arange(first, first + self.size)
 
-    def group_cell_of_row(self) -> Array:
-        """The group cell of each row, in order."""
-        return np.repeat(self.group_cells, np.diff(self.ends))
-
 
 def _runs(codes: Array, count: int) -> Iterator[Segment]:
     """Segments of the rows of each code; those below 0 belong to no group."""
@@ -188,18 +184,11 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
         return
     codes_of_groups = codes[codes >= 0] if codes.min() < 0 else codes
     sizes = np.bincount(codes_of_groups, minlength=count)
-    order = np.argsort(codes.astype(_narrowest(count)), kind="stable")
+    # sorting small integers takes one pass
+    order = np.argsort(codes.astype(np.min_scalar_type(-count - 1)), kind="stable")
     # rows of no group come first
     ends = np.concatenate([[0], np.cumsum(sizes)]) + len(codes) - sizes.sum()
     yield from _segments(ends, order)
-
-
-def _narrowest(count: int) -> Any:
-    """The smallest dtype for a number of codes: sorting small integers takes one pass."""
-    for dtype in (np.int8, np.int16):
-        if count < np.iinfo(dtype).max:
-            return dtype
-    return np.int64
 
 
 def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
@@ -219,15 +208,15 @@ def ordered_values(
     rows: Rows, formulas: Sequence[Formula], level: Level, scope: Scope
 ) -> Iterator[tuple[str, Array, Array]]:
     """The values of formulas over rows: their columns, the indices of group cells, and values (NaN for none)."""
-    reader = _Numbers(rows) if formulas[0].kind == "numeric" else _Scores.of(rows, formulas, level)
+    scores = None if formulas[0].kind == "numeric" else _Scores.of(rows, formulas, level)
+    read = partial(_numbers, rows) if scores is None else scores.read
     expressions = [formula.over_rows.alias(formula.column) for formula in formulas]
-
     names = ", ".join(formula.name for formula in formulas)
 
     def evaluate(segment: Segment) -> pl.DataFrame | None:
         if not segment.size:
             return None
-        frame = reader.read(segment)
+        frame = read(segment)
         with failures_of(f"{names}: the formula", "It is computed by polars over columns of floats."):
             return _aggregate(frame, expressions)
 
@@ -238,9 +227,9 @@ def ordered_values(
         return
     segments = rows.segments(scope)
     codes, count = rows.codes(scope)
-    if isinstance(reader, _Scores) and reader.packable and count <= MOST_PARTED:
-        reader = _PackedScores.of(reader, codes, count)
-        segments = reader.segments()
+    if scores is not None and scores.packable and count <= MOST_PARTED:
+        packed = _PackedScores.of(scores, codes, count)
+        read, segments = packed.read, packed.segments()
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where it is needed
 
     # numpy and polars release the interpreter's lock, so that segments are read in parallel
@@ -275,25 +264,18 @@ def _aggregate(frame: pl.DataFrame, expressions: list[pl.Expr]) -> pl.DataFrame 
     return frame.group_by(_GROUP_CELL, maintain_order=True).agg(expressions)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Numbers:
-    """Numbers of groups, row by row."""
-
-    rows: Rows
-
-    def read(self, segment: Segment) -> pl.DataFrame:
-        """The numbers and weights of the rows of a segment, as formulas read them."""
-        frame = self.rows.frame[segment.rows]
-        weighted = self.rows.weight is not None
-        ones = pl.Series([1.0]).new_from_index(0, len(frame))
-        columns = {
-            _GROUP_CELL: segment.group_cell_of_row(),
-            "truth": frame[ACTUAL],
-            "estimate": frame[PREDICTED],
-            "weight": frame[WEIGHT].cast(pl.Float64) if weighted else ones,
-            "weighted": pl.Series([weighted]).new_from_index(0, len(frame)),
-        }
-        return pl.DataFrame(columns)
+def _numbers(rows: Rows, segment: Segment) -> pl.DataFrame:
+    """The numbers and weights of the rows of a segment, as formulas read them."""
+    frame, weighted = rows.frame[segment.rows], rows.weight is not None
+    ones = pl.Series([1.0]).new_from_index(0, len(frame))
+    columns = {
+        _GROUP_CELL: np.repeat(segment.group_cells, np.diff(segment.ends)),
+        "truth": frame[ACTUAL],
+        "estimate": frame[PREDICTED],
+        "weight": frame[WEIGHT].cast(pl.Float64) if weighted else ones,
+        "weighted": pl.Series([weighted]).new_from_index(0, len(frame)),
+    }
+    return pl.DataFrame(columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,7 +20,7 @@ from tidyfair.evaluation.group_cells import complete_rows, number_group_cells, r
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.results import frames_of
-from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
+from tidyfair.evaluation.states import PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
 from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs.aggregates import CONTEXTS
@@ -159,7 +159,8 @@ class Replicates:
             values = evaluator.values(formula)
             first, size = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]
             group = cells[own] - first + np.arange(times)[:, None] * size
-            label = _labels(evaluated, base.array(LEVEL)[rows[own]], values.estimate.shape[1], formula.formula.given)
+            level, labels = base.array(LEVEL)[rows[own]], values.estimate.shape[1]
+            label = evaluated.label_index(level, labels, formula.formula.given)
             for name in names:
                 numbers = values.extra.get(name) if name in CONTEXTS else getattr(values, name)
                 if numbers is not None:
@@ -242,14 +243,6 @@ class Replicates:
             return tiled.with_columns(*drawn, pl.Series("outer", arrays["outer"]))
 
         return ValueRows(arrays, frame)
-
-
-def _labels(evaluated: Evaluated, levels: Integers, labels: int, given: str | None) -> Integers:
-    """The index of the label of values among those of their formula."""
-    if labels == 1 or (levels == NO_LEVEL).all():
-        return np.zeros(len(levels), dtype=np.int64)
-    own = list(range(len(evaluated.labels.values)) if given else evaluated.labels.levels)
-    return np.array([own.index(level) for level in levels.tolist()], dtype=np.int64)
 
 
 def _with_formulas(evaluated: Evaluated, specs: Collection[int], tally: Tally) -> Evaluator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -16,9 +15,8 @@ from tidyfair.evaluation.states import DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, 
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
 from tidyfair.specs.columns import names_of
-from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.result_columns import key_columns
-from tidyfair.specs.segments import NO_ROW, Array, Floats, Integers
+from tidyfair.specs.segments import NO_ROW, Array, Integers
 from tidyfair.tallies.tally import THRESHOLD
 
 VALUE = ["name", "estimator", "min_n", "min_share", GROUP_CELL, LEVEL]
@@ -32,51 +30,29 @@ _LEFT_OUT = pl.List(pl.Struct({**_TEXTS_OF_ENTRY, "denominator": pl.Float64}))
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool = True) -> pl.DataFrame:
     """One row for each spec and outer group; with `explain`, the columns about groups, too."""
-    results = _Results.of(evaluated)
+    results = _Results(evaluated)
     results.add_ordinary_metrics()
     results.add_disparities(undefined_is_null=undefined_is_null)
     return results.frame(explain=explain)
 
 
-@dataclass(frozen=True, eq=False)
 class _Results:
     """Results as arrays with one entry for each spec and outer group, in this order."""
 
-    evaluated: Evaluated
-    spec: Integers
-    outer: Integers
-    value: Floats
-    status: Array
-    n: Integers
-    level: Integers
-    low: Integers
-    """The row of the group with the lower value, or `NO_ROW`."""
-    high: Integers
-    metric: Integers
-    """A row of the metric that carries a disparity, or `NO_ROW`."""
-    error: Floats
-    metrics_left_out: dict[int, list[str]]
-    """The names of the metrics that are left out, of results that have some."""
-
-    @classmethod
-    def of(cls, evaluated: Evaluated) -> _Results:
-        """Results without a value: without rows there is no group to compare, but there is a result."""
+    def __init__(self, evaluated: Evaluated) -> None:
         specs, outers = len(evaluated.specs), len(evaluated.group_cells.outer_keys)
         size = specs * outers
-        return cls(
-            evaluated=evaluated,
-            spec=np.repeat(np.arange(specs), outers),
-            outer=np.tile(np.arange(outers), specs),
-            value=np.full(size, np.nan),
-            status=np.full(size, Status.NO_GROUPS.value, dtype=object),
-            n=np.zeros(size, dtype=np.int64),
-            level=np.full(size, NO_LEVEL),
-            low=np.full(size, NO_ROW),
-            high=np.full(size, NO_ROW),
-            metric=np.full(size, NO_ROW),
-            error=np.full(size, np.nan),
-            metrics_left_out={},
-        )
+        self.evaluated = evaluated
+        self.spec, self.outer = np.repeat(np.arange(specs), outers), np.tile(np.arange(outers), specs)
+        self.value, self.error = np.full((2, size), np.nan)
+        # without rows there is no group to compare, but there is a result
+        self.status: Array = np.full(size, Status.NO_GROUPS.value, dtype=object)
+        self.n = np.zeros(size, dtype=np.int64)
+        self.level = np.full(size, NO_LEVEL)
+        # the rows of the groups with the lower and the higher value, and of the metric that carries a disparity
+        self.low, self.high, self.metric = np.full((3, size), NO_ROW)
+        # the names of the metrics that are left out, of results that have some
+        self.metrics_left_out: dict[int, list[str]] = {}
 
     def _index(self, spec: Integers, outer: Integers) -> Integers:
         """The indices of the results of specs in outer groups."""
@@ -109,13 +85,9 @@ class _Results:
         statuses = np.array(TEXTS, dtype=object)
         for disparities in compared:
             index = self._index(disparities.spec, disparities.outer)
-            self.value[index] = disparities.value
             self.status[index] = statuses[disparities.status_codes]
-            self.n[index] = disparities.n
-            self.level[index] = disparities.level
-            self.low[index] = disparities.low
-            self.high[index] = disparities.high
-            self.metric[index] = disparities.metric
+            for name in ("value", "n", "level", "low", "high", "metric"):
+                getattr(self, name)[index] = getattr(disparities, name)
             for number, names in disparities.left_out.items():
                 self.metrics_left_out[int(index[number])] = names
         if ERROR in evaluated.values:
@@ -123,10 +95,16 @@ class _Results:
 
     def _add_error_bounds(self) -> None:
         """Set how far off disparities can be, where scores were counted in bins."""
-        aggregates = self.evaluated.aggregates
-        factors = {number: aggregate.error_factor for number, aggregate in aggregates.items()}
-        rows = self.evaluated.rows.lazy().filter(pl.col("spec").is_in(list(aggregates)))
-        bounds = _error_bounds(rows, factors).collect(engine="in-memory")
+        factors = {number: aggregate.error_factor for number, aggregate in self.evaluated.aggregates.items()}
+        factor = pl.col("spec").replace_strict(factors, return_dtype=pl.Float64)
+        is_compared = pl.col("spec").is_in(list(factors)) & pl.col("estimate").is_not_null()
+        largest = pl.col(ERROR).max()
+        # a disparity of exact values is exact, even if the aggregate has no factor
+        bound = pl.when(largest == 0).then(0.0).otherwise(largest * factor.first()).alias(ERROR)
+        parts = self.evaluated.rows.lazy().filter(is_compared).group_by("spec", "outer", PART).agg(bound)
+        # the errors of a disparity and of the one that is subtracted from it add up
+        total = pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum())
+        bounds = parts.group_by("spec", "outer").agg(total).collect(engine="in-memory")
         index = self._index(bounds["spec"].to_numpy(), bounds["outer"].to_numpy())
         self.error[index] = bounds[ERROR].to_numpy()
 
@@ -135,17 +113,20 @@ class _Results:
         evaluated = self.evaluated
         keys = pl.DataFrame({"spec": self.spec, "outer": self.outer, LEVEL: self.level})
         no_names = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
-        columns = {
-            **evaluated.key_columns(keys),
-            ".estimate": pl.Series(self.value, nan_to_null=True),
-            **self._error_bound(),
-            ".n": self.n,
-            ".status": pl.Series(self.status, dtype=pl.String),
-        }
+        estimate = pl.Series(self.value, nan_to_null=True)
+        columns = evaluated.key_columns(keys) | {".estimate": estimate}
+        if ERROR in evaluated.values:
+            # how far off values can be, where scores were counted in bins
+            columns[".error_bound"] = pl.Series(self.error, nan_to_null=True).set(estimate.is_null(), None)
+        columns |= {".n": pl.Series(self.n), ".status": pl.Series(self.status, dtype=pl.String)}
         if explain:
-            columns |= self._groups()
+            texts = evaluated.rows["text"]
+            columns |= {".group_min": _texts(texts, self.low), ".group_max": _texts(texts, self.high)}
             columns[".level"] = evaluated.level_text(keys)
-            columns[".base_metric"] = self._base_metric()
+            # the metric that carries a disparity of several
+            several = np.array([spec.several for spec in evaluated.specs], dtype=bool)
+            carrier = np.where(several[self.spec], self.metric, NO_ROW)
+            columns[".base_metric"] = _texts(evaluated.rows["name"], carrier)
         columns[".metrics_left_out"] = no_names
         if self.metrics_left_out:
             names = [self.metrics_left_out.get(index, []) for index in range(len(self.value))]
@@ -157,24 +138,6 @@ class _Results:
             columns[".groups_outside"] = self._groups_with(pl.col("status").is_in(OUTSIDE), no_names)
             columns[".left_out"] = self._left_out()
         return pl.DataFrame(columns)
-
-    def _groups(self) -> dict[str, pl.Series]:
-        """The groups that carry a disparity."""
-        texts = self.evaluated.rows["text"]
-        return {".group_min": _texts(texts, self.low), ".group_max": _texts(texts, self.high)}
-
-    def _base_metric(self) -> pl.Series:
-        """The metric that carries a disparity of several."""
-        several = np.array([spec.several for spec in self.evaluated.specs], dtype=bool)
-        carrier = np.where(several[self.spec], self.metric, NO_ROW)
-        return _texts(self.evaluated.rows["name"], carrier)
-
-    def _error_bound(self) -> dict[str, pl.Series]:
-        """The column that shows how far off values can be, where scores were counted in bins."""
-        if ERROR not in self.evaluated.values:
-            return {}
-        bound = pl.Series(self.error, nan_to_null=True)
-        return {".error_bound": bound.set(pl.Series(self.value, nan_to_null=True).is_null(), None)}
 
     def _groups_with(self, is_named: pl.Expr, no_names: pl.Series) -> pl.Series:
         """The names of the groups of each disparity whose values have some statuses."""
@@ -215,26 +178,6 @@ def _texts(texts: pl.Series, rows: Integers) -> pl.Series:
     return chosen.set(pl.Series(missing), None) if missing.any() else chosen
 
 
-def _error_bound(rows: pl.DataFrame, value: str) -> dict[str, pl.Series]:
-    """The column that shows how far off values can be, where scores were counted in bins."""
-    if ERROR not in rows.columns:
-        return {}
-    return {".error_bound": rows[ERROR].set(rows[value].is_null(), None)}
-
-
-def _error_bounds(groups: pl.LazyFrame, factors: Mapping[int, float | None]) -> pl.LazyFrame:
-    """Bounds of the error of disparities, from those of the values of the groups."""
-    factor = pl.col("spec").replace_strict(factors, return_dtype=pl.Float64)
-    valued = groups.filter(pl.col("estimate").is_not_null())
-    largest = pl.col(ERROR).max()
-    # a disparity of exact values is exact, even if the aggregate has no factor
-    bound = pl.when(largest == 0).then(0.0).otherwise(largest * factor.first()).alias(ERROR)
-    parts = valued.group_by("spec", "outer", PART).agg(bound)
-    # the errors of a disparity and of the one that is subtracted from it add up
-    total = pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum())
-    return parts.group_by("spec", "outer").agg(total)
-
-
 LOST = ".replicates_lost"
 """The column with the number of replicates without a value for some group."""
 EXPLANATION = (
@@ -251,7 +194,9 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     # these come after the group
     last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
     columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
-    columns |= {".estimate": rows["estimate"], **_error_bound(rows, "estimate")}
+    columns[".estimate"] = rows["estimate"]
+    if ERROR in rows.columns:
+        columns[".error_bound"] = rows[ERROR].set(rows["estimate"].is_null(), None)
     columns |= {".n": rows["n"], ".denominator": rows["denominator"]}
     if "effective" in rows.columns:
         columns[".effective_n"] = rows["effective"]
@@ -270,24 +215,20 @@ def frames_of(evaluated: Evaluated) -> Tidy:
     """A function from a spec and its rows to the name of the spec and the frame for a user's aggregate."""
 
     def tidy(number: int, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
-        return evaluated.specs[number].name, _tidy_group_frame(evaluated, evaluated.specs[number], rows)
+        """One row for each group and metric, with its keys under their own names."""
+        columns = {
+            ".group": rows["text"], ".metric": rows["name"], ".estimator": rows["estimator"],
+            ".estimate": rows["estimate"], ".n": rows["n"], ".denominator": rows["denominator"],
+            ".overall": rows["overall"] if "overall" in rows.columns else None,
+        }  # fmt: skip
+        spec = evaluated.specs[number]
+        if spec.by is not None and not spec.by.sides:
+            first, _ = evaluated.group_cells.spans[spec.by]
+            keys = evaluated.group_cells.keys[spec.by][rows[GROUP_CELL] - first]
+            columns = dict(zip(names_of(spec.by.columns), keys, strict=True)) | columns
+        return spec.name, pl.DataFrame(columns)
 
     return tidy
-
-
-def _tidy_group_frame(evaluated: Evaluated, spec: MetricSpec, rows: pl.DataFrame) -> pl.DataFrame:
-    """The frame for a user's aggregate: one row for each group and metric, with its keys under their own names."""
-    columns = {
-        ".group": rows["text"], ".metric": rows["name"], ".estimator": rows["estimator"], ".estimate": rows["estimate"],
-        ".n": rows["n"], ".denominator": rows["denominator"],
-        ".overall": rows["overall"] if "overall" in rows.columns else None,
-    }  # fmt: skip
-    by = spec.by
-    if by is None or by.sides:
-        return pl.DataFrame(columns)
-    first, _ = evaluated.group_cells.spans[by]
-    keys = evaluated.group_cells.keys[by][rows[GROUP_CELL] - first]
-    return pl.DataFrame(dict(zip(names_of(by.columns), keys, strict=True)) | columns)
 
 
 def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
@@ -296,20 +237,18 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     if (evaluated.values.array(STATE) != Status.OK.code).any():
         messages += _undefined_groups(evaluated)
     messages += _sides_without_value(evaluated, results)
-    messages += _without_metrics(results)
+    partly = results.filter(pl.col(".metrics_left_out").list.len() > 0)
+    if not partly.is_empty():
+        pairs = partly.explode(".metrics_left_out").group_by(".metric", ".by", maintain_order=True)
+        for (name, by), rows in pairs:
+            metrics = ", ".join(rows[".metrics_left_out"].unique(maintain_order=True))
+            messages.append(f"{name} by {by} is the worst of the other metrics, because {metrics} cannot be compared")
     undefined = results[".status"] == Status.ZERO_DENOMINATOR.value
     if undefined.any():
         disparities = results.filter(undefined & results[".by"].is_not_null())
         pairs = disparities.select(".metric", ".by").unique(maintain_order=True).rows()
         messages += [f"{name} by {by} is 0/0" for name, by in pairs]
     return messages
-
-
-def _sentence(status: str) -> str:
-    """The predicate of a message about a metric with some status."""
-    if status == Status.LEVELS_LEFT_OUT.value:
-        return "is an average without the labels that have no value"
-    return f"has no value ({Status.text_of(status)})"
 
 
 def _sides_without_value(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
@@ -341,19 +280,6 @@ def _listed(texts: list[str], count: int) -> str:
     return ", ".join(texts) + more
 
 
-def _without_metrics(results: pl.DataFrame) -> list[str]:
-    """Metrics that cannot be compared, where the worst of the others is taken."""
-    partly = results.filter(pl.col(".metrics_left_out").list.len() > 0)
-    if partly.is_empty():
-        return []
-    pairs = partly.explode(".metrics_left_out").group_by(".metric", ".by", maintain_order=True)
-    messages: list[str] = []
-    for (name, by), rows in pairs:
-        metrics = ", ".join(rows[".metrics_left_out"].unique(maintain_order=True))
-        messages.append(f"{name} by {by} is the worst of the other metrics, because {metrics} cannot be compared")
-    return messages
-
-
 def _undefined_groups(evaluated: Evaluated) -> list[str]:
     """Messages about metrics without a value, and about averages without some labels, with their groups."""
     statuses = evaluated.rows["status"].unique(maintain_order=True)
@@ -366,7 +292,10 @@ def _undefined_groups(evaluated: Evaluated) -> list[str]:
         first = cells.head(_SHOWN).select("text", "outer").rows()
         texts = [_group_cell_text(evaluated, by, text, outer) for text, outer in first]
         where = f" in {_listed(texts, len(cells))}" if any(texts) else ""
-        messages.append(f"{name} {_sentence(str(status))}{where}")
+        predicate = f"has no value ({Status.text_of(str(status))})"
+        if status == Status.LEVELS_LEFT_OUT.value:
+            predicate = "is an average without the labels that have no value"
+        messages.append(f"{name} {predicate}{where}")
     return messages
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -72,6 +72,7 @@ _USED = {
     frozenset[str](): ("instances",),
 }
 """The statistics that count the rows of a formula, by the columns that it reads."""
+Measure: TypeAlias = Literal["weights", "rows", "squares"]
 _STEPS = ("absolute_steps", "squared_steps")
 _BOTH = frozenset({"truth", "estimate"})
 
@@ -181,11 +182,7 @@ def _label_sums(
 ) -> dict[str, Array]:
     """The table of each label against the rest, counted in rows and in weights."""
     counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), reading.levels, cells.complete)
-    measures = {ROWS: "n"}
-    if cells.weighted:
-        measures[""] = "w"
-    if reading.squares:
-        measures[SQUARES] = "w2"
+    measures = {ROWS: "n"} | ({"": "w"} if cells.weighted else {}) | ({SQUARES: "w2"} if reading.squares else {})
     sums: dict[str, Array] = {}
     for suffix, measure in measures.items():
         values = cells.frame[measure].to_numpy()
@@ -224,9 +221,8 @@ def _distributions(given: Given, cells: Cells, index: GroupIndex, labels: int) -
 
 def _of_cells(measure: Array, index: GroupIndex, chosen: Booleans | None = None) -> Array:
     """The sums over the cells of group cells, as one column."""
-    if chosen is not None:
-        return np.bincount(index.of_cell[chosen], measure[chosen], len(index))[:, None]
-    return np.bincount(index.of_cell, measure, len(index))[:, None]
+    rows = slice(None) if chosen is None else chosen
+    return np.bincount(index.of_cell[rows], measure[rows], len(index))[:, None]
 
 
 def _score_sums(
@@ -303,17 +299,15 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
 
 def _merged(name: str, values: Array, index: GroupIndex, chosen: Booleans) -> Array:
     """One value for the cells of each group cell: their sum, their least or most, or their common centre."""
-    group = index.of_cell[chosen]
+    group, of_group = index.of_cell[chosen], np.full(len(index), np.nan)
     if is_centre(name):
-        of_group = np.full(len(index), np.nan)
         of_group[group] = values[chosen]
-        return of_group[:, None]
-    if is_end(name):
-        of_group = np.full(len(index), np.nan)
+    elif is_end(name):
         extreme = np.fmin if is_least(name) else np.fmax
         extreme.at(of_group, group, values[chosen])
-        return of_group[:, None]
-    return _of_cells(values, index, chosen)
+    else:
+        return _of_cells(values, index, chosen)
+    return of_group[:, None]
 
 
 # Sums of several group cells together
@@ -333,45 +327,25 @@ def pooled(
         sums = dict(sums)
         for name, values in moved.items():
             sums[name] = values[:, None]
-    pool = _of_all if scope == "overall" else _of_others
     pooled_sums = dict(sums)
     for name, values in sums.items():
-        # groups of a run share their centre
-        if not is_centre(name):
-            pooled_sums[name] = pool(name, values, segments, left_out)
+        if is_centre(name):
+            # groups of a run share their centre
+            continue
+        merge, neutral = np.add, 0.0
+        if is_end(name):
+            merge, neutral = np.fmin if is_least(name) else np.fmax, np.nan
+        compared = values
+        if left_out.any():
+            compared = values.astype(float) if is_end(name) else values.copy()
+            compared[left_out] = neutral
+        if scope == "overall":
+            pooled_sums[name] = segments.to_rows(merge.reduceat(compared, segments.starts, axis=0))
+        else:
+            # subtracting floats from their sum would leave rounding errors instead of zeros
+            before, after = segments.before(compared, merge, neutral), segments.after(compared, merge, neutral)
+            pooled_sums[name] = merge(before, after)
     return pooled_sums
-
-
-def _of_all(name: str, values: Array, segments: Segments, left_out: Booleans) -> Array:
-    """For each group of a run, one number for all of its groups."""
-    merge = np.add
-    if is_end(name):
-        merge = np.fmin if is_least(name) else np.fmax
-    compared = _without_left_out(name, values, left_out)
-    return np.repeat(merge.reduceat(compared, segments.starts, axis=0), segments.sizes, axis=0)
-
-
-def _of_others(name: str, values: Array, segments: Segments, left_out: Booleans) -> Array:
-    """For each group of a run, one number for all other groups, merged from those before and after it.
-
-    Subtracting floats from their sum would leave rounding errors instead of zeros.
-    """
-    compared = _without_left_out(name, values, left_out)
-    if not is_end(name):
-        before, after = segments.before(compared, np.add, 0), segments.after(compared, np.add, 0)
-        return before + after
-    merge = np.fmin if is_least(name) else np.fmax
-    before, after = segments.before(compared, merge, np.nan), segments.after(compared, merge, np.nan)
-    return merge(before, after)
-
-
-def _without_left_out(name: str, values: Array, left_out: Booleans) -> Array:
-    """The values, with neutral ones for groups that are left out."""
-    if not left_out.any():
-        return values
-    blanked = values.astype(float) if is_end(name) else values.copy()
-    blanked[left_out] = float("nan") if is_end(name) else 0
-    return blanked
 
 
 # The statistics that formulas read
@@ -397,9 +371,7 @@ class Statistics:
     beside: Mapping[str, Statistics] = field(default_factory=dict[str, "Statistics"])
     """The statistics of all groups together, or of all other groups, by the prefix of their names."""
 
-    def read(
-        self, reads: frozenset[str], measure: Literal["weights", "rows", "squares"] = "weights"
-    ) -> dict[str, Array]:
+    def read(self, reads: frozenset[str], measure: Measure = "weights") -> dict[str, Array]:
         """The statistics of formulas that read some columns, and so leave out rows without one of these."""
         statistics: dict[str, Array] = dict(getattr(self, measure))
         if self.kind == "class" and reads == _BOTH:
@@ -407,28 +379,18 @@ class Statistics:
                 if one in statistics:
                     statistics[margin] = statistics[one] + statistics[other]
         if measure == "weights" and self.squares is not None:
-            statistics["row_weight"] = self._row_weight(self.squares, reads)
+            # the weight of each row if all were equal and effectively as many (Kish, 1965), the same for all labels
+            with np.errstate(divide="ignore", invalid="ignore"):
+                row_weight = self.counted(reads, "squares") / self.counted(reads, "weights")
+                statistics["row_weight"] = row_weight[:, :1]
         for prefix, others in self.beside.items():
             for name, values in others.read(reads, measure).items():
                 statistics[prefix + name] = values
         return statistics
 
-    def _row_weight(self, squares: Mapping[str, Array], reads: frozenset[str]) -> Array:
-        """The weight of each row of a group if all were equal and effectively as many (Kish, 1965)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # the same for all labels
-            return (self._counted(squares, reads) / self.weight(reads))[:, :1]
-
-    def used(self, reads: frozenset[str]) -> Array:
-        """The number of rows of formulas that read some columns."""
-        return self._counted(self.rows, reads)
-
-    def weight(self, reads: frozenset[str]) -> Array:
-        """The weight of these rows."""
-        return self._counted(self.weights, reads)
-
-    def _counted(self, counts: Mapping[str, Array], reads: frozenset[str]) -> Array:
-        """The counts of the rows of formulas that read some columns."""
+    def counted(self, reads: frozenset[str], measure: Measure) -> Array:
+        """The number, the weight or the squared weights of the rows of formulas that read some columns."""
+        counts: Mapping[str, Array] = getattr(self, measure)
         if self.kind == "class" and self.given is None:
             return _total(counts, _USED[reads])
         return counts["instances"]

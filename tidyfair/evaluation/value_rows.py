@@ -15,7 +15,7 @@ from tidyfair.evaluation.group_cells import GroupCells
 from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.states import NO_LEVEL, PART, TEXTS, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.evaluation.values import Values
+from tidyfair.evaluation.values import COLUMNS, Values
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec
 from tidyfair.specs.segments import Array, Booleans, Integers
@@ -32,8 +32,6 @@ _INTEGERS = {
     "outer": pl.Int32,
 }
 """The columns of integers, with their dtypes in frames."""
-_COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
-"""The columns that all values have."""
 _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 """Estimators that results show a label for."""
 
@@ -90,23 +88,14 @@ def value_rows(
     na_rm: bool,
 ) -> ValueRows:
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
-    runs = _Runs.of(requested, values, specs, group_cells)
+    runs = _Runs.of(requested, values, specs, group_cells, labels)
     columns = _Columns(list(values.values()), runs.source)
-    spec_of_metric: list[int] = []
-    part_of_metric: list[int] = []
-    min_n_of_metric: list[int] = []
-    min_share_of_metric: list[float] = []
-    formula_of_metric: list[int] = []
     formula_index: dict[Formula, int] = {}
-    for metric in requested:
-        spec_of_metric.append(metric.spec)
-        part_of_metric.append(metric.part)
-        min_n_of_metric.append(specs[metric.spec].policy.min_n)
-        min_share_of_metric.append(specs[metric.spec].policy.min_share)
-        formula_of_metric.append(formula_index.setdefault(metric.formula, len(formula_index)))
-
-    spec, min_n = runs.to_rows(spec_of_metric), runs.to_rows(min_n_of_metric)
-    min_share = runs.to_rows(min_share_of_metric)
+    formula_of_metric = [formula_index.setdefault(metric.formula, len(formula_index)) for metric in requested]
+    policies = [specs[metric.spec].policy for metric in requested]
+    spec = runs.to_rows([metric.spec for metric in requested])
+    min_n = runs.to_rows([policy.min_n for policy in policies])
+    min_share = runs.to_rows([policy.min_share for policy in policies])
     share = _shares(columns["n"], runs, group_cells) if min_share.any() else None
     states = _States.of(
         columns, group_cells, runs.group_cell,
@@ -117,9 +106,9 @@ def value_rows(
     arrays = {
         "spec": spec,
         "requested": runs.number,
-        PART: runs.to_rows(part_of_metric),
+        PART: runs.to_rows([metric.part for metric in requested]),
         GROUP_CELL: runs.group_cell,
-        LEVEL: _levels(requested, values, labels, runs),
+        LEVEL: runs.level,
         "metric": runs.to_rows(formula_of_metric),
         "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
@@ -133,16 +122,16 @@ def value_rows(
 
     def frame() -> pl.DataFrame:
         integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
-        names = [metric.name for metric in requested]
-        estimators = [metric.estimator for metric in requested]
+        names = pl.Series([metric.name for metric in requested], dtype=pl.String)
+        estimators = pl.Series([metric.estimator for metric in requested], dtype=pl.String)
         numbers = dict(zip(extra, map(_numbers, extra.values()), strict=True))
         return pl.DataFrame(
             {
                 **integers,
                 "min_n": min_n,
                 "min_share": min_share,
-                "name": runs.texts_to_rows(names),
-                "estimator": runs.texts_to_rows(estimators),
+                "name": names[runs.number],
+                "estimator": estimators[runs.number],
                 "text": group_cells.text[runs.group_cell],
                 "excluded": states.excluded,
                 "status": states.texts,
@@ -176,6 +165,8 @@ class _Runs:
     """The index of each row among the values of all formulas, which follow each other label by label."""
     label: Integers
     """The index of the label of each row among those of its formula."""
+    level: Integers
+    """The label of each row, for metrics that results show a label for."""
     sizes: list[int]
     """The number of rows of each metric of a spec."""
 
@@ -186,6 +177,7 @@ class _Runs:
         values: Mapping[tuple[Formula, str], Values],
         specs: Sequence[MetricSpec],
         group_cells: GroupCells,
+        all_labels: Labels,
     ) -> _Runs:
         starts: dict[tuple[Formula, str], int] = {}
         start = 0
@@ -196,11 +188,12 @@ class _Runs:
         group_cell: list[Integers] = []
         source: list[Integers] = []
         label: list[Integers] = []
+        level: list[Array] = []
         for metric in requested:
-            key = (metric.formula, metric.estimator)
+            key, given = (metric.formula, metric.estimator), metric.formula.given
             first, size = group_cells.spans[specs[metric.spec].by]
             labels = values[key].estimate.shape[1]
-            if metric.formula.given is None:
+            if given is None:
                 own_label, own_group = np.indices((labels, size))
             else:
                 # distributions have the labels of a group together, not the groups of a label
@@ -208,8 +201,14 @@ class _Runs:
             group_cell.append(first + own_group.ravel())
             label.append(own_label.ravel())
             source.append(starts[key] + label[-1] * count + group_cell[-1])
+            if metric.estimator in _BY_LABEL and values[key].by_level and given != "nothing":
+                # distributions are given a label of one side, whether it is an event or not
+                level.append(np.array(range(len(all_labels.values)) if given else all_labels.levels)[label[-1]])
+            else:
+                level.append(np.full(len(label[-1]), NO_LEVEL))
         sizes = list(map(len, group_cell))
-        return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), sizes)
+        levels = np.concatenate(level).astype(np.int32)
+        return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), levels, sizes)
 
     def to_rows(self, numbers: Sequence[float]) -> Array:
         """The numbers of the metrics of specs, repeated for each row."""
@@ -220,10 +219,6 @@ class _Runs:
     def number(self) -> Integers:
         """The number of the metric of a spec that each row belongs to."""
         return self.to_rows(range(len(self.sizes)))
-
-    def texts_to_rows(self, texts: Sequence[str]) -> pl.Series:
-        """The texts of the metrics of specs, repeated for each row."""
-        return pl.Series(texts, dtype=pl.String)[self.number]
 
 
 class _Columns:
@@ -244,15 +239,15 @@ class _Columns:
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
-            by_label = [self._of_formula(values, name).T.ravel() for values in self._values]
+            by_label: list[Array] = []
+            for values in self._values:
+                if name in COLUMNS:
+                    of_formula = getattr(values, name)
+                else:
+                    of_formula = values.extra.get(name, np.full(values.estimate.shape, np.nan))
+                by_label.append(of_formula.T.ravel())
             self._columns[name] = np.concatenate(by_label)[self._source]
         return self._columns[name]
-
-    @staticmethod
-    def _of_formula(values: Values, name: str) -> Array:
-        if name in _COLUMNS:
-            return getattr(values, name)
-        return values.extra.get(name, np.full(values.estimate.shape, np.nan))
 
     def reasons(self, rows: Integers) -> list[str]:
         """The reasons why some rows have no value."""
@@ -278,26 +273,6 @@ def _shares(rows: Array, runs: _Runs, group_cells: GroupCells) -> Array:
     _, run = np.unique(code, return_inverse=True)
     with np.errstate(invalid="ignore"):
         return rows / np.bincount(run, np.nan_to_num(rows))[run]
-
-
-def _levels(
-    requested: Sequence[RequestedFormula],
-    values: Mapping[tuple[Formula, str], Values],
-    labels: Labels,
-    runs: _Runs,
-) -> Integers:
-    """The label of each row, for metrics that results show a label for."""
-    levels = np.full(len(runs.group_cell), NO_LEVEL, dtype=np.int32)
-    start = 0
-    for metric, size in zip(requested, runs.sizes, strict=True):
-        given = metric.formula.given
-        by_label = metric.estimator in _BY_LABEL and values[metric.formula, metric.estimator].by_level
-        if by_label and given != "nothing":
-            # distributions are given a label of one side, whether it is an event or not
-            own = range(len(labels.values)) if given else labels.levels
-            levels[start : start + size] = np.array(own)[runs.label[start : start + size]]
-        start += size
-    return levels
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.statistics import ONE_LABEL, Statistics
+from tidyfair.evaluation.statistics import ONE_LABEL, Statistics, Table, statistics_of
 from tidyfair.specs.formulas import HAND_TILL, Formula, two_sides
 from tidyfair.specs.segments import Array, Booleans
+
+COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
+"""The arrays that all values have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,33 +58,6 @@ class OfRows:
     reasons: Mapping[str, Array]
 
 
-def stacked(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRows:
-    """The values of several runs of group cells, with their shapes, as one; nan where a run lacks a formula."""
-    shapes = [shape for _, shape in parts]
-    numbers = _concatenated([part.numbers for part, _ in parts], shapes, math.nan)
-    reasons = _concatenated([part.reasons for part, _ in parts], shapes, None)
-    return OfRows(numbers, reasons)
-
-
-def _concatenated(
-    parts: Sequence[Mapping[str, Array]], shapes: Sequence[tuple[int, int]], missing: float | None
-) -> dict[str, Array]:
-    """Arrays by name, those of one part after those of another; `missing` where a part lacks one."""
-    names: dict[str, None] = {}
-    for part in parts:
-        names |= dict.fromkeys(part)
-    arrays: dict[str, Array] = {}
-    for name in names:
-        of_parts: list[Array] = []
-        for part, shape in zip(parts, shapes, strict=True):
-            array = part.get(name)
-            if array is None:
-                array = np.full(shape, missing)
-            of_parts.append(array)
-        arrays[name] = np.concatenate(of_parts)
-    return arrays
-
-
 def evaluate(
     formula: Formula, estimator: str, statistics: Statistics, of_rows: OfRows, *, effective: bool = False
 ) -> Values:
@@ -97,6 +73,11 @@ def evaluate(
         values = _average(values, formula, estimator, statistics.true(formula.reads))
     values = _without_hidden(values, formula, statistics)
     return replace(values, by_level=one_by_one)
+
+
+def values_of(formula: Formula, estimator: str, sums: Mapping[str, Array]) -> Values:
+    """The values of a formula from the sums of its table."""
+    return evaluate(formula, estimator, statistics_of(Table.of(formula, estimator), sums), OfRows({}, {}))
 
 
 def _of_sums(formula: Formula, estimator: str, statistics: Statistics, *, effective: bool) -> Values:
@@ -147,7 +128,7 @@ def _of_rows(formula: Formula, statistics: Statistics, of_rows: OfRows) -> Value
 
 def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, denominator: Array | None) -> Values:
     """Values with the counts of their rows."""
-    used, weight = statistics.used(formula.reads), statistics.weight(formula.reads)
+    used, weight = statistics.counted(formula.reads, "rows"), statistics.counted(formula.reads, "weights")
     shape = used.shape[:2]
     # both sides of a label have the same rows
     used = used.reshape(*shape, math.prod(used.shape[2:]))[..., 0]
@@ -183,18 +164,8 @@ def _in_columns(values: Array) -> Array:
 
 def _first_level(values: Values) -> Values:
     """The values of the first label, where they are the same for all labels."""
-    return replace(
-        values,
-        estimate=values.estimate[:, :1],
-        n=values.n[:, :1],
-        denominator=values.denominator[:, :1],
-        weight=values.weight[:, :1],
-        size=values.size[:, :1],
-        rows=values.rows[:, :1],
-        reason=values.reason[:, :1],
-        levels_left_out=values.levels_left_out[:, :1],
-        extra={name: column[:, :1] for name, column in values.extra.items()},
-    )
+    extra = {name: column[:, :1] for name, column in values.extra.items()}
+    return replace(values, extra=extra, **{name: getattr(values, name)[:, :1] for name in COLUMNS})
 
 
 def _average(values: Values, formula: Formula, estimator: str, true: Array) -> Values:
@@ -226,13 +197,8 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
 
 def _without_hidden(values: Values, formula: Formula, statistics: Statistics) -> Values:
     """The values, undefined where cells were suppressed in a group or in other groups that a formula reads."""
-    sources = [statistics]
-    for prefix in formula.beyond:
-        sources.append(statistics.beside[prefix])
-    masks: list[Array] = []
-    for source in sources:
-        if source.hidden is not None:
-            masks.append(source.hidden[:, :1] > 0)
+    sources = [statistics, *(statistics.beside[prefix] for prefix in formula.beyond)]
+    masks = [source.hidden[:, :1] > 0 for source in sources if source.hidden is not None]
     if not masks:
         return values
     hidden = np.broadcast_to(np.logical_or.reduce(masks), values.estimate.shape)

@@ -82,7 +82,7 @@ class Gaps:
         labels = evaluator.labels
         rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
         levels = [Level(level, evaluator.reading.scores.get(level, "")) for level in labels.levels]
-        scores = [_Scores.of(rows, level) for level in levels]
+        scores = [_Scores(rows, rows.event(level.label), rows.score(level.score)) for level in levels]
         # an average over labels has the bins of all of them
         values = [[own] for own in scores] if estimator in ONE_LABEL else [scores]
         weighted = estimator == "macro_weighted"
@@ -93,9 +93,11 @@ class Gaps:
             share = np.ones(len(counted)) if weight is None else weight
             share = share / share.sum()
             for number, own in enumerate(values):
-                part = _GapsOfGroup.of(formula, own, counted, share, units, bins, weighted=weighted)
-                gap[group, number], error[group, number] = part.gap.ravel(), part.error.ravel()
-                total_error[group, number], freedom[group, number] = part.total_error, part.freedom
+                of_bins, errors, total, free = _gaps_of_group(
+                    formula, own, counted, share, units, bins, weighted=weighted
+                )
+                gap[group, number], error[group, number] = of_bins.ravel(), errors.ravel()
+                total_error[group, number], freedom[group, number] = total, free
         return cls(gap, error, total_error, freedom)
 
     def at(self, index: Integers) -> tuple[Floats, Floats, Floats, Floats]:
@@ -111,11 +113,6 @@ class _Scores:
     rows: Rows
     event: Booleans
     score: Floats
-
-    @classmethod
-    def of(cls, rows: Rows, level: Level) -> _Scores:
-        """Those of a label."""
-        return cls(rows, rows.event(level.label), rows.score(level.score))
 
     @cached_property
     def percentile(self) -> Floats:
@@ -138,48 +135,41 @@ class _Scores:
         return bins.cast(pl.Int64).to_numpy()
 
 
-@dataclass(frozen=True, eq=False)
-class _GapsOfGroup:
-    """The gaps of a group: arrays of labels by bins."""
+def _gaps_of_group(
+    formula: Formula, labels: Sequence[_Scores], chosen: Array, share: Floats, units: Array | None, bins: int,
+    *, weighted: bool,
+) -> tuple[Floats, Floats, float, float]:  # fmt: skip
+    """The gaps of a group and their errors, arrays of labels by bins; the error of their sum, and its freedom.
 
-    gap: Floats
-    error: Floats
-    total_error: float
-    freedom: float
-
-    @classmethod
-    def of(
-        cls, formula: Formula, labels: Sequence[_Scores], chosen: Array, share: Floats, units: Array | None, bins: int,
-        *, weighted: bool,
-    ) -> _GapsOfGroup:  # fmt: skip
-        """From some rows and their shares of the weight; labels count alike, or `weighted` by their events."""
-        unit = np.arange(len(chosen)) if units is None else units
-        of_units = np.bincount(unit, share)
-        number = 1 / float((of_units**2).sum())
-        # the influence of units on the sum if all signs are certain
-        influence, squares = np.zeros(len(of_units)), 0.0
-        gap, variance = np.zeros((2, len(labels), bins))
-        for label, own in enumerate(labels):
-            event, score, bin_of = own.event[chosen], own.score[chosen], own.bins(formula, chosen)
-            weight = share * (share[event].sum() if weighted else 1 / len(labels))
-            off, by_chance = weight * (event - score), weight**2 * score * (1 - score)
-            # the sums of units in each bin
-            cell, of_rows = unit * bins + bin_of, (off**2).sum()
-            if units is not None:
-                cell, position = np.unique(cell, return_inverse=True)
-                off = np.bincount(position, off)
-            own_unit, own_bin = np.divmod(cell, bins)
-            gap[label] = np.bincount(own_bin, off, bins)
-            squares += (off**2).sum()
-            seen = (np.bincount(own_bin, off**2, bins) - gap[label] ** 2 / number).clip(min=0)
-            # few rows of a bin show too little; those of a cluster vary together
-            chance = np.bincount(bin_of, by_chance, bins) * _times_more((off**2).sum(), of_rows)
-            variance[label] = np.maximum(seen * (number / (number - 1) if number > 1 + _ROUNDED else math.nan), chance)
-            influence += np.bincount(own_unit, np.sign(gap[label])[own_bin] * off, len(influence))
-        # bins of independent rows vary apart; those of clusters, and of several labels, together
-        total = variance.sum() * _times_more((influence**2).sum(), squares)
-        freedom = math.inf if units is None else number - 1
-        return cls(gap, np.sqrt(variance), math.sqrt(total) if total > 0 else math.nan, freedom)
+    `share` is that of some rows in the weight; labels count alike, or `weighted` by their events.
+    """
+    unit = np.arange(len(chosen)) if units is None else units
+    of_units = np.bincount(unit, share)
+    number = 1 / float((of_units**2).sum())
+    # the influence of units on the sum if all signs are certain
+    influence, squares = np.zeros(len(of_units)), 0.0
+    gap, variance = np.zeros((2, len(labels), bins))
+    for label, own in enumerate(labels):
+        event, score, bin_of = own.event[chosen], own.score[chosen], own.bins(formula, chosen)
+        weight = share * (share[event].sum() if weighted else 1 / len(labels))
+        off, by_chance = weight * (event - score), weight**2 * score * (1 - score)
+        # the sums of units in each bin
+        cell, of_rows = unit * bins + bin_of, (off**2).sum()
+        if units is not None:
+            cell, position = np.unique(cell, return_inverse=True)
+            off = np.bincount(position, off)
+        own_unit, own_bin = np.divmod(cell, bins)
+        gap[label] = np.bincount(own_bin, off, bins)
+        squares += (off**2).sum()
+        seen = (np.bincount(own_bin, off**2, bins) - gap[label] ** 2 / number).clip(min=0)
+        # few rows of a bin show too little; those of a cluster vary together
+        chance = np.bincount(bin_of, by_chance, bins) * _times_more((off**2).sum(), of_rows)
+        variance[label] = np.maximum(seen * (number / (number - 1) if number > 1 + _ROUNDED else math.nan), chance)
+        influence += np.bincount(own_unit, np.sign(gap[label])[own_bin] * off, len(influence))
+    # bins of independent rows vary apart; those of clusters, and of several labels, together
+    total = variance.sum() * _times_more((influence**2).sum(), squares)
+    freedom = math.inf if units is None else number - 1
+    return gap, np.sqrt(variance), math.sqrt(total) if total > 0 else math.nan, freedom
 
 
 def _times_more(together: float, apart: float) -> float:

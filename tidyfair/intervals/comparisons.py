@@ -67,16 +67,6 @@ class Intervals:
         """The limits of some results, of which setting sets them here."""
         return Intervals(self.lower[index], self.upper[index], self.error[index], self.method[index])
 
-    @property
-    def columns(self) -> tuple[Floats, Floats, Floats, Array]:
-        """The limits, errors and methods."""
-        return self.lower, self.upper, self.error, self.method
-
-    def around(self, value: Floats) -> Intervals:
-        """The same, including the values, which those of values that stand for infinite ones may not."""
-        lower, upper = np.minimum(self.lower, value), np.maximum(self.upper, value)
-        return replace(self, lower=lower, upper=upper)
-
 
 @dataclass(frozen=True, eq=False)
 class Family:
@@ -169,14 +159,12 @@ def _scale_of(aggregate: Aggregate) -> str:
 
 def _number_of_groups(families: Sequence[Family], outers: int) -> Integers:
     """The number of groups of all families in each outer group."""
-    sizes = np.reshape([family.sizes(outers) for family in families], (len(families), outers))
-    return sizes.sum(axis=0, dtype=np.int64)
+    return sum((family.sizes(outers) for family in families), np.zeros(outers, dtype=np.int64))
 
 
 def _number_of_pairs(families: Sequence[Family], outers: int) -> Integers:
     """The number of pairs of all families in each outer group."""
-    pairs = np.reshape([family.number_of_pairs(outers) for family in families], (len(families), outers))
-    return pairs.sum(axis=0, dtype=np.int64)
+    return sum((family.number_of_pairs(outers) for family in families), np.zeros(outers, dtype=np.int64))
 
 
 # Pairs
@@ -198,22 +186,18 @@ def pair(
             rows = values.rows_at(z)
             low, high = form(values.value[one], rows[one], values.value[other], rows[other], z)
         else:
-            compared = values.compared_by_both if by_both else values.compared
-            low, high = compared(one, other, z, _scale_of(aggregate))
-        error = _error_of_quotient(family, aggregate) if aggregate.is_relative else _error_of_difference(family)
+            low, high = values.compared(one, other, z, _scale_of(aggregate), by_both=by_both)
         if aggregate.is_relative:
+            error = _error_of_quotient(family, aggregate)
             low, high = aggregate.limits_of_quotient(low, high)
+        else:
+            error_of_one, error_of_other = values.shown_error[one], values.shown_error[other]
+            with np.errstate(invalid="ignore"):
+                shared = values.correlation_of(one, other) * error_of_one * error_of_other
+                error = np.sqrt(error_of_one**2 + error_of_other**2 - 2 * shared)
         if not aggregate.signed:
             low, high = aggregate.unsigned_limits(low, high)
         results.put(family.outer[one], (low, high), error)
-
-
-def _error_of_difference(family: Family) -> Floats:
-    """The standard errors of the differences of pairs."""
-    (one, other), error = family.pairs, family.values.shown_error
-    with np.errstate(invalid="ignore"):
-        shared = family.values.correlation_of(one, other) * error[one] * error[other]
-        return np.sqrt(error[one] ** 2 + error[other] ** 2 - 2 * shared)
 
 
 def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
@@ -321,8 +305,16 @@ class FamilyWithRests(Family):
         """The family beside the means of all others in some outer groups, from the weights of groups."""
         family, weight = family.among(outers), weight[outers[family.outer]]
         segments = Segments.of(family.outer)
-        share = weight / segments.to_rows(segments.sum(weight))
-        values = _groups_and_rests(family.values, segments, share)
+        share, groups = weight / segments.to_rows(segments.sum(weight)), family.values
+        if isinstance(groups, Shares):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # what a row has of the weight of its group goes with 1 / rows
+                square = np.nan_to_num(share**2 / groups.rows)
+                rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
+            value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
+            values = Shares(value, np.append(groups.rows, rows))
+        else:
+            values = _GroupsAndRests(groups, segments, share)
         return cls(values, family.outer, family.is_reference, share, of_all_rows)
 
     @cached_property
@@ -356,18 +348,6 @@ def _mean_of_others(values: Floats, segments: Segments, share: Floats, power: in
     """The mean of all other groups, for each group; with the power 2, its variance from those of groups."""
     weighted = share**power * values
     return (segments.to_rows(segments.sum(weighted)) - weighted) / (1 - share) ** power
-
-
-def _groups_and_rests(groups: Estimates, segments: Segments, share: Floats) -> Estimates:
-    """The values of groups, and then the means of all others of each."""
-    if not isinstance(groups, Shares):
-        return _GroupsAndRests(groups, segments, share)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # what a row has of the weight of its group goes with 1 / rows
-        square = np.nan_to_num(share**2 / groups.rows)
-        rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
-    value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
-    return Shares(value, np.append(groups.rows, rows))
 
 
 class _GroupsAndRests(Estimates):
@@ -469,8 +449,7 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
 
 def _taking_part(families: Sequence[Family], outers: int) -> Integers:
     """The number of families with groups in each outer group."""
-    taking_part = np.reshape([family.sizes(outers) > 0 for family in families], (len(families), outers))
-    return taking_part.sum(axis=0)
+    return sum(((family.sizes(outers) > 0).astype(np.int64) for family in families), np.zeros(outers, dtype=np.int64))
 
 
 def usable_outers(families: Sequence[Family], outers: int) -> Booleans:

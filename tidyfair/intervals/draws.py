@@ -109,7 +109,12 @@ class Summary:
         some, several = known.any(axis=0), known.sum(axis=0) > 1
         counts = np.broadcast_to(-1 if clusters is None else clusters, values.shape[1])
         for count in np.unique(counts).tolist():
-            tail, factor = tail_of(level, None if count < 0 else count)
+            tail, factor = (1 - level) / 2, 1.0
+            if count >= 0:
+                # with clusters limits are wider, as the interval of Student's t is (Hesterberg, 2015)
+                freedom = max(1, count - 1)
+                factor = math.sqrt(count / freedom)
+                tail = math.erfc(factor * student(level, freedom) / math.sqrt(2)) / 2
             own, varying = some & (counts == count), several & (counts == count)
             if own.any():
                 with np.errstate(invalid="ignore"):
@@ -144,28 +149,9 @@ def _are_alike(least: Floats, most: Floats) -> Booleans:
         return (least == most) | (near & np.isfinite(most - least))
 
 
-def _of_results(replicates: Replicates) -> tuple[Array, ...]:
-    """The results of replicates, their numbers of groups, and the extremes of the values that they are made of."""
-    values = replicates.values
-    lowest, highest = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-    return replicates.results, replicates.known, replicates.rows, lowest, highest
-
-
-def tail_of(level: float, clusters: int | None) -> tuple[float, float]:
-    """The share of replicates beyond each limit, and the factor of standard errors.
-
-    With clusters limits are wider, as the interval of Student's t is (Hesterberg, 2015).
-    """
-    if clusters is None:
-        return (1 - level) / 2, 1.0
-    factor = math.sqrt(clusters / max(1, clusters - 1))
-    return math.erfc(factor * student(level, max(1, clusters - 1)) / math.sqrt(2)) / 2, factor
-
-
 def clusters_of(tally: Tally) -> int | None:
     """The number of the user's own clusters; None without any."""
-    names = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
-    return tally.cells.select(names).n_unique() if names else None
+    return tally.cells.select(tally.cluster_names).n_unique() if tally.cluster_names else None
 
 
 def warn_of_few_clusters(tally: Tally) -> None:
@@ -197,7 +183,7 @@ class Draws:
 
     def _clusters_in(self, outer: Integers) -> Integers | None:
         """The number of the user's own clusters in some outer groups; None without any."""
-        names = self._tally.names([key.column for key in self._tally.clusters if key.column.name != BLOCK])
+        names = self._tally.cluster_names
         if not names:
             return None
         group_cells = self._evaluated.group_cells
@@ -207,35 +193,42 @@ class Draws:
         distinct = np.unique(np.stack([of_cell, cluster]), axis=1)[0]
         return np.bincount(distinct, minlength=self.uncertainty.outers)[outer]
 
+    def _designs(self, specs: Sequence[int], options: Options) -> Iterator[tuple[Design, Iterator[Replicates]]]:
+        """The designs of some specs, and the replicates of each in parts."""
+        check_drawn(self._tally, [self._evaluated.specs[number] for number in specs], options)
+        for design in designs_of(self._evaluated.specs, specs):
+            yield design, replicates_of(self._evaluated, design, options)
+
     # Values of groups
 
-    def _values(self, specs: Iterable[int], options: Options) -> tuple[Summary, dict[int, int]]:
-        """The summary of the values of some specs, nan for those of others, and the replicates of each spec."""
+    def _values(self, specs: Sequence[int], options: Options) -> tuple[Summary, dict[int, int], Filled, Booleans]:
+        """The summary of the values of some specs, nan for those of others, and the replicates of each spec.
+
+        Beside these the values of filled cells, and a mask of the values that do not vary in either.
+        """
         size = len(self.uncertainty.column("spec"))
         lower, upper, error = np.full((3, size), np.nan)
         lost, alike = np.full(size, -1), np.zeros(size, dtype=bool)
         times_of_spec: dict[int, int] = {}
-        check_drawn(self._tally, [self._evaluated.specs[number] for number in specs], options)
-        for design in designs_of(self._evaluated.specs, specs):
-            parts = list(replicates_of(self._evaluated, design, options))
+        for design, drawn in self._designs(specs, options):
+            parts = list(drawn)
             rows, values = parts[0].rows, np.concatenate([own.values for own in parts])
             summary = Summary.of(values, options.conf_level, self._clusters_in(self.uncertainty.column("outer")[rows]))
             lower[rows], upper[rows], error[rows] = summary.lower, summary.upper, summary.error
             lost[rows], alike[rows] = summary.lost, summary.is_alike
             times_of_spec |= dict.fromkeys(design.specs, len(values))
-        return Summary(lower, upper, error, lost, alike), times_of_spec
+        filled = Filled.of(self.uncertainty, specs, z_value(options.conf_level))
+        lone = self.lone | (alike & (filled.low == filled.high))
+        return Summary(lower, upper, error, lost, alike), times_of_spec, filled, lone
 
     def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Smooth]]:
         """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
         if not specs:
             return {}
-        summary, _ = self._values(specs, self._options)
-        z = z_value(self._options.conf_level)
-        filled = Filled.of(self.uncertainty, specs, z)
-        value = self.uncertainty.column("estimate")
+        summary, _, filled, lone = self._values(specs, self._options)
+        z, value = z_value(self._options.conf_level), self.uncertainty.column("estimate")
         with np.errstate(invalid="ignore"):
             sides = ((value - filled.low) / z, (filled.high - value) / z)
-        lone = self.lone | (summary.is_alike & (filled.low == filled.high))
         error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
         low_error, high_error = (np.hypot(error, np.nan_to_num(side)) for side in sides)
 
@@ -250,24 +243,25 @@ class Draws:
 
     def put_groups(self, formulas: Sequence[int], rows_shown: Booleans, intervals: Intervals) -> Integers:
         """Set the limits of the values of some formulas; the number of replicates that were lost."""
-        specs = list(dict.fromkeys(self.uncertainty.requested[number].spec for number in formulas))
-        chosen = np.isin(self.uncertainty.column("requested"), formulas) & rows_shown
-        chosen &= ~np.isnan(self.uncertainty.column("estimate"))
+        column, formula_of = self.uncertainty.column, self.uncertainty.requested
+        specs = list(dict.fromkeys(formula_of[number].spec for number in formulas))
+        chosen = np.isin(column("requested"), formulas) & rows_shown & ~np.isnan(column("estimate"))
+        rows = np.flatnonzero(chosen)
         together = np.ones(1)
         if self._options.simultaneous:
-            outer = self.uncertainty.column("outer")[chosen] + 0
-            requested = self.uncertainty.column("requested")[chosen]
-            together = np.unique(np.stack([requested, outer]), axis=1, return_counts=True)[1]
+            runs = np.stack([column("requested")[rows], column("outer")[rows]])
+            together = np.unique(runs, axis=1, return_counts=True)[1]
         options = _at_level_of(self._options, int(together.max(initial=1)))
-        summary, times = self._values(specs, options)
+        summary, times, filled, lone = self._values(specs, options)
         warn_of_few_clusters(self._tally)
-        rows = np.flatnonzero(chosen)
-        self._warn_of_lost(rows, summary.lost, times)
-        z = z_value(options.conf_level)
-        filled = Filled.of(self.uncertainty, specs, z)
-        lone = self.lone[rows] | (summary.is_alike[rows] & (filled.low[rows] == filled.high[rows]))
+        lost: list[tuple[str, int, int, int]] = []
+        for row in rows[np.argsort(-summary.lost[rows], kind="stable")].tolist():
+            spec, name = int(column("spec")[row]), formula_of[int(column("requested")[row])].name
+            lost.append((name, spec, int(summary.lost[row]), times[spec]))
+        self._warn_of_lost(lost)
         ends = (filled.low[rows], filled.high[rows])
-        self._put(rows, self.uncertainty.column("estimate")[rows], summary.at(rows), lone, ends, z, intervals)
+        z = z_value(options.conf_level)
+        self._put(rows, column("estimate")[rows], summary.at(rows), lone[rows], ends, z, intervals)
         return summary.lost
 
     def _put(
@@ -291,27 +285,24 @@ class Draws:
             wider = np.zeros(len(value), dtype=bool)
         own = index[known]
         intervals.put(own, (lower[known], upper[known]), error[known])
-        intervals.named(self.method, own)
+        method = "dirichlet" if self._options.interval == "bayes" else "bootstrap"
+        intervals.named(method if clusters_of(self._tally) is None else "cluster bootstrap", own)
         intervals.named_further(", empty cells", index[known & wider])
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        if clusters_of(self._tally) is not None:
-            return "cluster bootstrap"
-        return "dirichlet" if self._options.interval == "bayes" else "bootstrap"
+    def _warn_of_lost(self, counts: Iterable[tuple[str, int, int, int]]) -> None:
+        """Warn of metrics of which many replicates have no value, once for each metric and feature.
 
-    def _warn_of_lost(self, rows: Array, lost: Integers, times: dict[int, int]) -> None:
-        """Warn of values that many replicates do not have."""
+        `counts` has the metric and the spec of values, the replicates that were lost, and all of them.
+        """
         messages: dict[tuple[str, str | None], str] = {}
-        spec, requested = self.uncertainty.column("spec"), self.uncertainty.column("requested")
-        for row in sorted(rows.tolist(), key=lambda row: -int(lost[row])):
-            own = self._evaluated.specs[int(spec[row])]
-            name = self.uncertainty.requested[int(requested[row])].name
-            _add_message(messages, name, own, int(lost[row]), times[int(spec[row])])
-        self._warn(messages)
-
-    def _warn(self, messages: dict[tuple[str, str | None], str]) -> None:
+        for name, spec, lost, times in counts:
+            feature = self._evaluated.specs[spec].by
+            by = feature.text if feature else None
+            if lost > _MANY_LOST * times and (name, by) not in messages:
+                messages[name, by] = (
+                    f"{name}{f' by {by}' if by else ''}: in {lost} of {times} replicates a group has no value, and the "
+                    "interval is of the others"
+                )
         if messages and self._options.on_undefined == "warn":
             text = "; ".join(messages.values())
             warn(text + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
@@ -322,26 +313,38 @@ class Draws:
         """Set the limits of some results; the number of replicates that were lost."""
         outers, options = self.uncertainty.outers, _at_level_of(self._options, 1)
         specs: list[int] = np.unique(np.flatnonzero(left) // outers).tolist()
-        check_drawn(self._tally, [self._evaluated.specs[number] for number in specs], options)
+        z = z_value(options.conf_level)
         lost = np.full(len(left), -1)
-        messages: dict[tuple[str, str | None], str] = {}
-        for design in designs_of(self._evaluated.specs, specs):
-            drawn = [_of_results(own) for own in replicates_of(self._evaluated, design, options)]
-            values, known = (np.concatenate([part[number] for part in drawn]) for number in (0, 1))
+        counts: list[tuple[str, int, int, int]] = []
+        for design, parts in self._designs(specs, options):
+            results: list[Floats] = []
+            known: list[Integers] = []
+            rows, lowest, highest = np.zeros(0, dtype=np.int64), np.array(np.nan), np.array(np.nan)
+            for part in parts:
+                results.append(part.results)
+                known.append(part.known)
+                rows, lowest = part.rows, np.fmin(lowest, np.fmin.reduce(part.values, axis=0))
+                highest = np.fmax(highest, np.fmax.reduce(part.values, axis=0))
+            values, groups = np.concatenate(results), np.concatenate(known)
             # a comparison of fewer groups is another one
-            values = np.where(known == known.max(axis=0, initial=0), values, np.nan)
+            values = np.where(groups == groups.max(axis=0, initial=0), values, np.nan)
             index = np.flatnonzero(left & np.isin(np.arange(len(left)) // outers, design.specs))
             summary = Summary.of(values[:, index], options.conf_level, self._clusters_in(index % outers))
             lost[index] = summary.lost
-            filled = Filled.of(self.uncertainty, design.specs, z_value(options.conf_level))
-            lowest, highest = (np.array([part[number] for part in drawn]) for number in (3, 4))
-            has_alike = self._has_alike(drawn[0][2], np.fmin.reduce(lowest), np.fmax.reduce(highest), filled)
-            self._put_results(index, value[index], summary, filled, has_alike[index], intervals)
-            for result in sorted(index.tolist(), key=lambda result: -int(lost[result])):
-                spec = self._evaluated.specs[result // outers]
-                _add_message(messages, spec.name, spec, int(lost[result]), len(values))
+            filled = Filled.of(self.uncertainty, design.specs, z)
+            low, high = filled.of_results(index)
+            ends = np.fmin(low, value[index]), np.fmax(high, value[index])
+            lone = self.lone_results | self._has_alike(rows, lowest, highest, filled)
+            lone = lone[index] | (summary.is_alike & (ends[0] == ends[1]))
+            self._put(index, value[index], summary, lone, ends, z, intervals)
+            if self._options.interval in {"auto", "bayes"}:
+                self._without_false_ends(index, value[index], intervals)
+            by_lost: list[int] = index[np.argsort(-lost[index], kind="stable")].tolist()
+            for result in by_lost:
+                spec = result // outers
+                counts.append((self._evaluated.specs[spec].name, spec, int(lost[result]), len(values)))
         warn_of_few_clusters(self._tally)
-        self._warn(messages)
+        self._warn_of_lost(counts)
         return lost
 
     def _has_alike(self, rows: Integers, lowest: Floats, highest: Floats, filled: Filled) -> Booleans:
@@ -351,18 +354,6 @@ class Draws:
         alike = is_valued & _are_alike(lowest, highest) & (filled.low[rows] == filled.high[rows])
         result = column("spec")[rows].astype(np.int64) * outers + column("outer")[rows]
         return np.bincount(result[alike], minlength=len(self._evaluated.specs) * outers) > 0
-
-    def _put_results(
-        self, index: Array, value: Floats, summary: Summary, filled: Filled, has_alike: Booleans, intervals: Intervals
-    ) -> None:
-        """Set the limits of the results of a design."""
-        low, high = filled.of_results(index)
-        ends = np.fmin(low, value), np.fmax(high, value)
-        lone = self.lone_results[index] | has_alike | (summary.is_alike & (ends[0] == ends[1]))
-        z = z_value(self._options.conf_level)
-        self._put(index, value, summary, lone, ends, z, intervals)
-        if self._options.interval in {"auto", "bayes"}:
-            self._without_false_ends(index, value, intervals)
 
     def _without_false_ends(self, index: Array, value: Floats, intervals: Intervals) -> None:
         """Drop the end at which groups are equal: chance alone moves distances away from there.
@@ -424,18 +415,6 @@ class Draws:
         groups = np.unique(np.stack([result[valued], column(GROUP_CELL)[valued]]), axis=1)[0]
         needed = [spec.aggregate.groups_needed if spec.aggregate else 1 for spec in evaluated.specs]
         return has_lone | (np.bincount(groups, minlength=results) < np.repeat(needed, outers))
-
-
-def _add_message(
-    messages: dict[tuple[str, str | None], str], name: str, spec: MetricSpec, lost: int, times: int
-) -> None:
-    """Add the message about a metric of which many replicates have no value, once for each metric and feature."""
-    by = spec.by.text if spec.by else None
-    if lost > _MANY_LOST * times and (name, by) not in messages:
-        messages[name, by] = (
-            f"{name}{f' by {by}' if by else ''}: in {lost} of {times} replicates a group has no value, and the "
-            "interval is of the others"
-        )
 
 
 def _at_level_of(options: Options, groups: int) -> Options:

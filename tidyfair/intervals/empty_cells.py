@@ -23,7 +23,7 @@ from tidyfair.intervals.resampling import MOST_CELLS, is_of_labels, label_pairs,
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Floats, Integers
-from tidyfair.tallies.tally import BLOCK, HIDDEN, LABELS, Tally
+from tidyfair.tallies.tally import HIDDEN, LABELS, Tally
 
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
@@ -40,6 +40,7 @@ class Filled:
     high: Floats
 
     @classmethod
+    @np.errstate(divide="ignore", invalid="ignore")
     def of(cls, uncertainty: Uncertainty, specs: Sequence[int], z: float) -> Filled:
         """Fill the empty cells of the values of some specs of labels, at so many standard errors."""
         value = uncertainty.column("estimate")
@@ -54,29 +55,22 @@ class Filled:
                 by_feature.setdefault((own.by, compares), []).append(number)
         for (by, compares), numbers in by_feature.items():
             for replicates in _filled(uncertainty, by, numbers, z, one_at_a_time=compares):
-                filled._add(replicates)
+                rows = replicates.rows
+                values = np.where(np.isfinite(replicates.values), replicates.values, np.nan)
+                near = _ROUNDED * np.abs(value[rows])
+                least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+                filled.low[rows] = np.where(least < filled.low[rows] - near, least, filled.low[rows])
+                filled.high[rows] = np.where(most > filled.high[rows] + near, most, filled.high[rows])
         return filled
-
-    def _add(self, replicates: Replicates) -> None:
-        """Include the values of some replicates."""
-        values, rows = replicates.values, replicates.rows
-        values = np.where(np.isfinite(values), values, np.nan)
-        near = _ROUNDED * np.abs(self.uncertainty.column("estimate")[rows])
-        low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-        with np.errstate(invalid="ignore"):
-            self.low[rows] = np.where(low < self.low[rows] - near, low, self.low[rows])
-            self.high[rows] = np.where(high > self.high[rows] + near, high, self.high[rows])
 
     def of_results(self, results: Array) -> tuple[Floats, Floats]:
         """The smallest and the largest result if one group, or all of them, have values of filled cells."""
         uncertainty = self.uncertainty
         evaluated, outers = uncertainty.evaluated, uncertainty.outers
         ends = np.full((2, len(results)), np.nan)
-        spec, outer = uncertainty.column("spec"), uncertainty.column("outer")
-        value = uncertainty.column("estimate")
-        numbers: list[int] = results.tolist()
-        for position, result in enumerate(numbers):
-            number, own = divmod(result, outers)
+        spec, outer, value = (uncertainty.column(name) for name in ("spec", "outer", "estimate"))
+        for position, result in enumerate(results.tolist()):
+            number, own = divmod(int(result), outers)
             rows = np.flatnonzero((spec == number) & (outer == own) & ~np.isnan(value))
             if evaluated.specs[number].aggregate is None:
                 ends[:, position] = self.low[rows[0]], self.high[rows[0]]
@@ -121,8 +115,7 @@ def _filled(
     square = cells.cells["w2" if weighted else "n"].to_numpy().astype(float)
     groups = int(index.max(initial=-1)) + 1
     total, squares = (np.bincount(index, own, groups) for own in (weight, square))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        row = np.nan_to_num(squares / total)
+    row = np.nan_to_num(squares / total)
     each = z**2 * _weight_of_a_unit(tally, evaluated, by, row)
     empty = np.flatnonzero(
         (rows == 0) & (cells.cells[LABELS[0]].is_not_null() | cells.cells[LABELS[1]].is_not_null()).to_numpy()
@@ -152,20 +145,18 @@ def _filled(
         occupied[replicate[own] - start, cell[own]] = 1
         # the weight of a group stays the same
         sums = np.stack([np.bincount(index, one, groups) for one in filled])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            filled *= np.nan_to_num(total / sums)[:, index]
+        filled *= np.nan_to_num(total / sums)[:, index]
         drawn = {"n": occupied, "w": filled, "w2": filled * row[index]}
         yield Replicates.of_sums(evaluated, specs, by, cells, drawn)
 
 
 def _weight_of_a_unit(tally: Tally, evaluated: Evaluated, by: By | None, row: Floats) -> Floats:
     """The weight of a row, or of a cluster, of each group, if all were equal and effectively as many."""
-    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    clusters = tally.cluster_names
     if not clusters:
         return row
     index, cells = evaluated.group_cells.indices[by], evaluated.evaluator.cells
     unit = KeyCodes(tally.cells).index(clusters, within=index)
     weight = np.bincount(unit.of_cell, cells.measure("w"), len(unit))
     group = index.of_cell[unit.example]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(np.bincount(group, weight**2) / np.bincount(group, weight))
+    return np.nan_to_num(np.bincount(group, weight**2) / np.bincount(group, weight))

@@ -131,17 +131,15 @@ class Estimates(ABC):
 
     def compared(
         self, one: Integers, other: Integers, z: float | Floats, scale: str,
-        correlation: Floats | Literal[0] | None = None,
+        correlation: Floats | Literal[0] | None = None, *, by_both: bool = False,
     ) -> Limits:  # fmt: skip
-        """Limits of the differences, ratios or odds ratios of pairs, which are given by their indices."""
-        ends = self.ratio_limits(one, other, z) if scale == "ratio" else None
-        return self.compared_by_both(one, other, z, scale, correlation) if ends is None else ends
+        """Limits of the differences, ratios or odds ratios of pairs, which are given by their indices.
 
-    def compared_by_both(
-        self, one: Integers, other: Integers, z: float | Floats, scale: str,
-        correlation: Floats | Literal[0] | None = None,
-    ) -> Limits:  # fmt: skip
-        """The same from the limits of both values, also where there is a method for pairs."""
+        They are those `by_both` values if asked for, also where there is a method for pairs.
+        """
+        ends = self.ratio_limits(one, other, z) if scale == "ratio" and not by_both else None
+        if ends is not None:
+            return ends
         low, high = self.distances(one, other, z, scale, correlation)
         with np.errstate(over="ignore"):
             return (low, high) if scale == "difference" else (np.exp(low), np.exp(high))
@@ -178,27 +176,6 @@ def _part_of(value: object, index: Array) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Weighted:
-    """The rows of shares with weights, and how many of them count if weights tell nothing of hits (Kish, 1965)."""
-
-    rows: Floats
-    even: Floats
-
-    def at(self, index: Array) -> Weighted:
-        """The rows of some shares."""
-        return Weighted(self.rows[index], self.even[index])
-
-    def left_of(self, effective: Floats, z: float | Floats) -> Floats:
-        """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
-
-        Korn and Graubard (1998), Confidence intervals for proportions with small expected number of positive counts.
-        """
-        freedom = [np.maximum(rows - 1, 1) for rows in (self.rows, self.even)]
-        of_rows, of_even = (student_limits(z, own) for own in freedom)
-        return np.fmin(effective, self.even) * (of_rows / of_even) ** 2
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Shares(Estimates):
     """Shares of rows, with limits by Wilson."""
 
@@ -206,8 +183,8 @@ class Shares(Estimates):
     value: Floats
     rows: Floats
     """The effective number of rows that a share is of."""
-    weighted: Weighted | None = None
-    """The rows by their weights, which say how unsure that number is."""
+    weighted: tuple[Floats, Floats] | None = None
+    """The rows that have weights, and how many of them count if weights tell nothing of hits (Kish, 1965)."""
     are_far: bool = False
     """True if limits are the farther of those by the score and of Jeffreys'."""
 
@@ -237,8 +214,14 @@ class Shares(Estimates):
         return replace(self, are_far=True)
 
     def rows_at(self, z: float | Floats) -> Floats:
-        """The effective rows for limits at so many standard errors."""
-        return self.rows if self.weighted is None else self.weighted.left_of(self.rows, z)
+        """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
+
+        Korn and Graubard (1998), Confidence intervals for proportions with small expected number of positive counts.
+        """
+        if self.weighted is None:
+            return self.rows
+        of_rows, of_even = (student_limits(z, np.maximum(rows - 1, 1)) for rows in self.weighted)
+        return np.fmin(self.rows, self.weighted[1]) * (of_rows / of_even) ** 2
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; zero counts get a continuity correction of half a row."""

@@ -114,16 +114,22 @@ class Deviations:
     @classmethod
     def about(cls, value: Floats, error: Floats, freedom: Floats, scale: Scale, **others: Any) -> Deviations:
         """Those of values with some standard errors, from which both limits are measured."""
-        with np.errstate(invalid="ignore"):
-            side = (value, error * scale.slope(value))
+        side = (value, error * scale.slope(value))
         return cls(error, np.broadcast_to(freedom, error.shape), side, side, **others)
 
-    def influences_at(self, values: Integers) -> Influences | None:
-        """The influences on some of the values, by their position."""
-        return None if self.influences is None else self.influences.at(values)
+    def at(self, index: Integers) -> Deviations:
+        """Those of some of the values, by their position, as arrays of one axis."""
+
+        def part(values: Floats) -> Floats:
+            return values.ravel()[index]
+
+        below, above = ((part(centre), part(spread)) for centre, spread in (self.below, self.above))
+        skew = None if self.skew is None else part(self.skew)
+        cells = {name: part(counts) for name, counts in self.cells.items()}
+        influences = None if self.influences is None else self.influences.at(index)
+        return Deviations(part(self.error), part(self.freedom), below, above, skew, cells, influences)
 
 
 def known_errors(error: Floats, value: Floats, rounding: float = _ROUNDED) -> Floats:
     """Errors; nan where they are those of rounding."""
-    with np.errstate(invalid="ignore"):
-        return np.where(error > rounding * np.abs(value), error, np.nan)
+    return np.where(error > rounding * np.abs(value), error, np.nan)

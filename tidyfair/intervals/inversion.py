@@ -45,15 +45,11 @@ def put_by_inversion(
     order = np.argsort(uncertainty.column("outer")[rows], kind="stable")
     estimates = [estimators[own](of_formula) for own, of_formula in parts]
     error = np.concatenate([own.widest for own in estimates])[order]
-    size = np.concatenate([own.rows if isinstance(own, Shares) else np.full(len(own), np.inf) for own in estimates])[
-        order
-    ]
-    bounds = np.array(
-        [np.concatenate([np.broadcast_to(own.bounds[end], len(own)) for own in estimates]) for end in (0, 1)]
-    )
+    sizes = [own.rows if isinstance(own, Shares) else np.full(len(own), np.inf) for own in estimates]
+    low, high = (np.concatenate([np.broadcast_to(own.bounds[end], len(own)) for own in estimates]) for end in (0, 1))
     together = estimates[0].at(order) if len(estimates) == 1 else None
-    spread = _Spread(uncertainty, number, rows[order], error, size, (bounds[0][order], bounds[1][order]), together)
-    return spread.put(intervals)
+    size = np.concatenate(sizes)[order]
+    return _Spread(uncertainty, number, rows[order], error, size, (low[order], high[order]), together).put(intervals)
 
 
 class _Spread:
@@ -122,21 +118,18 @@ class _Spread:
         observed = self._distances(self._value[None])[0]
         usable &= np.isfinite(observed)
         lower, upper = observed.copy(), observed.copy()
-        for pattern in self._patterns():
+        away = self._value - self._centre
+        groups = np.bincount(self._family)[self._family]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.nan_to_num(1 - 2 * np.log(groups) * (self._error / away) ** 2, nan=0.0, neginf=0.0)
+        # the distances of groups from their means; and without what chance alone may add (Breiman, 1995)
+        for pattern in (away, away * np.maximum(share, 0)):
             for ends, end in zip((lower, upper), self._ends(pattern, observed, usable), strict=True):
                 ends[:] = np.fmin(ends, end) if ends is lower else np.fmax(ends, end)
         index = np.flatnonzero(usable)
         limits = (-upper[index], -lower[index]) if self._is_maximized else (lower[index], upper[index])
         intervals.put(index, limits)
         return usable
-
-    def _patterns(self) -> list[Floats]:
-        """The distances of groups from their means; and the same without what chance alone may add (Breiman, 1995)."""
-        away = self._value - self._centre
-        groups = np.bincount(self._family)[self._family]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.nan_to_num(1 - 2 * np.log(groups) * (self._error / away) ** 2, nan=0.0, neginf=0.0)
-        return [away, away * np.maximum(share, 0)]
 
     def _ends(self, pattern: Floats, observed: Floats, usable: Booleans) -> tuple[Floats, Floats]:
         """The distances at the least and the largest spread in a pattern that the observed one does not exclude."""
@@ -162,7 +155,8 @@ class _Spread:
             least = 0.0 if nearer <= high[0, outer] else np.interp(nearer, high[:, outer], share)
             # groups nearer to each other than chance leaves equal ones say no more than equal ones usually do
             spreads[:, position] = least, np.interp(max(farther, usual[outer]), low[:, outer], share)
-        ends = self._distances(self._clipped(self._at(spreads, reach, unit)))
+        moved = np.stack([self._centre + to_rows(own * reach) * unit for own in spreads])
+        ends = self._distances(moved.clip(*self._bounds))
         # the distance of equal groups is known without rounding
         equality = 0.0 if self._aggregate is None else self._aggregate.equality or 0.0
         is_equal = np.zeros((2, self._outers), dtype=bool)
@@ -177,16 +171,9 @@ class _Spread:
         rank[order] = np.arange(len(order)) - self._segments.to_rows(self._segments.starts)
         return rank
 
-    def _at(self, spreads: Floats, reach: Floats, unit: Floats) -> Floats:
-        """The values of groups at some spreads of each outer group: arrays of spreads by groups."""
-        return np.stack([self._centre + self._segments.to_rows(own * reach) * unit for own in spreads])
-
     def _root_mean_square(self, numbers: Floats) -> Floats:
         """The root of the mean square of each outer group."""
         return np.sqrt(self._segments.sum(numbers**2) / self._segments.sizes)
-
-    def _clipped(self, values: Floats) -> Floats:
-        return values.clip(*self._bounds)
 
     def _quantiles(self, centres: Floats) -> tuple[Floats, Floats, Floats]:
         """The quantiles of distances at some values of groups, which rise with spread: spreads by outer groups.
@@ -196,7 +183,7 @@ class _Spread:
         tail = (1 - self._options.conf_level) / 2
         quantiles, usual = np.full((2, len(centres), self._outers), np.nan), np.full(self._outers, -np.inf)
         normals = self._normals()
-        for number, centre in enumerate(self._clipped(centres)):
+        for number, centre in enumerate(centres.clip(*self._bounds)):
             drawn = np.concatenate([self._distances(part) for part in self._drawn(centre, normals)])
             some = ~np.isnan(drawn).all(axis=0)
             with np.errstate(invalid="ignore"):
@@ -216,16 +203,13 @@ class _Spread:
             return normals
         for start, size in zip(self._segments.starts.tolist(), self._segments.sizes.tolist(), strict=True):
             own = slice(start, start + size)
-            normals[:, own] = normals[:, own] @ _root_of(self._correlations(start, size))
+            # the groups of an outer group share clusters
+            one, other = (index.ravel() + start for index in np.indices((size, size)))
+            correlations = np.where(one == other, 1.0, self._correlated.correlation_of(one, other))
+            # the symmetric root of the matrix
+            values, vectors = np.linalg.eigh(np.nan_to_num(correlations.reshape(size, size)))
+            normals[:, own] = normals[:, own] @ ((vectors * np.sqrt(values.clip(0))) @ vectors.T)
         return normals
-
-    def _correlations(self, start: int, size: int) -> Floats:
-        """The correlations of the values of an outer group, whose groups share clusters."""
-        one, other = (index.ravel() + start for index in np.indices((size, size)))
-        correlations = (
-            np.zeros((size, size)) if self._correlated is None else self._correlated.correlation_of(one, other)
-        )
-        return np.where(one == other, 1.0, correlations).reshape(size, size)
 
     def _errors(self, values: Floats) -> Floats:
         """The standard errors of groups at some values; a rate is taken to be half a row from 0 and 1 at least."""
@@ -246,10 +230,4 @@ class _Spread:
             own = normals[start : start + step]
             share = np.sin((angle + own / (2 * np.sqrt(size))).clip(0, np.pi / 2)) ** 2
             share = np.round(share * rows) / rows
-            yield np.where(is_share, share, self._clipped(centre + self._error * own))
-
-
-def _root_of(correlations: Floats) -> Floats:
-    """The symmetric root of a matrix of correlations."""
-    values, vectors = np.linalg.eigh(np.nan_to_num(correlations))
-    return (vectors * np.sqrt(values.clip(0))) @ vectors.T
+            yield np.where(is_share, share, (centre + self._error * own).clip(*self._bounds))

@@ -16,16 +16,17 @@ from functools import cached_property
 import numpy as np
 
 from tidyfair.evaluation.array_metrics import influences_of
-from tidyfair.evaluation.evaluator import Evaluator
+from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
+from tidyfair.evaluation.values import values_of
 from tidyfair.intervals.influence import Deviations, Influences, known_errors
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_mean
-from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, values_of, with_rows_added
+from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, with_rows_added
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Floats, Integers, Segments
@@ -64,38 +65,33 @@ def reads_ranks(formula: Formula) -> bool:
     return formula.influence is not None and formula.input == "rows" and not formula.deviations
 
 
-def by_jackknife(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale) -> Deviations:
+def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
     """The deviations of the values of a formula in the groups of a `by`."""
-    tally = evaluator.tally
+    tally, formula = evaluator.tally, requested.formula
     if formula.influence is not None:
-        return _of_read_rows(evaluator, tally, formula, estimator, by, scale)
-    table = Table.of(formula, estimator)
+        return _of_read_rows(evaluator, requested, by, scale)
     clusters = [key.column for key in tally.clusters]
     if formula.kind == "class" and not formula.all_terms:
         clusters = [column for column in clusters if column.name != BLOCK]
     index = evaluator.group_cells.indices[by]
-    if clusters:
-        codes = KeyCodes(tally.cells)
-        units = codes.index(tally.names(clusters), within=index)
-        if not len(units):
-            return Deviations.unknown(len(index), len(evaluator.reading.levels))
-        left_out = _LeftOut.of(evaluator, table, formula, estimator, index, units)
-        deviations, in_errors = left_out.deviations(scale)
-        if by is None or all(column.name == BLOCK for column in clusters):
-            return deviations
-        cluster = codes.index(tally.names(clusters)).of_cell[units.example]
-        influences = Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index))
-        return replace(deviations, influences=influences)
-    return _of_label_rows(evaluator, table, formula, estimator, index, scale)
+    if not clusters:
+        return _of_label_rows(evaluator, requested, index, scale)
+    codes = KeyCodes(tally.cells)
+    units = codes.index(tally.names(clusters), within=index)
+    if not len(units):
+        return Deviations.unknown(len(index), len(evaluator.reading.levels))
+    deviations, in_errors = _LeftOut.of(evaluator, requested, index, units).deviations(scale)
+    if by is None or all(column.name == BLOCK for column in clusters):
+        return deviations
+    cluster = codes.index(tally.names(clusters)).of_cell[units.example]
+    influences = Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index))
+    return replace(deviations, influences=influences)
 
 
-def _of_read_rows(
-    evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
-) -> Deviations:
+def _of_read_rows(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
     """Deviations of a formula that reads rows, and knows the influence of rows and clusters."""
-    labels = evaluator.labels
-    rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
-    requested = next(one for one in evaluator.tables if (one.formula, one.estimator) == (formula, estimator))
+    labels, formula = evaluator.labels, requested.formula
+    rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
     value = evaluator.values(requested).estimate[slice_of(evaluator.group_cells, by)]
     error, freedom, error_below = np.full((3, *value.shape), np.nan)
     centre = value.copy()
@@ -113,19 +109,14 @@ def _of_read_rows(
             if by is not None and units is not None and influence.error > 0:
                 _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))
                 of_units[:, number] = influence.of_unit / influence.error
-    deviations = Deviations.about(value, error, freedom, scale, influences=_of_clusters(of_clusters, len(value)))
-    with np.errstate(invalid="ignore"):
-        return replace(deviations, below=(centre, error_below * scale.slope(centre)))
-
-
-def _of_clusters(of_clusters: Mapping[int, tuple[Integers, Floats]], groups: int) -> Influences | None:
-    """The influences of the clusters of all groups, from the clusters of each and their influences."""
-    if not of_clusters:
-        return None
-    known = sorted(of_clusters)
-    clusters, influences = zip(*(of_clusters[group] for group in known), strict=True)
-    group = np.repeat(known, list(map(len, clusters)))
-    return Influences.of_units(np.concatenate(influences), group, np.concatenate(clusters), groups)
+    influences = None
+    if of_clusters:
+        known = sorted(of_clusters)
+        clusters, amounts = zip(*(of_clusters[group] for group in known), strict=True)
+        group = np.repeat(known, list(map(len, clusters)))
+        influences = Influences.of_units(np.concatenate(amounts), group, np.concatenate(clusters), len(value))
+    deviations = Deviations.about(value, error, freedom, scale, influences=influences)
+    return replace(deviations, below=(centre, error_below * scale.slope(centre)))
 
 
 # Parts and clusters
@@ -137,7 +128,6 @@ class _LeftOut:
 
     formula: Formula
     estimator: str
-    table: Table
     segments: Segments
     """The units of each group."""
     everything: Mapping[str, Array]
@@ -150,26 +140,27 @@ class _LeftOut:
     """Parts of rows that few rows do not show."""
 
     @classmethod
-    def of(
-        cls, evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, units: GroupIndex
-    ) -> _LeftOut:
+    def of(cls, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, units: GroupIndex) -> _LeftOut:
         """The units of the groups of a tally."""
+        formula, estimator = requested.formula, requested.estimator
         segments = Segments.of(index.of_cell[units.example])
+        table = Table.of(formula, estimator)
         sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
-        own = values_of(formula, estimator, table, sums)
+        own = values_of(formula, estimator, sums)
         nothing = np.zeros(segments.length, dtype=bool)
         weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = (weight / segments.to_rows(segments.sum(weight)))[:, None]
+        share = (weight / segments.to_rows(segments.sum(weight)))[:, None]
+        if table.kind != "class":
+            unseen = unseen_rows(evaluator, table, requested, index, (sums, weight, segments))
+        elif formula.all_terms:
+            # a row that is added has no quantity that compares it with others
+            unseen = None
+        else:
             # the weight of a unit, weighted by itself
             size = np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
-        if table.kind == "class":
-            # a row that is added has no quantity that compares it with others
-            unseen = None if formula.all_terms else _added_rows(evaluator, formula, estimator, index, size)
-        else:
-            unseen = unseen_rows(evaluator, table, formula, estimator, index, (sums, weight, segments))
+            unseen = _added_rows(evaluator, requested, index, size)
         everything, all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
-        return cls(formula, estimator, table, segments, everything, all_others, share, unseen)
+        return cls(formula, estimator, segments, everything, all_others, share, unseen)
 
     def deviations(self, scale: Scale) -> tuple[Deviations, Array]:
         """The deviations of values, and the influences of units in standard errors of these."""
@@ -180,33 +171,32 @@ class _LeftOut:
         variance = self._variance(influence) + (0.0 if unseen is None or unseen.is_above else added)
         # what has not been seen to vary says nothing about how far it varies
         error = known_errors(np.sqrt(variance), centre)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            in_errors = influence / np.repeat(error, self.segments.sizes, axis=0)
-            spread = np.sqrt(self._variance(on_scale)) if counted == {} else error * scale.slope(centre)
+        in_errors = influence / self.segments.to_rows(error)
+        spread = np.sqrt(self._variance(on_scale)) if counted == {} else error * scale.slope(centre)
         below = above = (centre, np.where(np.isnan(error), np.nan, spread))
         if unseen is not None and unseen.is_above:
             # an error that is rare widens the limit above; it is no part of what has been seen to vary
             higher, with_unseen, _ = self._influences(unseen.sums, scale)
             wider = np.sqrt(self._variance(with_unseen) + added)
-            with np.errstate(invalid="ignore"):
-                # an error of 0 has no product with the slope at an end of the range, which is infinite
-                above = higher, np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)
+            # an error of 0 has no product with the slope at an end of the range, which is infinite
+            above = higher, np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)
+        skew = None
         # means have the interval of Student's t
         is_a_mean = is_mean(self.formula) or self.formula.statistics in _MEANS
-        is_skewed = self.table.kind == "numeric" and unseen is None and not is_a_mean
-        skew = self._skewness(on_scale) if is_skewed else None
+        if self.formula.kind == "numeric" and unseen is None and not is_a_mean:
+            skew = self.segments.sum(on_scale**3) / self.segments.sum(on_scale**2) ** 1.5
+            skew = np.nan_to_num(skew) * _HIDDEN_SKEWNESS
         freedom = np.broadcast_to(self._freedom, error.shape)
         return Deviations(error, freedom, below, above, skew), in_errors
 
     def _influences(self, added: Mapping[str, Array], scale: Scale) -> tuple[Floats, Array, Array]:
         """The values of groups with some rows more, and the influences of units on them, and on their scale."""
-        per_unit = {name: np.repeat(values, self.segments.sizes, axis=0) for name, values in added.items()}
+        per_unit = {name: self.segments.to_rows(values) for name, values in added.items()}
         value, without = (
-            values_of(self.formula, self.estimator, self.table, with_rows_added(sums, per_unit)).estimate
+            values_of(self.formula, self.estimator, with_rows_added(sums, per_unit)).estimate
             for sums in (self.everything, self.all_others)
         )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            change, on_scale = value - without, scale.transform(value) - scale.transform(without)
+        change, on_scale = value - without, scale.transform(value) - scale.transform(without)
         return value[self.segments.starts], self._centred(change), self._centred(on_scale)
 
     @cached_property
@@ -216,22 +206,15 @@ class _LeftOut:
 
     def _centred(self, change: Array) -> Array:
         """The influences of units, whose squares add up to the variance, from what values lose without them."""
-        present = self.share > 0
+        present, to_units = self.share > 0, self.segments.to_rows
         own = np.where(present, change, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean, factor = self.segments.sum(own) / self._count, np.sqrt((self._count - 1) / self._count)
-            # on the scale a value may be at the end of its range without a unit, and its change infinite
-            return np.where(present, own - self._to_units(mean), 0.0) * self._to_units(factor)
+        mean, factor = self.segments.sum(own) / self._count, np.sqrt((self._count - 1) / self._count)
+        # on the scale a value may be at the end of its range without a unit, and its change infinite
+        return np.where(present, own - to_units(mean), 0.0) * to_units(factor)
 
     def _variance(self, influence: Array) -> Floats:
         """The variance of values; nan where there is a single unit."""
         return np.where(self._count > 1, self.segments.sum(influence**2), np.nan)
-
-    def _skewness(self, influence: Array) -> Floats:
-        """The skewness of values, which samples show too little of."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            skew = self.segments.sum(influence**3) / self.segments.sum(influence**2) ** 1.5
-        return np.nan_to_num(skew) * _HIDDEN_SKEWNESS
 
     @property
     def _freedom(self) -> Floats:
@@ -242,19 +225,14 @@ class _LeftOut:
         """
         add, share = self.segments.sum, self.share
         squares = add(share**2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # squares of normal values less their mean, over what is expected of them
-            own = share**2 / (1 - 2 * share + self._to_units(squares))
-            own = np.where(share > 0, own, 0.0)
-            # which covary, because the mean is of all of them
-            middle = share - self._to_units(squares) / 2
-            pairs = add(own) * add(own * middle**2) + add(own * middle) ** 2 - 2 * add((own * middle) ** 2)
-            of_normal = squares**2 / (add(share**4) + 2 * pairs)
-            return np.fmax(np.sqrt(of_normal * (1 / squares - 1)), 1)
-
-    def _to_units(self, values: Array) -> Array:
-        """Values of groups as those of their units."""
-        return np.repeat(values, self.segments.sizes, axis=0)
+        squares_of_units = self.segments.to_rows(squares)
+        # squares of normal values less their mean, over what is expected of them
+        own = np.where(share > 0, share**2 / (1 - 2 * share + squares_of_units), 0.0)
+        # which covary, because the mean is of all of them
+        middle = share - squares_of_units / 2
+        pairs = add(own) * add(own * middle**2) + add(own * middle) ** 2 - 2 * add((own * middle) ** 2)
+        of_normal = squares**2 / (add(share**4) + 2 * pairs)
+        return np.fmax(np.sqrt(of_normal * (1 / squares - 1)), 1)
 
 
 # Rows of labels
@@ -262,8 +240,10 @@ class _LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Pairs of true and predicted labels, and what a row with them adds to the counts of labels."""
+    """Pairs of true and predicted labels, and what a row with them adds to the counts that a formula reads."""
 
+    formula: Formula
+    estimator: str
     truth: Array
     estimate: Array
     added: Array
@@ -276,11 +256,23 @@ class _Pairs:
         """True where rows of each pair are too many to be left out one pair after the other."""
         return not self.added.any() and len(self.truth) > _MOST_LABELS_WITH_ADDED_ROWS**2
 
+    def counts_of(self, weight: Array) -> dict[str, Floats]:
+        """The counts of rows with some weights: arrays of groups by labels, by name."""
+        return {name: weight @ counts for name, counts in self.counts.items()}
 
-def _pairs(formula: Formula, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
+    def values(self, sums: Mapping[str, Array], row: Floats) -> Floats:
+        """The values of groups from counts of labels, with the weight of a row of each group."""
+        counts = {name + ROWS: values for name, values in sums.items()}
+        times = len(next(iter(sums.values()))) // max(1, len(row))
+        row_weight = {"row_weight": np.repeat(row, times, axis=0)}
+        return values_of(self.formula, self.estimator, counts | row_weight).estimate
+
+
+def _pairs(formula: Formula, estimator: str, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
     """All pairs of labels that occur, and those to which rows are added."""
     levels = evaluator.reading.levels
-    labels, positions = _read_labels(evaluator)
+    # the labels that are told apart: one and the rest are two
+    labels = 2 if len(levels) == 1 else evaluator.reading.labels
     complete: list[tuple[int, int]] = []
     if labels <= _MOST_LABELS_WITH_ADDED_ROWS:
         true = range(labels) if "truth" in formula.reads else [-1]
@@ -289,7 +281,7 @@ def _pairs(formula: Formula, evaluator: Evaluator, observed: set[tuple[int, int]
     pairs = [*complete, *sorted(observed - {*complete})]
     truth, estimate = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
     all_complete = bool((truth >= 0).all() and (estimate >= 0).all())
-    read = [positions[level] for level in levels]
+    read = [0] if len(levels) == 1 else levels
     counting = LabelCounts(truth, estimate, np.arange(len(pairs)), len(pairs), read, all_complete)
     one_row = np.ones(len(pairs))
     counts = counting.of(one_row)
@@ -297,89 +289,67 @@ def _pairs(formula: Formula, evaluator: Evaluator, observed: set[tuple[int, int]
         counts |= counting.steps(one_row)
     added = np.zeros(len(pairs))
     added[: len(complete)] = _ADDED_ROWS / max(1, len(complete))
-    return _Pairs(truth, estimate, added, {name: values.T for name, values in counts.items()})
+    return _Pairs(formula, estimator, truth, estimate, added, {name: values.T for name, values in counts.items()})
 
 
-def _read_labels(evaluator: Evaluator) -> tuple[int, dict[int, int]]:
-    """The number of labels that are told apart, and the position of each that is read; one and the rest are two."""
-    levels = evaluator.reading.levels
-    if len(levels) == 1:
-        return 2, {levels[0]: 0}
-    return evaluator.reading.labels, {level: level for level in levels}
-
-
-def _codes(evaluator: Evaluator, labels: Array) -> Array:
-    """The labels of cells as they are told apart."""
-    levels = evaluator.reading.levels
-    if len(levels) > 1:
-        return labels.astype(np.int64)
-    return np.where(labels < 0, -1, np.where(labels == levels[0], 0, 1)).astype(np.int64)
-
-
-def _pair_weights(evaluator: Evaluator, formula: Formula, index: GroupIndex) -> tuple[_Pairs, Floats, Floats]:
+def _pair_weights(
+    evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex
+) -> tuple[_Pairs, Floats, Floats]:
     """The pairs of labels, and the weights and squared weights of their rows: arrays of groups by pairs."""
-    cells = evaluator.cells
-    truth, estimate = _codes(evaluator, cells.truth), _codes(evaluator, cells.estimate)
-    if "truth" not in formula.reads:
-        truth = np.full_like(truth, -1)
-    if "estimate" not in formula.reads:
-        estimate = np.full_like(estimate, -1)
+    cells, levels, reads = evaluator.cells, evaluator.reading.levels, requested.formula.reads
     # missing labels are -1
+    codes: list[Array] = []
+    for side, labels in (("truth", cells.truth), ("estimate", cells.estimate)):
+        if side not in reads:
+            codes.append(np.full(len(labels), -1))
+        elif len(levels) > 1:
+            codes.append(labels.astype(np.int64))
+        else:
+            codes.append(np.where(labels < 0, -1, np.where(labels == levels[0], 0, 1)).astype(np.int64))
     height = 2 + max(evaluator.reading.labels, 1)
-    pair_code = (truth + 1) * height + estimate + 1
+    pair_code = (codes[0] + 1) * height + codes[1] + 1
     occurring = [divmod(code, height) for code in np.unique(pair_code).tolist()]
-    pairs = _pairs(formula, evaluator, {(one - 1, other - 1) for one, other in occurring})
+    observed = {(one - 1, other - 1) for one, other in occurring}
+    pairs = _pairs(requested.formula, requested.estimator, evaluator, observed)
     position = np.zeros(height**2, dtype=np.int64)
     position[(pairs.truth + 1) * height + pairs.estimate + 1] = np.arange(len(pairs.truth))
     shape = (len(index), len(pairs.truth))
     code = index.of_cell * shape[1] + position[pair_code]
+    weight, square = (
+        np.bincount(code, cells.measure(name).astype(float), shape[0] * shape[1]).reshape(shape).astype(float)
+        for name in ("w", "w2")
+    )
+    return pairs, weight, square
 
-    def summed(measure: Array) -> Floats:
-        return np.bincount(code, measure.astype(np.float64), shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
-    return pairs, summed(cells.measure("w")), summed(cells.measure("w2"))
-
-
-def _added_rows(
-    evaluator: Evaluator, formula: Formula, estimator: str, index: GroupIndex, cluster: Floats
-) -> UnseenRows:
+def _added_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, cluster: Floats) -> UnseenRows:
     """Rows that are added to groups of clusters: a part of a row in each cell, and of a cluster in an empty one."""
-    pairs, weight, square = _pair_weights(evaluator, formula, index)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))[:, None]
+    pairs, weight, square = _pair_weights(evaluator, requested, index)
+    row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))[:, None]
     each = np.where(weight > 0, row, cluster[:, None])
     added = pairs.added * each
-    sums = {name: added @ counts for name, counts in pairs.counts.items()}
+    sums = pairs.counts_of(added)
     sums |= {name + SQUARES: values * row for name, values in sums.items()}
     if not added.any():
         return UnseenRows(sums, np.zeros((len(weight), 1)))
     # the variance of the rows of a cell, left out together
-    changes = _changes(weight + added, added, row, pairs, Table.of(formula, estimator), formula, estimator)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rows = (added / each)[:, :, None]
-        squares = np.where(rows > 0, changes**2 / rows, 0.0)
-    return UnseenRows(sums, squares.sum(axis=1))
+    changes = _changes(pairs, weight + added, added, row)
+    rows = (added / each)[:, :, None]
+    return UnseenRows(sums, np.where(rows > 0, changes**2 / rows, 0.0).sum(axis=1))
 
 
-def _changes(
-    total: Floats, left_out: Floats, row: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
-) -> Floats:  # fmt: skip
+def _changes(pairs: _Pairs, total: Floats, left_out: Floats, row: Floats) -> Floats:
     """The changes of values when some rows of a pair of labels are left out: groups by pairs by labels."""
-    sums = {name: total @ counts for name, counts in pairs.counts.items()}
-    value = values_of(formula, estimator, table, _as_rows(sums, row)).estimate
+    sums = pairs.counts_of(total)
     groups, count = total.shape
     without = {
         name: (sums[name][:, None, :] - left_out[:, :, None] * counts).reshape(groups * count, -1)
         for name, counts in pairs.counts.items()
     }
-    changed = values_of(formula, estimator, table, _as_rows(without, row)).estimate
-    with np.errstate(invalid="ignore"):
-        return value[:, None, :] - changed.reshape(groups, count, -1)
+    return pairs.values(sums, row)[:, None, :] - pairs.values(without, row).reshape(groups, count, -1)
 
 
-def _derivatives(
-    sums: Mapping[str, Array], value: Floats, row: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
-) -> Floats:
+def _derivatives(pairs: _Pairs, sums: Mapping[str, Array], value: Floats, row: Floats) -> Floats:
     """The changes of values for a little more of each pair of labels: groups by pairs by labels.
 
     A pair changes the counts of its labels, so that it is enough to know what each count of a label changes (the
@@ -390,84 +360,61 @@ def _derivatives(
     influence = np.zeros((groups, len(pairs.truth), value.shape[1]))
     for name, counts in pairs.counts.items():
         step = _STEP * np.maximum(sums[name], 1)
-        if by_label:
-            high, low = ({**sums, name: sums[name] + away} for away in (step, -step))
-        else:
+        moved, shift = sums, step
+        if not by_label:
             # one label after the other
-            repeated = {other: np.repeat(values, labels, axis=0) for other, values in sums.items()}
+            moved = {other: np.repeat(values, labels, axis=0) for other, values in sums.items()}
             shift = (step[:, :, None] * np.eye(labels)).reshape(groups * labels, labels)
-            high, low = ({**repeated, name: repeated[name] + away} for away in (shift, -shift))
         above, below = (
-            values_of(formula, estimator, table, _as_rows(moved, row)).estimate.reshape(groups, labels)
-            for moved in (high, low)
+            pairs.values({**moved, name: moved[name] + away}, row).reshape(groups, labels) for away in (shift, -shift)
         )
         derivative = np.where(sums[name] > 0, (above - below) / (2 * step), 0.0)
         influence += derivative[:, None, :] * counts if by_label else (derivative @ counts.T)[:, :, None]
     return influence
 
 
-def _of_label_rows(
-    evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, scale: Scale
-) -> Deviations:
+def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale) -> Deviations:
     """Deviations by leaving out one row of labels at a time: the same for all rows of a cell."""
-    pairs, weight, square = _pair_weights(evaluator, formula, index)
+    pairs, weight, square = _pair_weights(evaluator, requested, index)
     shape = weight.shape
     parts: list[tuple[Floats, Floats, Floats]] = []
     labels = len(evaluator.reading.levels)
-    one_value = pairs.are_many and estimator not in ONE_LABEL
+    one_value = pairs.are_many and requested.estimator not in ONE_LABEL
     of_group = max(shape[1] * (1 if one_value else labels), labels**2)
     step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
     for start in range(0, shape[0], step):
         own = slice(start, start + step)
-        parts.append(_of_counts(weight[own], square[own], pairs, table, formula, estimator))
+        parts.append(_of_counts(pairs, weight[own], square[own]))
     counts: dict[str, Floats] = {}
-    if not evaluator.cells.weighted and formula.reads == frozenset({"truth", "estimate"}):
+    if not evaluator.cells.weighted and requested.formula.reads == frozenset({"truth", "estimate"}):
         counts = {name: weight @ pairs.counts[name] for name in CELLS}
     centre, error, freedom = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return Deviations.about(centre, error, freedom, scale, cells=counts)
 
 
-def _of_counts(
-    weight: Floats, square: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
-) -> tuple[Floats, Floats, Floats]:
+def _of_counts(pairs: _Pairs, weight: Floats, square: Floats) -> tuple[Floats, Floats, Floats]:
     """Values, errors and degrees of freedom from the weights of rows with each pair of labels, and their squares."""
-    complete = _complete(pairs, formula)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effective = weight[:, complete].sum(axis=1) ** 2 / square[:, complete].sum(axis=1)
-        each = np.nan_to_num(square[:, complete].sum(axis=1) / weight[:, complete].sum(axis=1))[:, None]
-        of_pair = np.where(weight > 0, square / weight, each)
+    # the pairs of rows that have what the formula reads
+    complete = (pairs.truth >= 0) | ("truth" not in pairs.formula.reads)
+    complete &= (pairs.estimate >= 0) | ("estimate" not in pairs.formula.reads)
+    effective = weight[:, complete].sum(axis=1) ** 2 / square[:, complete].sum(axis=1)
+    each = np.nan_to_num(square[:, complete].sum(axis=1) / weight[:, complete].sum(axis=1))[:, None]
+    of_pair = np.where(weight > 0, square / weight, each)
     total = weight + pairs.added * each
     squares = square + pairs.added * each**2
     left_out = np.minimum(of_pair, total / 2)
-    sums = {name: total @ counts for name, counts in pairs.counts.items()}
-    value = values_of(formula, estimator, table, _as_rows(sums, each)).estimate
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if pairs.are_many:
-            influence = _derivatives(sums, value, each, pairs, table, formula, estimator)
-        else:
-            influence = _changes(total, left_out, each, pairs, table, formula, estimator) / left_out[:, :, None]
-        influence = np.where(total[:, :, None] > 0, influence, 0.0)
-        size = total.sum(axis=1) ** 2 / squares.sum(axis=1)
-        mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]
-        variance = (squares[:, :, None] * influence**2).sum(axis=1) - size[:, None] * mean**2
-        # few heavy rows may agree by luck: no less than if weights told nothing of what they are of
-        even = (total * (squares.sum(axis=1) / total.sum(axis=1))[:, None])[:, :, None]
-        variance = np.maximum(variance, (even * influence**2).sum(axis=1) - size[:, None] * mean**2)
-        error = known_errors(np.sqrt(variance.clip(0) * (size / (size - 1))[:, None]), value)
+    sums = pairs.counts_of(total)
+    value = pairs.values(sums, each)
+    if pairs.are_many:
+        influence = _derivatives(pairs, sums, value, each)
+    else:
+        influence = _changes(pairs, total, left_out, each) / left_out[:, :, None]
+    influence = np.where(total[:, :, None] > 0, influence, 0.0)
+    size = total.sum(axis=1) ** 2 / squares.sum(axis=1)
+    mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]
+    variance = (squares[:, :, None] * influence**2).sum(axis=1) - size[:, None] * mean**2
+    # few heavy rows may agree by luck: no less than if weights told nothing of what they are of
+    even = (total * (squares.sum(axis=1) / total.sum(axis=1))[:, None])[:, :, None]
+    variance = np.maximum(variance, (even * influence**2).sum(axis=1) - size[:, None] * mean**2)
+    error = known_errors(np.sqrt(variance.clip(0) * (size / (size - 1))[:, None]), value)
     return value, error, np.broadcast_to((effective - 1)[:, None], error.shape)
-
-
-def _complete(pairs: _Pairs, formula: Formula) -> Array:
-    """The pairs of rows that have what a formula reads, as a mask."""
-    complete = np.ones(len(pairs.truth), dtype=bool)
-    for side, labels in (("truth", pairs.truth), ("estimate", pairs.estimate)):
-        if side in formula.reads:
-            complete &= labels >= 0
-    return complete
-
-
-def _as_rows(sums: Mapping[str, Array], row: Floats) -> dict[str, Array]:
-    """Counts of labels under the names of counts of rows, with the weight of a row of each group."""
-    counts = {name + ROWS: values for name, values in sums.items()}
-    times = len(next(iter(sums.values()))) // max(1, len(row))
-    return counts | {"row_weight": np.repeat(row, times, axis=0)}

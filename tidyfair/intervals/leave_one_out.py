@@ -15,19 +15,25 @@ import numpy as np
 import polars as pl
 
 from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
-from tidyfair.intervals.resampling import ROW, DrawnCells, DrawnUnits, in_order, numbered, with_pairs
+from tidyfair.intervals.resampling import (
+    ROW,
+    DrawnCells,
+    DrawnUnits,
+    in_order,
+    numbered,
+    runs_of_replicates,
+    with_pairs,
+)
 from tidyfair.specs.columns import Column
 from tidyfair.specs.segments import Array, Floats, Integers, Segments
 from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.tally import BLOCK, TRUTH, Tally
+from tidyfair.tallies.tally import TRUTH, Tally
 
 _MOST_PARTS, _FEWEST_PARTS = 400, 30
 _FEW_ROWS, _MOST_ROWS = 2**22, 2**26
 """The rows that are read in all: with as many parts as few rows allow, or with the fewest parts as most rows do."""
-_MOST_NUMBERS = 2**19
-"""The most numbers of an array of replicates."""
+_DOING = "leaving out rows"
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
 _POSSIBLE = "\0possible"
@@ -60,7 +66,21 @@ class Units:
         `size` is that of the numbers whose rounding errors results have. As many units as `added_changes` are taken to
         change results as others do, and to have been missed.
         """
-        error, freedom = self._errors(self.influences(results), results.shape[2], added_changes)
+        influence, weight, squares = self.influences(results), self.weight[:, None], self.squares[:, None]
+        strata = Segments.of(self.stratum)
+        of_strata = Segments.of(self.outer[strata.starts])
+        error, freedom = np.full((2, *results.shape[1:]), np.nan)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            count = strata.sum(weight) ** 2 / strata.sum(squares)
+            total = strata.sum(squares * influence**2)
+            about_mean = np.maximum(total - strata.sum(weight * influence) ** 2 / count, 0)
+            of_stratum = about_mean * count / (count - 1)
+            variance = of_strata.sum(of_stratum)
+            changing = of_strata.sum(total) ** 2 / of_strata.sum(strata.sum(squares**2 * influence**4))
+            free = np.maximum(self.freedom[strata.starts], 1)[:, None]
+            own = self.outer[strata.starts][of_strata.starts]
+            error[:, own] = np.sqrt(variance * (1 + added_changes / changing)).T
+            freedom[:, own] = (variance**2 / of_strata.sum(of_stratum**2 / free)).T
         half = student_limits(z_value(level), freedom) * error
         with np.errstate(invalid="ignore"):
             # what has not been seen to vary says nothing about how far it varies
@@ -79,25 +99,6 @@ class Units:
         with np.errstate(invalid="ignore"):
             lost = results[0][:, self.outer].T - results[self.replicate, :, self.outer]
         return lost * (remaining / self.left_out)[:, None]
-
-    def _errors(self, influence: Floats, outers: int, added_changes: float) -> tuple[Floats, Floats]:
-        """Standard errors and degrees of freedom: arrays of results by outer groups."""
-        weight, squares = self.weight[:, None], self.squares[:, None]
-        strata = Segments.of(self.stratum)
-        of_strata = Segments.of(self.outer[strata.starts])
-        error, freedom = np.full((2, influence.shape[1], outers), np.nan)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            count = strata.sum(weight) ** 2 / strata.sum(squares)
-            total = strata.sum(squares * influence**2)
-            about_mean = np.maximum(total - strata.sum(weight * influence) ** 2 / count, 0)
-            of_stratum = about_mean * count / (count - 1)
-            variance = of_strata.sum(of_stratum)
-            changing = of_strata.sum(total) ** 2 / of_strata.sum(strata.sum(squares**2 * influence**4))
-            free = np.maximum(self.freedom[strata.starts], 1)[:, None]
-            own = self.outer[strata.starts][of_strata.starts]
-            error[:, own] = np.sqrt(variance * (1 + added_changes / changing)).T
-            freedom[:, own] = (variance**2 / of_strata.sum(of_stratum**2 / free)).T
-        return error, freedom
 
 
 def without_rows_of_cells(
@@ -118,7 +119,7 @@ def without_rows_of_cells(
     is_possible = marked[_POSSIBLE].is_not_null().to_numpy()
     cells, codes = tally.cells, KeyCodes(tally.cells)
     counted = cells[TRUTH].is_not_null().to_numpy() | (not reads_truth)
-    index = codes.index(tally.names([key.column for key in tally.outer]))
+    index = codes.index(tally.outer_names)
     outer, stratum = index.of_cell, codes.index(tally.names(by), within=index).of_cell
     weighted = "w" in cells.columns
     rows, weight, square = (cells[name].to_numpy() for name in ("n", *(("w", "w2") if weighted else ("n", "n"))))
@@ -137,7 +138,7 @@ def without_rows_of_cells(
     units = Units(outer[unit], stratum[unit], replicate, weight[unit], square[unit], left_out[unit], freedom)
 
     def parts() -> Iterator[dict[str, Array]]:
-        for start, end in _runs(1 + int(replicate.max(initial=0)), len(weight)):
+        for start, end in runs_of_replicates(1 + int(replicate.max(initial=0)), len(weight), _DOING):
             own = (replicate >= start) & (replicate < end)
             place = replicate[own] - start, unit[own]
             n, w, w2 = (np.tile(sums, (end - start, 1)) for sums in (rows, weight, square))
@@ -152,8 +153,8 @@ def without_parts(
     tally: Tally, rows: pl.DataFrame, by: Sequence[Column], random: np.random.Generator
 ) -> tuple[Units, DrawnUnits]:
     """Replicates of the rows of a tally without a random part, or a cluster, of each outer group."""
-    outer_names = tally.names([key.column for key in tally.outer])
-    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    outer_names = tally.outer_names
+    clusters = tally.cluster_names
     ordered = in_order(tally, numbered(rows), [*outer_names, *tally.names(by), *clusters])
     codes = KeyCodes(ordered)
     outer_of_row = codes.index(outer_names).of_cell
@@ -172,19 +173,12 @@ def without_parts(
     sizes = segments.to_rows(segments.sizes)
 
     def parts() -> Iterator[Array]:
-        for start, end in _runs(1 + most, len(unit)):
+        for start, end in runs_of_replicates(1 + most, len(unit), _DOING):
             number = np.arange(start, end)[:, None]
             # outer groups with fewer parts are in no further replicate
             yield ((replicate != number) & (sizes >= number)).astype(np.int8)
 
     return units, DrawnUnits(unit, parts())
-
-
-def _runs(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Runs of replicates of so many numbers that fit into memory."""
-    step = max(1, _MOST_NUMBERS // max(1, size))
-    for start in in_progress(range(0, count, step), "leaving out rows"):
-        yield start, min(start + step, count)
 
 
 def _parts(outer: Integers, unit: Integers, random: np.random.Generator) -> Integers:

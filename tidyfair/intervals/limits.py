@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ from tidyfair.intervals.methods import Case, Method, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
-from tidyfair.intervals.uncertainty import Uncertainty, is_clustered, sampling_of
+from tidyfair.intervals.uncertainty import Uncertainty, sampling_of
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.metric_specs import MetricSpec
@@ -58,7 +58,9 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
         if method is None:
             drawn.append(number)
             continue
-        z = z_of_groups(_together(uncertainty, rows), options.conf_level) if options.simultaneous else None
+        outer = uncertainty.column("outer")[rows]
+        # the values of an outer group hold together
+        z = z_of_groups(np.bincount(outer)[outer], options.conf_level) if options.simultaneous else None
         _put_values(uncertainty, number, rows, method, z, intervals, rows)
     lost = Draws(uncertainty).put_groups(drawn, is_shown, intervals) if drawn else None
     _without_lower(uncertainty, uncertainty.column("spec"), is_shown, intervals)
@@ -88,12 +90,6 @@ def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, in
         intervals.method[index] = [f"{name.partition(',')[0]}, upper end" for name in intervals.method[index]]
 
 
-def _together(uncertainty: Uncertainty, rows: Integers) -> Integers:
-    """The number of values of the outer group of each row."""
-    outer = uncertainty.column("outer")[rows]
-    return np.bincount(outer)[outer]
-
-
 def _with_even_rows(groups: pl.DataFrame, uncertainty: Uncertainty, rows: Integers) -> pl.DataFrame:
     """Groups with the effective number of rows that is known of values that are no rates: how far weights differ."""
     if ".effective_n" not in groups.columns or "even" not in uncertainty.evaluated.values:
@@ -117,24 +113,23 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     for comparison in comparisons:
         index = slice(comparison.number * outers, (comparison.number + 1) * outers)
         left[index] &= comparison.put(resampled, intervals.part(index))
-    intervals = intervals.around(value)
+    # limits of values that stand for infinite ones need not include these
+    lower, upper = np.minimum(intervals.lower, value), np.maximum(intervals.upper, value)
+    intervals = replace(intervals, lower=lower, upper=upper)
     numbers: list[int] = np.unique(np.flatnonzero(left) // outers).tolist()
-    _check_left([evaluated.specs[number] for number in numbers], uncertainty)
+    only_closed = uncertainty.interval in {"analytic", "exact"}
+    for number in numbers:
+        spec = evaluated.specs[number]
+        refuse_under_design(uncertainty.tally, spec)
+        if not only_closed:
+            required(Case("resampled", "other", "rows"), uncertainty.interval, spec.name)
+    if numbers and only_closed:
+        raise no_closed_form([evaluated.specs[number].name for number in numbers], uncertainty.interval)
     lost = draws.put_results(left, value, intervals) if left.any() else None
     _without_lower(
         uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals
     )
     return _beside(results, intervals, np.arange(len(results)), lost)
-
-
-def _check_left(specs: Sequence[MetricSpec], uncertainty: Uncertainty) -> None:
-    """Refuse results that only replicates have limits of, if none are asked for, or there are none."""
-    for spec in specs:
-        refuse_under_design(uncertainty.tally, spec)
-        if uncertainty.interval not in {"analytic", "exact"}:
-            required(Case("resampled", "other", "rows"), uncertainty.interval, spec.name)
-    if specs and uncertainty.interval in {"analytic", "exact"}:
-        raise no_closed_form([spec.name for spec in specs], uncertainty.interval)
 
 
 def _kept_rows(uncertainty: Uncertainty, results: pl.DataFrame) -> Booleans | None:
@@ -203,7 +198,15 @@ class _Comparison:
         if self.uncertainty.interval in {"bootstrap", "bayes"} or not (self.has_kinds or self.is_resampled):
             return everything
         if aggregate is None:
-            return self._put_alone(intervals) if self._is_closed else everything
+            if not self._is_closed:
+                return everything
+            ((number, rows),) = self.rows.items()
+            method = _method_of_values(self.uncertainty, number, self.spec)
+            if method is None:
+                return everything
+            outer = self.uncertainty.column("outer")[rows]
+            _put_values(self.uncertainty, number, rows, method, None, intervals, outer)
+            return ~everything
         left = everything
         if aggregate.compares_with_context and not self.spec.subtracted:
             left = ~self._put_beside_rests(intervals)
@@ -230,14 +233,6 @@ class _Comparison:
         intervals.named(method.name, put)
         return put
 
-    def _put_alone(self, intervals: Intervals) -> Booleans:
-        """Set the limits of values that are not compared."""
-        ((number, rows),) = self.rows.items()
-        method = _method_of_values(self.uncertainty, number, self.spec)
-        if method is not None:
-            _put_values(self.uncertainty, number, rows, method, None, intervals, self.uncertainty.column("outer")[rows])
-        return np.full(self.uncertainty.outers, method is None)
-
     def _put_comparisons(
         self, aggregate: Aggregate, resampled: Mapping[int, Estimator], intervals: Intervals
     ) -> Booleans:
@@ -245,7 +240,10 @@ class _Comparison:
         uncertainty, outers = self.uncertainty, self.uncertainty.outers
         families, _ = uncertainty.families(self.number, aggregate, resampled, self.kept)
         families = [family.finite for family in families]
-        signed = self._is_signed_of_several()
+        # the sign of the farthest of several values is that of whichever is the farthest
+        rows = np.concatenate([*self.rows.values(), np.zeros(0, dtype=np.int64)])
+        count = np.bincount(uncertainty.column("outer")[rows], minlength=outers)
+        signed = (count > 2) & aggregate.is_signed
         shapes = shapes_of(families, aggregate, outers)
         shapes[signed] = None
         for shape in {shape for shape in shapes.tolist() if shape is not None}:
@@ -264,15 +262,6 @@ class _Comparison:
             method.limits(families, self.spec.aggregate, self.uncertainty.options.conf_level, intervals)
         intervals.named(method.name, np.unique(np.concatenate([family.outer for family in families])))
 
-    def _is_signed_of_several(self) -> Booleans:
-        """Mask of the outer groups where a comparison with a sign has more values than two groups have for one label.
-
-        The sign of the farthest of several is that of whichever is the farthest.
-        """
-        rows = np.concatenate([*self.rows.values(), np.zeros(0, dtype=np.int64)])
-        count = np.bincount(self.uncertainty.column("outer")[rows], minlength=self.uncertainty.outers)
-        return (count > 2) & (self.spec.aggregate is not None and self.spec.aggregate.is_signed)
-
     def _put_beside_rests(self, intervals: Intervals) -> Booleans:
         """Set the limits of distances to all others, or to all rows; a mask of the outer groups that have some."""
         aggregate: Any = self.spec.aggregate
@@ -284,7 +273,7 @@ class _Comparison:
             for own, formula in zip(self.rows, formulas, strict=True)
         )
         possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
-        if uncertainty.tally.design is not None or is_clustered(uncertainty.tally) or not possible:
+        if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
             return np.zeros(outers, dtype=bool)
         adds_up = self._adds_up(aggregate)
         families, weights = uncertainty.families(self.number, aggregate, {}, self.kept)
@@ -369,30 +358,29 @@ def _put_values(
 
 def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None) -> pl.DataFrame:
     """A table with the intervals of its rows, null where a value is, or where an end is unknown."""
-    lower, upper, error, method = (own[rows] for own in intervals.columns)
+    lower, upper, error, method = (
+        own[rows] for own in (intervals.lower, intervals.upper, intervals.error, intervals.method)
+    )
     one_sided = np.array([name is not None and name.endswith(" end") for name in method.tolist()], dtype=bool)
     known = table[".estimate"].is_not_null().to_numpy()
     known &= one_sided | ~(np.isnan(lower) | np.isnan(upper))
+    # the replicates that were lost; null where none were drawn
+    lost_of_rows = pl.Series([None] * len(rows), dtype=pl.Int64)
+    if lost is not None:
+        numbers = pl.Series(lost[rows])
+        lost_of_rows = numbers.set(pl.Series(~known) | (numbers < 0), None)
     columns = pl.DataFrame(
         {
             ".lower": np.where(known, lower, np.nan), ".upper": np.where(known, upper, np.nan),
             ".std_error": np.where(known, error, np.nan),
             ".method": pl.Series(np.where(known, method, np.array(None)).tolist(), dtype=pl.String),
-            LOST: _lost(lost, rows, known),
+            LOST: lost_of_rows,
         },
         nan_to_null=True,
     )  # fmt: skip
     after = ".error_bound" if ".error_bound" in table.columns else ".estimate"
     end = table.columns.index(after) + 1
     return table[:, :end].hstack(columns).hstack(table[:, end:])
-
-
-def _lost(lost: Integers | None, rows: Integers, known: Booleans) -> pl.Series:
-    """The replicates that were lost; null where none were drawn."""
-    if lost is None:
-        return pl.Series([None] * len(rows), dtype=pl.Int64)
-    numbers = pl.Series(lost[rows])
-    return numbers.set(pl.Series(~known) | (numbers < 0), None)
 
 
 # For comparisons of groups

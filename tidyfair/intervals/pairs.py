@@ -91,25 +91,21 @@ def pair_limits(family: Estimates, one: Any, other: Any, z: float, scale: Scale)
 
 def p_values(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
     """The probabilities at which intervals of pairs just hold equality: the p-values that agree with their limits."""
+    # the standard errors at which the limits of pairs just hold equality
     statistic = family.ratio_statistic(one, other) if scale == "ratio" else None
     if statistic is None:
-        statistic = _standard_errors(family, one, other, scale)
+        # the groups of each pair are searched at standard errors of their own
+        sides, equality = family.at(np.concatenate([one, other])), EQUALITY[scale]
+        first = np.arange(len(one))
+        second, correlation = first + len(one), family.correlation_of(one, other)
+
+        def distance(z: Floats) -> Floats:
+            """The distance of the nearer limit from equality, which is above 0 while an interval excludes equality."""
+            low, high = sides.compared(first, second, np.concatenate([z, z]), scale, correlation)
+            return np.where(equality - high > low - equality, equality - high, low - equality)
+
+        statistic = _roots(distance, len(one))
     return np.array([math.erfc(number / math.sqrt(2)) for number in statistic.tolist()])
-
-
-def _standard_errors(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
-    """The standard errors at which the limits of pairs just hold equality."""
-    # the groups of each pair are searched at standard errors of their own
-    sides, equality = family.at(np.concatenate([one, other])), EQUALITY[scale]
-    first = np.arange(len(one))
-    second, correlation = first + len(one), family.correlation_of(one, other)
-
-    def distance(z: Floats) -> Floats:
-        """The distance of the nearer limit from equality, which is above 0 while an interval excludes equality."""
-        low, high = sides.compared(first, second, np.concatenate([z, z]), scale, correlation)
-        return np.where(equality - high > low - equality, equality - high, low - equality)
-
-    return _roots(distance, len(one))
 
 
 def _roots(distance: Callable[[Floats], Floats], count: int) -> Floats:

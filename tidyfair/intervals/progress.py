@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from time import monotonic
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 _Step = TypeVar("_Step")
 SWITCH = "TIDYFAIR_PROGRESS"
@@ -56,14 +56,16 @@ def _line() -> Callable[[str], None] | None:
     stream = sys.stderr
     # without a console there is no stream
     if stream is not None and stream.isatty():  # pyright: ignore[reportUnnecessaryComparison] - see above
-        return lambda text: _write(stream, text)
-    return _NotebookLine() if _is_notebook() else None
 
+        def write(text: str) -> None:
+            """Write over the line of a terminal."""
+            stream.write(f"\r\x1b[2K{text}")
+            stream.flush()
 
-def _is_notebook() -> bool:
-    """Check whether the code runs in a kernel of a notebook: others import its packages, too."""
+        return write
+    # others than notebooks import their packages, too, but have no kernel
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return hasattr(shell, "kernel")
+    return _NotebookLine() if hasattr(shell, "kernel") else None
 
 
 def _state(doing: str, number: int, total: int | None, seconds: float) -> str:
@@ -72,12 +74,6 @@ def _state(doing: str, number: int, total: int | None, seconds: float) -> str:
         return f"{doing}: {seconds:.0f} s"
     left = seconds / number * (total - number)
     return f"{doing}: {number / total:.0%}, {left:.0f} s left (Ctrl-C stops)"
-
-
-def _write(stream: TextIO, text: str) -> None:
-    """Write over the line of a terminal."""
-    stream.write(f"\r\x1b[2K{text}")
-    stream.flush()
 
 
 class _NotebookLine:

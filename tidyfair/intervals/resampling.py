@@ -16,12 +16,13 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import labels_with_scores
+from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.intervals.progress import in_progress
 from tidyfair.specs.columns import Column
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.options import Options
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
-from tidyfair.tallies.tally import BLOCK, ESTIMATE, LABELS, Key, Tally
+from tidyfair.tallies.tally import ESTIMATE, LABELS, Key, Tally
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -89,15 +90,16 @@ def drawn_labels(
     their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts of a group give to each of the
     `possible` pairs of truth and estimate.
     """
-    reduced = with_pairs(tally, by, possible) if method == "bayes" else with_pairs(tally, by, None)
-    outer_names = reduced.names([key.column for key in reduced.outer])
+    reduced = with_pairs(tally, by, possible if method == "bayes" else None)
+    outer_names = reduced.outer_names
     outer = placed(reduced.cells, outer_names)[0]
     of_strata = _runs_of(placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0])
     randoms = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"replicates {bool(strata)}")
     noises = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"weights {bool(strata)}")
 
     def parts() -> Iterator[dict[str, Array]]:
-        for count in _steps(times, len(outer)):
+        for start, end in runs_of_replicates(times, len(outer)):
+            count = end - start
             yield _drawn(reduced.cells, of_strata, randoms, noises, count, method)
 
     return DrawnCells(reduced, parts())
@@ -141,14 +143,15 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     fixed = cells.group_by(cell).agg(columns.values())
     fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left").rename(renamed)
     reduced = replace(tally, cells=fixed, keys=keys, rows=None)
-    outer_names = tally.names([key.column for key in tally.outer])
+    outer_names = tally.outer_names
     outer, values = placed(cells, outer_names)[0], cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
     blocks = [_sums_of_clusters(cells[rows], clusters, index[rows], values[rows]) for rows in _runs_of(outer)]
     randoms = [generator(seed, "replicates of clusters") for _ in blocks]
 
     def parts() -> Iterator[dict[str, Array]]:
         most = max((len(block) for _, block in blocks), default=0)
-        for count in _steps(times, max(len(fixed) * len(sums), most)):
+        for start, end in runs_of_replicates(times, max(len(fixed) * len(sums), most)):
+            count = end - start
             drawn = np.zeros((count, len(fixed), len(sums)))
             for (own, block), random in zip(blocks, randoms, strict=True):
                 times_drawn = _drawn_evenly(len(block), count, random).astype(float)
@@ -171,11 +174,11 @@ def _sums_of_clusters(cells: pl.DataFrame, clusters: Sequence[str], index: Array
     return own, block
 
 
-def _steps(times: int, size: int) -> Iterator[int]:
-    """The numbers of replicates of so many numbers that are drawn at once."""
+def runs_of_replicates(times: int, size: int, doing: str = "resampling") -> Iterator[tuple[int, int]]:
+    """Runs of replicates of so many numbers that fit into memory: the first of each, and the one after the last."""
     step = max(1, _MOST_DRAWN // max(1, size))
-    for start in in_progress(range(0, times, step), "resampling"):
-        yield min(step, times - start)
+    for start in in_progress(range(0, times, step), doing):
+        yield start, min(start + step, times)
 
 
 def _runs_of(codes: Array) -> list[Array]:
@@ -204,20 +207,26 @@ def drawn_indices(
 
     Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
     """
-    own = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
-    outer_names = tally.names([key.column for key in tally.outer])
+    own = tally.cluster_names
+    outer_names = tally.outer_names
     rows = tally.rows if tally.rows is not None else pl.DataFrame()
     rows = in_order(tally, rows, [*outer_names, *tally.names(by), *own])
     fixed = [*outer_names, *(own or tally.names(strata))]
     outer, unit = placed(rows, outer_names)[0], placed(rows, fixed)[0]
-    check_times(len(rows), times)
+    if len(rows) * times > MOST_ROWS:
+        msg = (
+            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
+            "`times=400`."
+        )
+        raise ArgumentError(msg)
     outer_of_unit = np.zeros(int(unit.max(initial=-1)) + 1, dtype=np.int64)
     outer_of_unit[unit] = outer
     units, of_outers = _runs_of(unit), _runs_of(outer_of_unit)
     randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
 
     def drawn() -> Iterator[tuple[Array, Array, int]]:
-        for count in _steps(times, len(rows)):
+        for start, end in runs_of_replicates(times, len(rows)):
+            count = end - start
             chosen: list[Array] = []
             number: list[Array] = []
             for of_outer in of_outers:
@@ -225,12 +234,7 @@ def drawn_indices(
                 if own:
                     drawn_times = _drawn_evenly(len(of_units), count, randoms[of_units[0]])
                     for replicate, counts in enumerate(drawn_times):
-                        times_of_units: list[int] = counts.tolist()
-                        repeated = [
-                            units[one]
-                            for one, own_times in zip(of_units, times_of_units, strict=True)
-                            for _ in range(own_times)
-                        ]
+                        repeated: list[Array] = [units[one] for one in np.repeat(of_outer, counts)]
                         chosen += repeated
                         number.append(np.full(sum(map(len, repeated)), replicate))
                     continue
@@ -242,16 +246,6 @@ def drawn_indices(
             yield np.concatenate(chosen), np.concatenate(number), count
 
     return replace(tally, rows=rows), drawn()
-
-
-def check_times(rows: int, times: int) -> None:
-    """Refuse replicates of rows that take too long."""
-    if rows * times > MOST_ROWS:
-        msg = (
-            f"{times} draws of {rows} rows take too long; a few hundred tell a standard error to a few percent, "
-            "`times=400`."
-        )
-        raise ArgumentError(msg)
 
 
 def drawn_units(
@@ -279,11 +273,8 @@ def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]
     """The index of each row among the distinct ones, which are in order and null last; and these."""
     if not by:
         return np.zeros(len(frame), dtype=np.int64), pl.DataFrame()
-    distinct = frame.select(by).unique().sort(by, nulls_last=True)
-    numbers = frame.select(by).join(
-        distinct.with_row_index(DRAW), on=list(by), how="left", nulls_equal=True, maintain_order="left"
-    )
-    return numbers[DRAW].cast(pl.Int64).to_numpy(), distinct
+    index = KeyCodes(frame).index(by)
+    return index.of_cell, index.keys
 
 
 def numbered(rows: pl.DataFrame) -> pl.DataFrame:

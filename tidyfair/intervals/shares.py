@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
-from tidyfair.evaluation.values import OfRows, evaluate
+from tidyfair.evaluation.statistics import CELLS
+from tidyfair.evaluation.values import values_of
 from tidyfair.specs.formulas import ROWS, Formula
 from tidyfair.specs.segments import Floats
 
@@ -21,6 +21,7 @@ _COMPLETE = ("tp", "fn", "fp", "tn")
 _SPLITS = ((("tp", "fn"), ("fp", "tn")), (("tp", "fp"), ("fn", "tn")))
 """Rows by their true label, and by their predicted label."""
 _TABLES = ((5.0, 3.0, 2.0, 7.0), (1.0, 8.0, 4.0, 2.0), (6.0, 2.0, 9.0, 3.0), (2.0, 2.0, 5.0, 8.0))
+_ROWS_OF_A_PART = 4.0
 _SHARES = (0.125, 0.5, 0.875)
 _TABLES_OF_A_SHARE = 3
 _CLOSE = 1e-9
@@ -94,23 +95,23 @@ def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
     """The sum of two shares of different rows that a formula is; None if it is something else."""
     if not _is_of_complete_counts(formula):
         return None
-    for first, second in _SPLITS:
-        one, other = (Share(frozenset(rows), frozenset(rows[:1])) for rows in (first, second))
-        corners = [_corner(one, hit_one) | _corner(other, hit_other) for hit_one, hit_other in _CORNERS]
-        constant, with_one, with_other = on_counts(formula, _columns(corners)).tolist()
+    tables: dict[str, Floats] = dict(zip(_COMPLETE, np.array(_TABLES).T, strict=True))
+    values = on_counts(formula, [*tables.values()])
+    for split in _SPLITS:
+        # the first table has misses only; in the others all rows of one part are hits
+        corners: dict[str, Floats] = {name: np.zeros(3) for name in _COMPLETE}
+        for part, (hit, miss) in enumerate(split):
+            corners[hit][part + 1] = _ROWS_OF_A_PART
+            corners[miss] = _ROWS_OF_A_PART - corners[hit]
+        constant, with_one, with_other = on_counts(formula, [*corners.values()]).tolist()
         if not all(map(math.isfinite, (constant, with_one, with_other))):
             continue
-        candidate = SumOfShares(constant, ((with_one - constant, one), (with_other - constant, other)))
-        tables: list[dict[str, float]] = [dict(zip(_COMPLETE, table, strict=True)) for table in _TABLES]
-        expected = [_summed(candidate, table) for table in tables]
-        values = on_counts(formula, _columns(tables)).tolist()
-        if all(math.isclose(value, sum_, abs_tol=_CLOSE) for value, sum_ in zip(values, expected, strict=True)):
-            return candidate
+        one, other = with_one - constant, with_other - constant
+        first, second = (tables[hit] / (tables[hit] + tables[miss]) for hit, miss in split)
+        if np.allclose(values, constant + one * first + other * second, rtol=_CLOSE, atol=_CLOSE):
+            of_one, of_other = (Share(frozenset(cells), frozenset(cells[:1])) for cells in split)
+            return SumOfShares(constant, ((one, of_one), (other, of_other)))
     return None
-
-
-_CORNERS = ((False, False), (True, False), (False, True))
-"""True if all rows of either part are hits."""
 
 
 def on_counts(formula: Formula, counts: Sequence[Any]) -> Floats:
@@ -118,13 +119,7 @@ def on_counts(formula: Formula, counts: Sequence[Any]) -> Floats:
     sums = {
         name + ROWS: np.asarray(of_cell, dtype=float)[:, None] for name, of_cell in zip(_COMPLETE, counts, strict=True)
     }
-    values = evaluate(formula, "binary", statistics_of(Table("class"), sums), OfRows({}, {}))
-    return values.estimate[:, 0]
-
-
-def _columns(tables: Sequence[dict[str, float]]) -> list[list[float]]:
-    """The counts of tables by cell."""
-    return [[table[name] for table in tables] for name in _COMPLETE]
+    return values_of(formula, "binary", sums).estimate[:, 0]
 
 
 def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
@@ -134,12 +129,15 @@ def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
     return on_counts(formula, counts)
 
 
+def _is_of_counts(formula: Formula) -> bool:
+    """Check whether a formula reads nothing but counts of labels."""
+    of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
+    return of_counts and not formula.beyond and not formula.all_terms
+
+
 def _is_of_complete_counts(formula: Formula) -> bool:
     """Check whether a formula reads nothing but counts of rows with truth and estimate."""
-    of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
-    return (
-        of_counts and not formula.beyond and not formula.all_terms and formula.reads == frozenset({"truth", "estimate"})
-    )
+    return _is_of_counts(formula) and formula.reads == frozenset({"truth", "estimate"})
 
 
 def _rises_with(formula: Formula, share: Share) -> bool:
@@ -158,25 +156,12 @@ def _rises_with(formula: Formula, share: Share) -> bool:
                 for name in cells:
                     table[name] *= factor
             tables.append(table)
-    values = on_counts(formula, _columns(tables)).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
+    counts = [[table[name] for table in tables] for name in _COMPLETE]
+    values = on_counts(formula, counts).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
     if not np.isfinite(values).all():
         return False
     is_of_share = np.allclose(values, values[:, :1], rtol=_CLOSE, atol=_CLOSE)
     return bool(is_of_share and (np.diff(values[:, 0]) > 0).all())
-
-
-def _corner(share: Share, all_hits: bool) -> dict[str, float]:  # noqa: FBT001 - one of two corners
-    """Rows that are all hits, or none of them."""
-    return dict.fromkeys(share.holds, 4.0 * all_hits) | dict.fromkeys(share.misses, 4.0 * (not all_hits))
-
-
-def _summed(formula: SumOfShares, table: dict[str, float]) -> float:
-    """The sum of shares on a table."""
-    value = formula.constant
-    for factor, share in formula.shares:
-        hits, rows = (sum(table[name] for name in cells) for cells in (share.holds, share.among))
-        value += factor * hits / rows
-    return value
 
 
 @lru_cache(maxsize=1024)
@@ -209,14 +194,13 @@ def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]
 
     Both are empty if it is not a rate of counts of labels.
     """
-    of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
-    if not of_counts or formula.beyond or formula.all_terms or not formula.is_rate:
+    if not _is_of_counts(formula) or not formula.is_rate:
         return [], []
     tables = [*([int(name == other) for name in CELLS] for other in CELLS), *_PROBES]
     counts: dict[str, np.ndarray[Any, Any]] = {
         name + ROWS: np.array(column)[:, None] for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)
     }
-    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
+    values = values_of(formula, "binary", counts)
     estimates = [None if math.isnan(value) else value for value in values.estimate[:, 0].tolist()]
     return estimates, values.denominator[:, 0].tolist()
 

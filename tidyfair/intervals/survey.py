@@ -15,15 +15,14 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluation.evaluator import Evaluator
+from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
-from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.replicates import RepeatedCells
 from tidyfair.evaluation.statistics import ONE_LABEL, Table, pooled, sums_of
+from tidyfair.evaluation.values import values_of
 from tidyfair.intervals.influence import Deviations, Influences, known_errors
 from tidyfair.intervals.scales import Scale
-from tidyfair.intervals.unseen_rows import values_of
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
@@ -61,13 +60,13 @@ def is_area(formula: Formula) -> bool:
     return bool(formula.deviations)
 
 
-def by_design(evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, scale: Scale) -> Deviations:
+def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
     """The deviations of the values of a formula in the groups of a `by`."""
     design = evaluator.tally.design
     if isinstance(design, ReplicateWeights):
-        return _of_replicates(evaluator, design, formula, estimator, by, scale)
+        return _of_replicates(evaluator, design, requested, by, scale)
     if isinstance(design, SurveyDesign):
-        return _linearized(evaluator, design, formula, estimator, by, scale)
+        return _linearized(evaluator, design, requested, by, scale)
     msg = "A tally without a design has no errors of a survey."
     raise ArgumentError(msg)
 
@@ -93,28 +92,22 @@ class _Strata:
         """The strata of a tally."""
         names = tally.names(design.strata)
         index = codes.index(names)
-        drawn = _drawn(tally, design, codes, index)
+        if design.clusters is not None:
+            clusters = codes.index(tally.names([*design.strata, design.clusters]))
+            drawn = np.bincount(index.of_cell[clusters.example], minlength=len(index)).astype(float)
+        else:
+            rows = tally.cells["n"].to_numpy().astype(float)
+            thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
+            if thresholds:
+                # each row is counted at every threshold
+                rows = np.where(codes.index(thresholds).of_cell == 0, rows, 0.0)
+            drawn = np.bincount(index.of_cell, rows, len(index)).astype(float)
         share = _shares_of_populations(tally, design, index, drawn)
         lonely = drawn <= 1
         if design.lonely == "error" and lonely.any() and (share[lonely] < 1).any():
             raise ArgumentError(_lonely(design, index, lonely & (share < 1)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(lonely, float(design.lonely == "adjust"), drawn / (drawn - 1)) * (1 - share)
+        factor = np.where(lonely, float(design.lonely == "adjust"), drawn / (drawn - 1)) * (1 - share)
         return cls(index, drawn, factor, np.where(lonely, 0.0, 1.0))
-
-
-def _drawn(tally: Tally, design: SurveyDesign, codes: KeyCodes, strata: GroupIndex) -> Floats:
-    """The number of PSUs that were drawn from each stratum."""
-    if design.clusters is not None:
-        clusters = codes.index(tally.names([*design.strata, design.clusters]))
-        return np.bincount(strata.of_cell[clusters.example], minlength=len(strata)).astype(float)
-    rows = tally.cells["n"].to_numpy().astype(float)
-    thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
-    if thresholds:
-        # each row is counted at every threshold
-        at = codes.index(thresholds).of_cell
-        rows = np.where(at == 0, rows, 0.0)
-    return np.bincount(strata.of_cell, rows, len(strata)).astype(float)
 
 
 def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupIndex, drawn: Floats) -> Floats:
@@ -151,27 +144,38 @@ def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
 
 
 def _linearized(
-    evaluator: Evaluator, design: SurveyDesign, formula: Formula, estimator: str, by: By | None, scale: Scale
+    evaluator: Evaluator, design: SurveyDesign, requested: RequestedFormula, by: By | None, scale: Scale
 ) -> Deviations:
     """Errors from the sums of PSUs, to which values are nearly linear."""
-    tally, table = evaluator.tally, Table.of(formula, estimator)
+    tally, formula, estimator = evaluator.tally, requested.formula, requested.estimator
     index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
     strata = _Strata.of(tally, design, codes)
-    names = _names_of_units(tally, design, formula)
+    # units are PSUs; or rows, of which those with the same labels are alike
+    names = tally.names(design.strata)
+    if design.clusters is not None:
+        names += tally.names([design.clusters])
+    elif formula.kind == "class":
+        names += LABELS
+    else:
+        names += tally.names([key.column for key in tally.keys if key.column.name == ROW])
     units = codes.index(names, within=index)
     if not len(units):
         return Deviations.unknown(len(index), 1 if formula.over_levels else len(evaluator.reading.levels))
     group, stratum = index.of_cell[units.example], strata.index.of_cell[units.example]
     if is_area(formula):
-        value, change, rows = _areas_by_unit(evaluator, formula, estimator, by, units, names)
+        value, change, rows = _areas_by_unit(evaluator, requested, by, units, names)
         has_weight = rows > 0
     else:
-        sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
-        value, change = _derivatives(formula, estimator, table, sums, Segments.of(group))
-        own = values_of(formula, estimator, table, sums)
+        cells, reading = evaluator.cells, evaluator.reading
+        sums = sums_of(Table.of(formula, estimator), formula.all_terms, cells, units, reading)
+        value, change = _derivatives(formula, estimator, sums, Segments.of(group))
+        own = values_of(formula, estimator, sums)
         rows, has_weight = own.n[:, 0], (own.n[:, 0] > 0) & (own.weight[:, 0] > 0)
     if design.clusters is None:
-        psu, of_alike = np.arange(len(units)), _spread_of_rows(evaluator, units)
+        psu = np.arange(len(units))
+        weight, square = (np.bincount(units.of_cell, evaluator.cells.measure(name), len(units)) for name in ("w", "w2"))
+        # from what alike rows add together to the root of the sum of what each of them adds, squared
+        of_alike = np.where(weight > 0, np.sqrt(square) / weight, 0.0)
     else:
         psu = codes.index(tally.names([*design.strata, design.clusters])).of_cell[units.example]
         of_alike, rows = np.ones(len(units)), np.ones(len(units))
@@ -203,33 +207,13 @@ def _by_influences(
     variance = np.zeros_like(value)
     np.add.at(variance, group, sign[:, None] * influence**2)
     error = known_errors(np.sqrt(variance.clip(0)), value, _ROUNDED)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        in_errors = influence / error[group]
-    influences = Influences.of_units(in_errors, group, unit, len(value), sign)
+    influences = Influences.of_units(influence / error[group], group, unit, len(value), sign)
     freedom = np.where(freedom >= 1, freedom, np.nan)[:, None]
     return Deviations.about(value, error, freedom, scale, influences=influences)
 
 
-def _names_of_units(tally: Tally, design: SurveyDesign, formula: Formula) -> list[str]:
-    """The keys whose combinations are units: PSUs; or rows, of which those with the same labels are alike."""
-    strata = tally.names(design.strata)
-    if design.clusters is not None:
-        return [*strata, *tally.names([design.clusters])]
-    if formula.kind == "class":
-        return [*strata, *LABELS]
-    return [*strata, *tally.names([key.column for key in tally.keys if key.column.name == ROW])]
-
-
-def _spread_of_rows(evaluator: Evaluator, units: GroupIndex) -> Floats:
-    """The factor from what alike rows add together to the root of the sum of what each of them adds, squared."""
-    cells = evaluator.cells
-    weight, square = (np.bincount(units.of_cell, cells.measure(name), len(units)) for name in ("w", "w2"))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(weight > 0, np.sqrt(square) / weight, 0.0)
-
-
 def _derivatives(
-    formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array], segments: Segments
+    formula: Formula, estimator: str, sums: Mapping[str, Array], segments: Segments
 ) -> tuple[Floats, Floats]:
     """The values of groups, and what each unit adds to them: the derivative by its weight (Richardson, 1911)."""
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
@@ -240,30 +224,23 @@ def _derivatives(
     share = np.zeros(len(nothing))
     for name in moved:
         flat = np.abs(own[name]).reshape(len(nothing), -1)
-        total = np.repeat(segments.sum(flat), segments.sizes, axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
+        total = segments.to_rows(segments.sum(flat))
+        share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
+
+    def moved_by(step: Floats) -> dict[str, Array]:
+        """The sums of groups with a little more, or less, of a unit."""
+        more = {name: values * step.reshape(-1, *[1] * (values.ndim - 1)) for name, values in own.items()}
+        return everything | {name: everything[name] + values for name, values in more.items()}
 
     def slope(part: float) -> Floats:
         """The change for a unit of weight, from moving sums by a part to both sides."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.where(share > 0, part / share, 0.0)
-            above, below = (
-                values_of(formula, estimator, table, _moved(everything, own, away)).estimate for away in (step, -step)
-            )
-            return np.where(step[:, None] > 0, (above - below) / (2 * step[:, None]), 0.0)
+        step = np.where(share > 0, part / share, 0.0)
+        above, below = (values_of(formula, estimator, moved_by(away)).estimate for away in (step, -step))
+        return np.where(step[:, None] > 0, (above - below) / (2 * step[:, None]), 0.0)
 
-    value = values_of(formula, estimator, table, everything).estimate
+    value = values_of(formula, estimator, everything).estimate
     change = (4 * slope(_STEP / 2) - slope(_STEP)) / 3
     return value[segments.starts], np.where(np.isnan(value), 0.0, change)
-
-
-def _moved(everything: Mapping[str, Array], own: Mapping[str, Array], step: Floats) -> dict[str, Array]:
-    """The sums of groups with a little more, or less, of a unit."""
-    moved = dict(everything)
-    for name, values in own.items():
-        moved[name] = everything[name] + values * step.reshape(-1, *[1] * (values.ndim - 1))
-    return moved
 
 
 def _freedom(groups: int, group: Integers, both: Integers, units: Floats) -> Floats:
@@ -275,7 +252,7 @@ def _freedom(groups: int, group: Integers, both: Integers, units: Floats) -> Flo
 
 
 def _areas_by_unit(
-    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, units: GroupIndex, keys: Sequence[str]
+    evaluator: Evaluator, requested: RequestedFormula, by: By | None, units: GroupIndex, keys: Sequence[str]
 ) -> tuple[Floats, Floats, Integers]:
     """The areas of groups, what each unit adds to them, by labels, and the number of rows of each unit.
 
@@ -285,11 +262,16 @@ def _areas_by_unit(
     """
     tally = evaluator.tally
     labels, span = evaluator.labels, slice_of(evaluator.group_cells, by)
-    rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
-    requested = next(table for table in evaluator.tables if (table.formula, table.estimator) == (formula, estimator))
+    rows = rows_of(tally, labels, evaluator.group_cells, by, requested.formula.reads)
     value = evaluator.values(requested).estimate[span]
-    group = evaluator.group_cells.indices[by].of_cell[units.example]
-    unit = _units_of_rows(rows, tally.cells[list(keys)][units.example], group)
+    # the unit of each row, from the keys and the groups of all units
+    group = pl.Series(_GROUP, evaluator.group_cells.indices[by].of_cell[units.example])
+    keys_of_units = tally.cells[list(keys)][units.example].with_columns(group, pl.int_range(pl.len()).alias(_UNIT))
+    keys_of_rows = rows.frame.select() if rows.clusters is None else rows.clusters.select(keys)
+    keys_of_rows = keys_of_rows.with_columns(pl.Series(_GROUP, rows.group_cell, dtype=group.dtype))
+    on = [*keys, _GROUP]
+    joined = keys_of_rows.join(keys_of_units, on=on, how="left", nulls_equal=True, maintain_order="left")
+    unit = joined[_UNIT].to_numpy()
     weight = np.ones(len(unit)) if rows.weight is None else rows.weight.astype(float)
     change = np.zeros((len(units), value.shape[1]))
     for number, level in enumerate(labels.levels[: value.shape[1]]):
@@ -298,15 +280,6 @@ def _areas_by_unit(
             own = np.flatnonzero((rows.group_cell == own_group) & (weight > 0))
             np.add.at(change[:, number], unit[own], _influence(event[own], score[own], weight[own]))
     return value, change, np.bincount(unit[weight > 0], minlength=len(units))
-
-
-def _units_of_rows(rows: Rows, keys: pl.DataFrame, group: Integers) -> Integers:
-    """The unit of each row, from the keys and the groups of all units."""
-    units = keys.with_columns(pl.Series(_GROUP, group), pl.Series(_UNIT, np.arange(len(keys))))
-    own = rows.frame.select() if rows.clusters is None else rows.clusters.select(keys.columns)
-    own = own.with_columns(pl.Series(_GROUP, rows.group_cell, dtype=units[_GROUP].dtype))
-    joined = own.join(units, on=[*keys.columns, _GROUP], how="left", nulls_equal=True, maintain_order="left")
-    return joined[_UNIT].to_numpy()
 
 
 def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
@@ -328,12 +301,12 @@ def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
 
 
 def _of_replicates(
-    evaluator: Evaluator, design: ReplicateWeights, formula: Formula, estimator: str, by: By | None, scale: Scale
+    evaluator: Evaluator, design: ReplicateWeights, requested: RequestedFormula, by: By | None, scale: Scale
 ) -> Deviations:
     """Errors from the values with the weights of each replicate."""
     groups, count = len(evaluator.group_cells.indices[by]), len(design.replicates)
-    values = _values_of_rows if formula.input == "rows" else _values_of_sums
-    value, of_replicates = values(evaluator, formula, estimator, by, count)
+    values = _values_of_rows if requested.formula.input == "rows" else _values_of_sums
+    value, of_replicates = values(evaluator, requested, by, count)
     centre = value if design.centre == "estimate" else of_replicates.mean(axis=0)
     factors = np.sqrt(design.scale * np.array(design.rscales))[:, None, None]
     # a value that some replicate does not have has no variance
@@ -344,9 +317,10 @@ def _of_replicates(
 
 
 def _values_of_sums(
-    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, count: int
+    evaluator: Evaluator, requested: RequestedFormula, by: By | None, count: int
 ) -> tuple[Floats, Floats]:
     """The values of groups of a formula of sums, and those with the weights of so many replicates, all at once."""
+    formula, estimator = requested.formula, requested.estimator
     frame, index = evaluator.tally.cells, evaluator.group_cells.indices[by]
     columns: dict[str, Array] = {}
     for name in evaluator.cells.frame.columns:
@@ -356,22 +330,19 @@ def _values_of_sums(
     repeated = RepeatedCells(evaluator.tally, evaluator.labels, evaluator.cells, columns)
     table, indices = Table.of(formula, estimator), evaluator.group_cells.repeated(count + 1).indices
     sums = sums_of(table, formula.all_terms, repeated, indices[by], evaluator.reading)
-    values = values_of(formula, estimator, table, sums).estimate.reshape(count + 1, len(index), -1)
+    values = values_of(formula, estimator, sums).estimate.reshape(count + 1, len(index), -1)
     return values[0], values[1:]
 
 
 def _values_of_rows(
-    evaluator: Evaluator, formula: Formula, estimator: str, by: By | None, count: int
+    evaluator: Evaluator, requested: RequestedFormula, by: By | None, count: int
 ) -> tuple[Floats, Floats]:
     """The values of groups of a formula that reads their rows, and those with the weights of so many replicates."""
-    requested, table = next(
-        (one, table) for one, table in evaluator.tables.items() if (one.formula, one.estimator) == (formula, estimator)
-    )
     tally, span = evaluator.tally, slice_of(evaluator.group_cells, by)
     tallies = [tally]
     for name in weight_columns(count) if tally.rows is not None else []:
         rows = tally.rows
         tallies.append(tally if rows is None else replace(tally, rows=rows.with_columns(rows[name].alias(WEIGHT))))
-    alone = replace(evaluator, tables={requested: table}, with_variances=False)
+    alone = replace(evaluator, tables={requested: evaluator.tables[requested]}, with_variances=False)
     value, *others = (replace(alone, tally=own).values(requested).estimate[span] for own in tallies)
     return value, np.array(others)

@@ -23,7 +23,6 @@ from tidyfair.intervals.estimates import (
     Shares,
     Smooth,
     Surveyed,
-    Weighted,
 )
 from tidyfair.intervals.influence import Deviations
 from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
@@ -37,7 +36,7 @@ from tidyfair.specs.groups import By
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
-from tidyfair.tallies.tally import BLOCK, Tally
+from tidyfair.tallies.tally import Tally
 
 Kind: TypeAlias = Literal[
     "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth"
@@ -53,14 +52,9 @@ def sampling_of(tally: Tally) -> Sampling:
     return "strata" if isinstance(tally.design, SurveyDesign) else "replicate_weights"
 
 
-def is_clustered(tally: Tally) -> bool:
-    """Check whether rows have clusters of the user's own."""
-    return any(key.column.name != BLOCK for key in tally.clusters)
-
-
 def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: PLR0911 - a table of kinds
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
-    is_of_one, clustered = estimator in ONE_LABEL, is_clustered(tally)
+    is_of_one, clustered = estimator in ONE_LABEL, bool(tally.cluster_names)
     if tally.design is not None:
         return "smooth" if has_survey_error(formula, estimator, tally) else None
     known = has_jackknife(formula, estimator, tally)
@@ -81,7 +75,7 @@ def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # n
 
 def _kind_of_rows(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
     """The same of a formula that reads rows."""
-    known, clustered = has_jackknife(formula, estimator, tally), is_clustered(tally)
+    known, clustered = has_jackknife(formula, estimator, tally), bool(tally.cluster_names)
     if formula.deviations:
         return "area" if estimator in ONE_LABEL and (known or not clustered) else None
     if formula.bins_of is not None:
@@ -167,18 +161,16 @@ class Uncertainty:
         if "effective" not in self.evaluated.values:
             return Shares(value, denominator)
         effective, even = (self.column(name)[rows].astype(float) for name in ("effective", "even"))
-        return Shares(value, effective, Weighted(denominator, even))
+        return Shares(value, effective, (denominator, even))
 
     def _areas(self, requested: RequestedFormula, value: Floats, rows: Integers) -> Smooth:
         """Areas, with as many rows of each class as clusters leave of them."""
         variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
-        if is_clustered(self.tally):
-            deviations = self.deviations(requested)
-            at = self._positions(requested, rows, deviations.error.shape[1])
-            error, freedom = deviations.error.ravel()[at], deviations.freedom.ravel()[at]
-            influences = deviations.influences_at(at)
+        if self.tally.cluster_names:
+            deviations = self._deviations_of(requested, rows)
+            error, freedom, influences = deviations.error, deviations.freedom, deviations.influences
             with np.errstate(divide="ignore", invalid="ignore"):
                 # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
                 of_clusters = (freedom + 1) / np.minimum(events, others)
@@ -202,18 +194,15 @@ class Uncertainty:
 
     def _smooth(self, requested: RequestedFormula, kind: Kind | None, value: Floats, rows: Integers) -> Smooth:
         """Values of a function of sums; those that are made of shares have the limits of these."""
-        formula, deviations = requested.formula, self.deviations(requested)
-        at = self._positions(requested, rows, deviations.error.shape[1])
-        below, above = (tuple(own.ravel()[at] for own in side) for side in (deviations.below, deviations.above))
+        formula, deviations = requested.formula, self._deviations_of(requested, rows)
+        counts = deviations.cells
         fields: dict[str, Any] = {
-            "value": value, "error": deviations.error.ravel()[at], "freedom": deviations.freedom.ravel()[at],
-            "scale": self.scale(requested), "below": below, "above": above,
-            "skew": None if deviations.skew is None else deviations.skew.ravel()[at],
-            "influences": deviations.influences_at(at),
+            "value": value, "error": deviations.error, "freedom": deviations.freedom, "scale": self.scale(requested),
+            "below": deviations.below, "above": deviations.above, "skew": deviations.skew,
+            "influences": deviations.influences,
         }  # fmt: skip
         if self.tally.design is not None:
             return Surveyed(**fields, sampling=sampling_of(self.tally))
-        counts = {name: own.ravel()[at] for name, own in deviations.cells.items()}
         share, made_of = rising_share_of(formula), sum_of_shares_of(formula)
         if kind == "function_of_rate" and share is not None:
             return OfShare(**fields, formula=formula, share=share, shares=_shares_of_counts(share, counts))
@@ -230,25 +219,22 @@ class Uncertainty:
         """The scale on which the values of a formula are nearly normal."""
         return Scale.of(requested.formula, self.evaluated.specs[requested.spec].range_of(requested.name))
 
-    def deviations(self, requested: RequestedFormula) -> Deviations:
-        """The standard errors of a formula in all groups of its feature."""
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _deviations_of(self, requested: RequestedFormula, rows: Integers) -> Deviations:
+        """The standard errors of some values of a formula; those of all groups of its feature are computed once."""
         by = self.evaluated.specs[requested.spec].by
         key = (requested.formula, requested.estimator, by)
         if key not in self._deviations:
-            evaluator, scale = self.evaluated.evaluator, self.scale(requested)
             deviations_of = by_jackknife if self.tally.design is None else by_design
-            self._deviations[key] = deviations_of(evaluator, requested.formula, requested.estimator, by, scale)
-        return self._deviations[key]
+            self._deviations[key] = deviations_of(self.evaluated.evaluator, requested, by, self.scale(requested))
+        deviations = self._deviations[key]
+        return deviations.at(self._positions(requested, rows, deviations.error.shape[1]))
 
     def _positions(self, requested: RequestedFormula, rows: Integers, labels: int) -> Integers:
         """The positions of some rows in arrays of groups by labels."""
         first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        if labels == 1:
-            return group
-        position = np.zeros(max([*self.evaluated.labels.levels, 0]) + 2, dtype=np.int64)
-        position[list(self.evaluated.labels.levels)] = np.arange(len(self.evaluated.labels.levels))
-        return group * labels + position[self.column(LEVEL)[rows]]
+        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels)
 
     # Comparisons
 

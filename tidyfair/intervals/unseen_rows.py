@@ -14,10 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
-from tidyfair.evaluation.evaluator import Evaluator
+from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_index import GroupIndex
-from tidyfair.evaluation.statistics import ROWS, Cells, Table, statistics_of, sums_of
-from tidyfair.evaluation.values import OfRows, Values, evaluate
+from tidyfair.evaluation.statistics import ROWS, Cells, Table, sums_of
+from tidyfair.evaluation.values import values_of
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.segments import Array, Floats, Integers, Segments
 
@@ -37,15 +37,21 @@ class UnseenRows:
 
 
 def unseen_rows(
-    evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex,
+    evaluator: Evaluator, table: Table, requested: RequestedFormula, index: GroupIndex,
     units: tuple[Mapping[str, Array], Floats, Segments],
 ) -> UnseenRows | None:  # fmt: skip
     """The parts of rows that are added to groups of scores, survival times or errors; None for none.
 
     `units` are the sums of the units of groups, their weights, and the units of each group.
     """
-    everything = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
-    share = _share_of_a_row(evaluator, table, index)
+    formula, estimator, cells = requested.formula, requested.estimator, evaluator.cells
+    everything = sums_of(table, formula.all_terms, cells, index, evaluator.reading)
+    counted = cells.complete_in(table.reads)
+    weight, square = (
+        np.bincount(index.of_cell[counted], cells.measure(name)[counted], len(index)) for name in ("w", "w2")
+    )
+    # the share of the weight of each group that one of its effective rows has
+    share = square / weight**2
     is_above = False
     if table.kind == "survival":
         parts, rows = _unseen_outcomes(formula, everything, share), _PART_OF_A_ROW
@@ -59,11 +65,11 @@ def unseen_rows(
         return None
     added = {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
     total = with_rows_added(everything, added)
-    value = values_of(formula, estimator, table, total).estimate
+    value = values_of(formula, estimator, total).estimate
     variance = np.zeros_like(value)
     for part in parts:
         without = with_rows_added(total, {name: -values for name, values in part.items()})
-        variance += (value - values_of(formula, estimator, table, without).estimate) ** 2 / rows
+        variance += (value - values_of(formula, estimator, without).estimate) ** 2 / rows
     return UnseenRows(added, variance, is_above)
 
 
@@ -124,23 +130,11 @@ def _unseen_errors(
         if term.tail is None:
             continue
         means, largest = term.tail
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = everything[term.column] / instances
-            of_units = np.where(weight[:, None] > 0, sums[term.column] / weight[:, None], 0.0)
+        mean = everything[term.column] / instances
+        of_units = np.where(weight[:, None] > 0, sums[term.column] / weight[:, None], 0.0)
         error = np.fmax(means * mean, largest * segments.maximum(of_units))
         part[term.column] = _scaled(error * instances, _PART_OF_A_ROW * share)
     return [part]
-
-
-def _share_of_a_row(evaluator: Evaluator, table: Table, index: GroupIndex) -> Floats:
-    """The share of the weight of each group that one of its effective rows has."""
-    cells = evaluator.cells
-    counted = cells.complete_in(table.reads)
-    weight, square = (
-        np.bincount(index.of_cell[counted], cells.measure(name)[counted], len(index)) for name in ("w", "w2")
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return square / weight**2
 
 
 def _scaled(values: Array, share: Floats) -> Floats:
@@ -158,11 +152,6 @@ class _Labelled(Cells):
     def truth(self) -> Integers:
         """The index of that label."""
         return np.full(len(self.frame), self.label)
-
-
-def values_of(formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array]) -> Values:
-    """The values of a formula from sums."""
-    return evaluate(formula, estimator, statistics_of(table, sums), OfRows({}, {}))
 
 
 def with_rows_added(sums: Mapping[str, Array], added: Mapping[str, Array]) -> dict[str, Array]:

@@ -47,7 +47,7 @@ class Segments:
 
     def to_rows(self, values: Any) -> Any:
         """One value for each run as one for each row."""
-        return np.repeat(values, self.sizes)
+        return np.repeat(values, self.sizes, axis=0)
 
     def sum(self, values: Any) -> Any:
         """The sum of each run; of Booleans, how many are true."""

@@ -136,6 +136,11 @@ class Tally:
         return tuple(key for key in self.keys if key.role == "cluster")
 
     @property
+    def cluster_names(self) -> list[str]:
+        """The names in `cells` of the keys of the user's own clusters."""
+        return self.names([key.column for key in self.clusters if key.column.name != BLOCK])
+
+    @property
     def binned(self) -> bool:
         """True where `rows` are counts of rows by bins of their scores."""
         return self.scores is not None and self.scores.bins is not None
