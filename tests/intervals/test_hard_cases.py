@@ -165,7 +165,7 @@ def test_distances_that_are_small_by_chance_have_some_width(to: Any) -> None:
 
 def test_simultaneous_limits_are_those_of_groups_that_a_metric_compares() -> None:
     data = rates(a=(7, 20), b=(3, 25))
-    with pytest.raises(tf.ArgumentError, match=r'selection_rate compares none: write `selection_rate\.difference\('):
+    with pytest.raises(tf.ArgumentError, match=r"selection_rate compares none: write `selection_rate\.difference\("):
         tf.selection_rate.by_group(data, estimate="e", group_by="g", interval="auto", simultaneous=True)
     result = tf.selection_rate.difference("g").by_group(data, estimate="e", interval="auto", simultaneous=True)
     assert result[".method"].to_list() == ["wilson, simultaneous"] * 2
