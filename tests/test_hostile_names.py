@@ -157,7 +157,7 @@ def test_reports_escape_names(drawn_name: str) -> None:
     # few metrics, because each is a panel that takes its time to be drawn
     few = tf.metric_set(tf.accuracy, tf.demographic_parity(name), tf.auc_parity(name), tf.equal_opportunity("g", "h"))
     gate = tf.check(tf.demographic_parity(name), below=0.1)
-    call: dict[str, Any] = {"truth": "truth", "probs": "s", "threshold": 0.5, "pos_label": name, "times": 20}
+    call: dict[str, Any] = {"truth": "truth", "probs": "s", "threshold": 0.5, "pos_label": name, "times": 40}
     made = tf.report(people(name), **call, by=[name, ("g", "h")], metrics=few, gate=gate, title=f"Of {name}")
     notebook = Page(made._repr_html_())  # pyright: ignore[reportPrivateUsage] - what a notebook asks for
     ((tag, attributes),) = notebook.elements
@@ -174,7 +174,7 @@ def test_reports_escape_names(drawn_name: str) -> None:
 def test_cards_escape_names_of_groups() -> None:
     names = list(NAMES.values())
     data = people("g of").with_columns(pl.Series("named", names)[pl.int_range(ROWS, eager=True) % len(names)])
-    made = tf.report(data, "y", "p", by="named", min_n=1, times=20)
+    made = tf.report(data, "y", "p", by="named", min_n=1, times=40)
     card = made.markdown()
     check_card(card)
     # a row for each name, the unknown ones too
@@ -223,7 +223,7 @@ def test_tables_escape_names(name: str) -> None:
         asked(lambda: tf.demographic_parity("h")(data, "y", "p", group_by=[name], explain=True)),
         GAP(name)(data, "truth", "guess", labels=["no", name, "maybe"], on_undefined="ignore", explain=True),
         tf.pairwise(tf.demographic_parity(name, **ALL_GROUPS))(data, "y", "p"),
-        tf.compare_models(tf.demographic_parity(name))(data, "y", one="p", other="other", times=20),
+        tf.compare_models(tf.demographic_parity(name))(data, "y", one="p", other="other", times=40),
     ]
     for result in results:
         if not isinstance(result, tf.TidyfairError):
@@ -243,8 +243,8 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
     curve = tf.threshold_curve(parity(name), [0.2, 0.5])
     made: dict[str, Callable[[], Any]] = {
         "results": lambda: tf.metric_set(tf.accuracy, named)(data, "y", "p"),
-        "verdicts": lambda: tf.check(named, below=0.1)(data, "y", "p", times=20),
-        "tests": lambda: tf.inference.disparity_test(parity(name), times=20)(data, "y", "p"),
+        "verdicts": lambda: tf.check(named, below=0.1)(data, "y", "p", times=40),
+        "tests": lambda: tf.inference.disparity_test(parity(name), times=40)(data, "y", "p"),
         "groups": lambda: named.by_group(data, "y", "p", interval="exact"),
         "crossed": lambda: parity("g", "h").by_group(data, "y", "p"),
         "outer": lambda: tf.accuracy(data, "y", "p", group_by=name, interval="exact"),
@@ -254,11 +254,11 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
         "groups over cuts": lambda: curve.by_group(data, **scores),
         "pairs": lambda: tf.pairwise(named)(data, "y", "p"),
         "strata": lambda: tf.inference.stratified(parity(name), within="h")(data, "y", "p"),
-        "models": lambda: tf.compare_models(named)(data, "y", one="p", other="other", times=20),
-        "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, [name, "h"], times=20, **ALL_GROUPS)(
+        "models": lambda: tf.compare_models(named)(data, "y", one="p", other="other", times=40),
+        "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, [name, "h"], times=40, **ALL_GROUPS)(
             data, "y", "p"
         ),
-        "periods": lambda: tf.inference.compare_periods(parity("h"), period=name, times=20)(
+        "periods": lambda: tf.inference.compare_periods(parity("h"), period=name, times=40)(
             data, "y", "p", group_by=name
         ),
         "looks": lambda: tf.inference.monitor(parity("h"), below=0.1, period=name)(data, "y", "p", group_by=name),
@@ -311,10 +311,9 @@ def test_charts_escape_names(drawn_name: str) -> None:
             # others are embedded in the same way
             assert "</script><script>" not in chart.to_html()
         assert set(re.findall(r'"field": "([^"]*)"', json.dumps(specification))) <= {
-            "panel", "what", "estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "verdict",
-            "why", "outer", "mean", "series", "x", "y", "rows", "order", "row", "column", "model", "hollow", "one",
-            "at", "below", "colour", "end", "from", "opacity", "shape", "strength", "text", "to", "x2", "y2", "other",
-            "change",
+            "at", "below", "column", "estimate", "expected_lower", "expected_upper", "from", "key", "limit", "lower",
+            "mean", "model", "one", "order", "other", "outer", "raw", "row", "rows", "series", "strength", "text",
+            "to", "upper", "verdict", "what", "why", "x",
         }  # fmt: skip
     assert len(kinds) >= 9
 
@@ -342,7 +341,7 @@ for text in (DRAWN["together"], DRAWN["empty"], DRAWN["prototype"], "\\ud800"):
             with altair.renderers.enable(renderer):
                 assert chart._repr_mimebundle_(), renderer
     if text not in DRAWN.values():
-        tf.report(data, **call, by="g", title=text, times=20).html()
+        tf.report(data, **call, by="g", title=text, times=40).html()
 print("all were drawn")
 """
 
@@ -488,7 +487,7 @@ NAMED: dict[str, Callable[[pl.DataFrame], object]] = {
     "cluster": lambda data: tf.accuracy(data, "y", "p", cluster=OWN, interval="auto"),
     "an expression": lambda data: tf.accuracy(data, "y", "p", group_by=pl.col("g").alias(OWN)),
     "a column of an expression": lambda data: tf.accuracy(data, "y", "p", group_by=pl.col(OWN).alias("h2")),
-    "features": lambda data: tf.inference.subgroup_search(tf.accuracy, [OWN], times=20)(data, "y", "p"),
+    "features": lambda data: tf.inference.subgroup_search(tf.accuracy, [OWN], times=40)(data, "y", "p"),
     "within": lambda data: tf.inference.disparity_test(tf.demographic_parity("g"), within=OWN)(data, "y", "p"),
     "strata": lambda data: tf.accuracy(data, "y", "p", design=tf.survey_design(strata=OWN), interval="auto"),
     "models": lambda data: tf.compare_models(tf.accuracy)(data, "y", one="p", other=OWN),
@@ -519,7 +518,7 @@ def test_columns_that_are_not_needed_may_have_internal_names() -> None:
     verbs: dict[str, Callable[[Any], Any]] = {
         "values": lambda rows: tf.metric_set(tf.accuracy, parity)(rows, **call, group_by="h", interval="auto"),
         "groups": lambda rows: parity.by_group(rows, **call, group_by=["h"]),
-        "bootstrap": lambda rows: parity(rows, **call, interval="bootstrap", times=20),
+        "bootstrap": lambda rows: parity(rows, **call, interval="bootstrap", times=40),
         "thresholds": lambda rows: parity(rows, **scores, threshold=[0.2, 0.5]),
         "best rows": lambda rows: parity(rows, **scores, top_k=[20, 50]),
         "areas": lambda rows: tf.roc_auc(rows, **scores, group_by="h"),
@@ -527,9 +526,9 @@ def test_columns_that_are_not_needed_may_have_internal_names() -> None:
         "pairs": lambda rows: tf.pairwise(parity)(rows, **call),
         "comparison": lambda rows: tf.compare_groups(tf.accuracy, by="g")(rows, **call),
         "sensitivity": lambda rows: tf.inference.verdict_sensitivity(parity, below=0.3)(rows, **call),
-        "models": lambda rows: tf.compare_models(parity)(rows, "y", one="p", other="other", times=20),
-        "test": lambda rows: tf.inference.disparity_test(parity, within="h", times=20)(rows, **call),
-        "search": lambda rows: tf.inference.subgroup_search(tf.accuracy, ["g", "h"], times=20)(rows, **call),
+        "models": lambda rows: tf.compare_models(parity)(rows, "y", one="p", other="other", times=40),
+        "test": lambda rows: tf.inference.disparity_test(parity, within="h", times=40)(rows, **call),
+        "search": lambda rows: tf.inference.subgroup_search(tf.accuracy, ["g", "h"], times=40)(rows, **call),
         "neighbours": lambda rows: tf.consistency(["s"])(rows, **call),
         "residuals": lambda rows: next(
             iter(tf.audit("lending_adverse_impact", rows, **call, probs="s", by="g", to={"g": "b"}).tables.values())

@@ -47,7 +47,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         GOOD,
         {
             **LABELLED, "group_by": None, "case_weights": "s", "pos_label": 1, "labels": [0, 1], "estimator": "binary",
-            "na_rm": True, "on_undefined": "ignore", "interval": "bootstrap", "conf_level": 0.9, "times": 20, "seed": 1,
+            "na_rm": True, "on_undefined": "ignore", "interval": "bootstrap", "conf_level": 0.9, "times": 40, "seed": 1,
             "explain": True, "cluster": None, "keep_rows": False, "frequency_weights": None, "parts": None,
         },
     ),
@@ -80,11 +80,11 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "a condition": (lambda g: tf.demographic_parity(tf.privileged(g=g))(**LABELLED), {"g": "a"}),
     "a test": (
         lambda **options: tf.inference.disparity_test(FAIRNESS, **options)(**LABELLED),
-        {"within": None, "times": 20, "seed": 0, "mid_p": False, "adjust": "holm", "family": "all"},
+        {"within": None, "times": 40, "seed": 0, "mid_p": False, "adjust": "holm", "family": "all"},
     ),
     "pairs": (
         lambda **options: tf.pairwise(FAIRNESS, **options)(**LABELLED),
-        {"test": "fisher", "adjust": "holm", "conf_level": 0.9, "times": 20, "seed": 0},
+        {"test": "fisher", "adjust": "holm", "conf_level": 0.9, "times": 40, "seed": 0},
     ),
     "a gate": (
         lambda **limits: tf.check(**limits)(**LABELLED),
@@ -105,7 +105,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         tf.inference.rows_needed, {"difference": 0.4, "share": 0.3, "groups": 2, "power": 0.5, "times": 50, "seed": 0},
     ),
     "rows that a gate needs": (
-        tf.inference.rows_needed, {"difference": 0, "share": 0.3, "below": 0.5, "above": None, "times": 20},
+        tf.inference.rows_needed, {"difference": 0, "share": 0.3, "below": 0.5, "above": None, "times": 40},
     ),
     "a certificate": (
         lambda **options: tf.inference.certify_subgroups(tf.error_rate, **options)(**LABELLED),
@@ -134,7 +134,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "subgroups": (
         lambda **options: tf.inference.subgroup_search(tf.error_rate, **options)(**LABELLED),
-        {"features": ["g"], "depth": 1, "min_n": 1, "times": 20, "seed": 0},
+        {"features": ["g"], "depth": 1, "min_n": 1, "times": 40, "seed": 0},
     ),
     "rare groups": (tf.inference.lump_rare, {"data": PEOPLE, "column": "g", "min_n": 1, "other": "other", "name": "h"}),
     "resamples": (tf.inference.resamples, {"parts": [("a", PEOPLE), ("b", PEOPLE)], "data": None, "name": "fold"}),
@@ -174,9 +174,9 @@ def test_numpy_integers_are_accepted() -> None:
     assert tf.metric_tweak(tf.f_meas, "f", beta=two)(**LABELLED).equals(
         tf.metric_tweak(tf.f_meas, "f", beta=2)(**LABELLED)
     )
-    of_numpy: dict[str, Any] = {"times": np.int64(20), "seed": np.int64(3)}
+    of_numpy: dict[str, Any] = {"times": np.int64(40), "seed": np.int64(3)}
     drawn = GOOD(**LABELLED, interval="bootstrap", **of_numpy)
-    assert drawn.equals(GOOD(**LABELLED, interval="bootstrap", times=20, seed=3))
+    assert drawn.equals(GOOD(**LABELLED, interval="bootstrap", times=40, seed=3))
 
 
 def test_formula_reading_more_than_its_parameters() -> None:

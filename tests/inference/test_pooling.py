@@ -397,9 +397,9 @@ def test_shrunken_rates_have_a_picture_with_the_rates_of_groups_alone() -> None:
         tf.demographic_parity("sex", "race"), lending(400), pooling="additive", **DECIDED
     )
     drawn = tf.autoplot(crossed).to_dict()
-    rows = [row for part in drawn["datasets"].values() for row in part if "hollow" in row]
+    rows = [row for part in drawn["datasets"].values() for row in part if "raw" in row]
     # each is in the table of dots and in that of intervals
-    assert {row["hollow"] for row in rows} == set(crossed[".raw"])
+    assert {row["raw"] for row in rows} == set(crossed[".raw"])
     assert "the group alone" in str(drawn["title"])
 
 

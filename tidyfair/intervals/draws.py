@@ -424,7 +424,7 @@ def _at_level_of(options: Options, groups: int) -> Options:
     if options.times is None and enough <= _MOST_REPLICATES:
         is_usual = groups == 1 and enough <= options.replicates_of_rows
         return replace(options, conf_level=level, times=None if is_usual else max(enough, options.replicates_of_rows))
-    least = enough if groups > 1 else math.ceil(2 / (1 - level))
+    least = enough if groups > 1 else math.ceil(round(2 / (1 - level), 6))
     if options.times is not None and options.times >= least:
         return replace(options, conf_level=level)
     limits = f"simultaneous intervals of {groups} groups, each at the" if groups > 1 else "intervals at the"

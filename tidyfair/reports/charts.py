@@ -129,7 +129,7 @@ class Picture:
             notes.append("arrows: intervals that go on")
         note = "; ".join(shown(note) for note in notes if note)
         lines = _lines(fitting(titles, inner, TITLE), inner, TITLE, most=2 if title is None else None)
-        words: Vega = {"text": lines if len(lines) > 1 else lines[0]}
+        words: Vega = {"text": lines if len(lines) > 1 else "".join(lines)}
         if note:
             words["subtitle"] = _lines(note, inner, TEXT)
         chart = alt.ConcatChart(
