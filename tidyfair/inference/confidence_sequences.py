@@ -24,7 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+from tidyfair.specs.segments import Floats
+
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Index: TypeAlias = Any
 """The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""

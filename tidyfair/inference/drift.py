@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -30,8 +30,7 @@ from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import refuse_unknown_keywords
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.specs.segments import Array
 
 __all__ = ["PeriodTest", "compare_periods"]
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -25,9 +25,8 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.specs.columns import Column, ColumnLike, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source, open_frame
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ModelFrontier", "model_frontier"]
 

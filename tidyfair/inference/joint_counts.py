@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -12,8 +12,7 @@ import polars as pl
 from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
 from tidyfair.evaluation.values import OfRows, evaluate
 from tidyfair.specs.formulas import ROWS, Formula
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.specs.segments import Array
 
 HALF_ROW = 0.5
 """The rows added to each cell when errors are computed."""

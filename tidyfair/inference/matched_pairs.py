@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -39,9 +39,8 @@ from tidyfair.specs.groups import Policy, Treatment
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source, open_frame
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["PairedGroups", "paired_groups"]
 

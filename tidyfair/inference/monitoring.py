@@ -29,11 +29,10 @@ from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Difference, Ratio
 from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array, Floats
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN, Tally
 
-Array: TypeAlias = np.ndarray[Any, Any]
-Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Bounds: TypeAlias = tuple[float, float]
 
 __all__ = ["Monitor", "monitor"]

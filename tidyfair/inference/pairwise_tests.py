@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import polars as pl
@@ -68,9 +68,8 @@ from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.result_columns import CUTS, key_columns, opened
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 

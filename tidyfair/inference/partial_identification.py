@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -36,10 +36,9 @@ from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import ALL_GROUPS, Privileged
 from tidyfair.specs.options import Options, OptionsOf, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ProbabilisticGroups", "probabilistic_groups"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -20,11 +19,10 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, kept_keys, placed
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.groups import By
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
 from tidyfair.tallies.tally import LABELS, Key, Tally, columns_of, key_names
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 VARIANT = "\0variant"
 """The outer key that numbers variants: 0 as drawn, then others.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -43,8 +43,7 @@ from tidyfair.specs.columns import ColumnLike, names_of
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import Options, refuse_unknown_keywords
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.specs.segments import Array
 
 __all__ = ["DisparityTest", "disparity_test"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -28,9 +28,8 @@ from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, Options, OptionsOf, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ProbabilityOf", "probability"]
 

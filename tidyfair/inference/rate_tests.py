@@ -33,10 +33,9 @@ from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import ALL_GROUPS, By
 from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import HIDDEN, Tally, check_tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")

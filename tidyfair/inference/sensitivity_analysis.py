@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -32,10 +32,9 @@ from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH, Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["VerdictSensitivity", "verdict_sensitivity"]
 

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, ClassVar, TypedDict, Unpack, overload
 
 import numpy as np
 import polars as pl
@@ -36,10 +36,9 @@ from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_featur
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, Treatment
 from tidyfair.specs.options import Options, OptionsOf, Threshold, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import PolarsFrame, Source
 from tidyfair.tallies.tally import Tally
-
-Floats: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
     "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",
@@ -97,16 +96,16 @@ class AuditOptions(TypedDict, total=False):
 class _Combinations:
     """The combinations of features that occur in an outer group, and the counts of their rows."""
 
-    numerator: Floats
-    denominator: Floats
+    numerator: Array
+    denominator: Array
     keys: pl.DataFrame
-    rows: Floats
+    rows: Array
     """All rows, those outside the denominator included."""
     texts: Mapping[str, pl.DataFrame]
     """The values of each feature, and their texts in results."""
     outer: tuple[Any, ...]
     """The key of the outer group."""
-    scores: Floats | None = None
+    scores: Array | None = None
     """The sums of scores, where these are compared with the numerators."""
 
 
@@ -242,8 +241,8 @@ class SubgroupSearch(SubgroupAudit):
         return conjunctions.listed(table[in_order])
 
     def _p_values(
-        self, combinations: _Combinations, conjunctions: _Conjunctions, denominator: Floats, statistic: Floats
-    ) -> tuple[Floats, Floats]:
+        self, combinations: _Combinations, conjunctions: _Conjunctions, denominator: Array, statistic: Array
+    ) -> tuple[Array, Array]:
         """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
         # an outer group has its own numbers, whatever others there are
         outer = [combinations.outer]
@@ -317,7 +316,7 @@ class LinearSubgroup(SubgroupAudit):
         return pl.DataFrame(rows, schema=_SPLIT)
 
 
-def _slopes(points: Floats, denominator: Floats, numerator: Floats) -> tuple[Floats, Floats]:
+def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
     """The weighted least squares fit of the rate: its slopes, and a point at which it is the overall rate."""
     # scaled to 0 to 1 and centred, so that no direction is lost to rounding
     low, width = points.min(axis=0), np.ptp(points, axis=0)
@@ -452,7 +451,7 @@ class _Conjunctions:
         self.every, self.policy = every, policy
         self.combinations = {features: every.keys}
         """The values of features that occur together, in order and null last."""
-        self.finer: dict[tuple[str, ...], tuple[tuple[str, ...], Floats]] = {}
+        self.finer: dict[tuple[str, ...], tuple[tuple[str, ...], Array]] = {}
         """For each table the features of a finer one, before it, and the combination that each of the finer is in."""
         waiting = [features]
         for finer in waiting:
@@ -469,13 +468,13 @@ class _Conjunctions:
         """The features that conjunctions name, one by one and then pair by pair."""
         self.sizes = [len(self.combinations[names]) for names in self.subsets]
         unknown = [policy.is_unknown(self.combinations[names]).to_numpy() for names in self.subsets]
-        self.is_unknown: Floats = np.concatenate(unknown)
+        self.is_unknown: Array = np.concatenate(unknown)
         """A mask of the conjunctions that name an unknown value."""
         counts = self.sums(np.stack([every.rows, every.denominator, every.numerator]))
         self.rows, self.denominator, self.numerator = counts
         self.all_rows, self.total, self.total_numerator = self.totals(counts)
 
-    def sums(self, values: Floats) -> Floats:
+    def sums(self, values: Array) -> Array:
         """Sums over the rows of each conjunction; `values` has a row for each draw."""
         draws = len(values)
         tables = {tuple(self.every.keys.columns): values}
@@ -486,7 +485,7 @@ class _Conjunctions:
             tables[names] = sums.reshape(draws, size)
         return np.concatenate([tables[names] for names in self.subsets], axis=1)
 
-    def totals(self, sums: Floats) -> Floats:
+    def totals(self, sums: Array) -> Array:
         """The sums over all known people for each conjunction: those of all conjunctions of the same features."""
         if not sums.shape[-1]:
             return sums
@@ -494,7 +493,7 @@ class _Conjunctions:
         return np.repeat(np.add.reduceat(known, np.cumsum([0, *self.sizes[:-1]]), axis=-1), self.sizes, axis=-1)
 
     @cached_property
-    def status(self) -> Floats:
+    def status(self) -> Array:
         """The reasons why conjunctions are not searched.
 
         Without a rest there is no comparison, but of the events of all people with their scores.
@@ -512,7 +511,7 @@ class _Conjunctions:
             Status.OK,
         )  # fmt: skip
 
-    def rates(self) -> tuple[Floats, Floats]:
+    def rates(self) -> tuple[Array, Array]:
         """The rate of each conjunction, and what it is compared with: that of all others, or its own mean score."""
         with np.errstate(invalid="ignore", divide="ignore"):
             rate = self.numerator / self.denominator
@@ -521,7 +520,7 @@ class _Conjunctions:
                 return rate, scores / self.denominator
             return rate, (self.total_numerator - self.numerator) / (self.total - self.denominator)
 
-    def table(self, metric: Metric, schema: Mapping[str, Any], columns: Mapping[str, Floats]) -> pl.DataFrame:
+    def table(self, metric: Metric, schema: Mapping[str, Any], columns: Mapping[str, Array]) -> pl.DataFrame:
         """A table of all conjunctions with these columns."""
         texts: list[str] = []
         for names in self.subsets:
@@ -548,7 +547,7 @@ class _Conjunctions:
         return table.filter(~is_unknown) if self.policy.unknown == "drop" else table
 
 
-def _standardised(numerator: Floats, denominator: Floats, total: Floats, total_numerator: Floats) -> Floats:
+def _standardised(numerator: Array, denominator: Array, total: Array, total_numerator: Array) -> Array:
     """The distance of numerators from their expectation under the overall rate, in standard deviations."""
     rate = total_numerator / np.maximum(total, 1)
     variance = denominator * rate * (1 - rate) * (total - denominator) / np.maximum(total - 1, 1)
@@ -556,7 +555,7 @@ def _standardised(numerator: Floats, denominator: Floats, total: Floats, total_n
         return np.where(variance > 0, np.abs(numerator - denominator * rate) / np.sqrt(variance), 0.0)
 
 
-def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, error: float) -> Floats:
+def _excess(hits: Array, rows: Array, other_hits: Array, other_rows: Array, error: float) -> Array:
     """An upper limit of the difference of two shares that is too small with at most the error, exactly.
 
     The p-values of both exact tests are independent and no smaller than uniform ones, so that minus the logarithm of
@@ -573,7 +572,7 @@ def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, 
     return (highest - lowest).max(axis=0)
 
 
-def _upper_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float) -> Floats:
+def _upper_from_scores(hits: Array, rows: Array, scores: Array, error: float) -> Array:
     """Upper limits of the distances of shares of events from mean scores.
 
     Events whose probabilities differ from row to row are no more spread than those of one probability with the same
