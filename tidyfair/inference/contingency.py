@@ -12,7 +12,7 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import correction, root, shares_apart, squared
 from tidyfair.specs.segments import Array
 
-Counts: TypeAlias = Array | int
+Counts: TypeAlias = "Array | int"
 Factorials: TypeAlias = Callable[[Array], Array]
 """Logarithms of factorials, without the largest part: n log n - n."""
 

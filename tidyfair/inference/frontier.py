@@ -19,6 +19,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
+from tidyfair.inference.on_data import refuse_others
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
@@ -96,10 +97,7 @@ class ModelFrontier:
             the baseline has no value or too few rows, or which are unknown. With fewer than two groups, disparities are
             null.
         """
-        for name in options:
-            if name not in FrontierOptions.__annotations__:
-                known = ["data", "truth", "models", "baseline", *FrontierOptions.__annotations__]
-                raise ArgumentError.unknown_keyword("argument", name, known)
+        refuse_others(options, FrontierOptions, "data", "truth", "models", "baseline")
         checked = replace(metric_set(self.performance).run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data)
         if source.outer or source.sides:

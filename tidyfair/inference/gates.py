@@ -52,7 +52,7 @@ from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_o
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Privileged, Treatment
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally
@@ -137,15 +137,14 @@ class Gate(MetricSetOnData):
         columns = super()._html_columns()
         return {"metric": columns.pop("metric"), "by": columns.pop("by"), "limit": self._limits(), **columns}
 
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+    def _check_keywords(self, keywords: Mapping[str, Any]) -> None:
         for name, own in self.options:
             if (other := keywords.get(name)) not in (None, own):
                 msg = f"`{name}` is given twice: {own!r} for the gate, and {other!r} here."
                 raise ArgumentError(msg)
-        return replace(options, explain=True, interval="auto", **dict(self.options))
+
+    def _fixed(self) -> dict[str, Any]:
+        return {"explain": True, "interval": "auto", **dict(self.options)}
 
     def _counting_options(self, options: Options) -> Options:
         if options.cluster is None and options.parts is None:
@@ -454,6 +453,9 @@ class ComparisonGate(CalledOnData):
     @property
     def _run(self) -> Run:
         return self.comparison._run  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - a gate is called as what it judges
+
+    def _fixed(self) -> dict[str, Any]:
+        return {}
 
     def _counting_options(self, options: Options) -> Options:
         return self.comparison._counting_options(options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above

@@ -28,7 +28,7 @@ from tidyfair.runner import Run
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Difference, Ratio
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.segments import Array, Floats
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN, Tally
@@ -107,12 +107,6 @@ class Monitor(CalledOnData):
     @property
     def _run(self) -> Run:
         return self.metrics.run
-
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore")
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         looks, sums = self._sums(tally, options)

@@ -16,6 +16,7 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import frames_of, tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.evaluation.value_rows import ValueRows
+from tidyfair.inference.on_data import with_outer_key
 from tidyfair.inference.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -30,7 +31,6 @@ from tidyfair.inference.rate_tests import (
     columns_of,
     groupwise,
     reads_one_label,
-    with_outer_key,
 )
 from tidyfair.inference.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals.progress import in_progress

@@ -22,11 +22,10 @@ from tidyfair.inference.verdicts import Side
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
-from tidyfair.runner import Run
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import Tally
@@ -66,9 +65,7 @@ class ProbabilityOf(MetricSetOnData):
         """Evaluate on a dataframe; takes the arguments of a metric, without weights and clusters."""
         return self._on_data(data, truth, estimate, options)
 
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
+    def _check_keywords(self, keywords: Mapping[str, Any]) -> None:
         given = [name for name, value in keywords.items() if value is not None]
         refuse(self.subject, given, _UNWEIGHTED)
         for spec in self.metrics.specs:
@@ -82,8 +79,9 @@ class ProbabilityOf(MetricSetOnData):
                     "test."
                 )
                 raise ArgumentError(msg)
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore", times=self.times, seed=self.seed)
+
+    def _fixed(self) -> dict[str, Any]:
+        return super()._fixed() | {"times": self.times, "seed": self.seed}
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         tables: list[pl.DataFrame] = []

@@ -20,7 +20,7 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import CalledOnData, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
@@ -32,7 +32,7 @@ from tidyfair.specs.contrasts import difference
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import ALL_GROUPS, By
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, show_keywords
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import HIDDEN, Tally, check_tally
@@ -194,12 +194,6 @@ class AdjustedTest(CalledOnData):
     def _reading(self, columns: AbstractSet[str]) -> Self:
         return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
 
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore")
-
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with p-values, if it has any, adjusted for all tests of a family."""
         if ".p_value" not in table.columns:
@@ -352,11 +346,6 @@ class OuterGroupTest(RateTest):
     @abstractmethod
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         """The tests of an outer group."""
-
-
-def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:
-    """The table of an outer group with its key, if the data are grouped."""
-    return keys[outer : outer + 1].join(table, how="cross") if keys.width else table
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:

@@ -31,7 +31,7 @@ from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH, Tally
@@ -118,11 +118,8 @@ class VerdictSensitivity(CalledOnData):
     def _listed(self) -> Iterable[Any]:
         return self.gate.metrics
 
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore", **dict(self.gate.options))
+    def _fixed(self) -> dict[str, Any]:
+        return super()._fixed() | dict(self.gate.options)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         if tally.cut is not None and tally.cut.several:

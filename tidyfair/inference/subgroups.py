@@ -22,23 +22,18 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.rate_tests import with_outer_key
+from tidyfair.inference.on_data import RateOnData
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.metric_sets import Metric, MetricSet, metric_set
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
-from tidyfair.runner import Run
 from tidyfair.specs.arguments import how_often, proper_share, whole
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_features
-from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, Treatment
-from tidyfair.specs.options import Options, OptionsOf, Threshold, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.groups import Policy, Privileged, Treatment
+from tidyfair.specs.options import Options, Threshold, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import PolarsFrame, Source
-from tidyfair.tallies.tally import Tally
 
 __all__ = [
     "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",
@@ -110,13 +105,11 @@ class _Combinations:
 
 
 @dataclass(frozen=True, repr=False)
-class SubgroupAudit(CalledOnData):
+class SubgroupAudit(RateOnData):
     """A rate, and the features whose combinations are searched, as a callable on dataframes."""
 
-    subject: ClassVar[str] = "An audit"
-    _schema: ClassVar[Mapping[str, Any]]
-    """The columns of results beside the keys of outer groups."""
-    metric: Metric
+    subject: ClassVar[str] = "A search"
+    _accepted: ClassVar[type[Any]] = AuditOptions
     features: tuple[Column, ...]
 
     @overload
@@ -145,52 +138,19 @@ class SubgroupAudit(CalledOnData):
         """The results of an outer group."""
 
     @property
-    def _compared(self) -> GroupwiseMetric:
-        """The rate by all features together, from which combinations are counted."""
-        factory = new_groupwise_metric(self._counted, self.metric.name, difference())
-        return factory(*(column.source for column in self.features)).with_policy(ALL_GROUPS)
-
-    @property
-    def _counted(self) -> Metric | MetricSet:
-        """The metric, or those whose sums it is made of."""
-        return self.metric
-
-    @property
-    def _run(self) -> Run:
-        return self._compared.run
-
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        for name in keywords:
-            if name not in AuditOptions.__annotations__:
-                known = ["data", "truth", "estimate", *AuditOptions.__annotations__]
-                raise ArgumentError.unknown_keyword("argument", name, known)
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, estimator="binary", on_undefined="ignore")
+    def _features(self) -> Iterable[Column]:
+        return self.features
 
     def _check_source(self, source: Source) -> None:
         for column in self.features:
             column.check(source.columns, "features")
 
-    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        if tally.cut is not None and tally.cut.several:
-            msg = f"A search does not accept a list of values for {tally.cut.option}; give one value."
-            raise ArgumentError(msg)
-        compared = self._compared
-        (evaluated,) = compared.run.evaluate(tally, options, are_features=False)
-        outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
-        # the columns of a result follow from the call, not from the data
-        tables = [pl.concat([outer_keys.clear(), pl.DataFrame(schema=self._schema)], how="horizontal")]
-        for outer, combinations in enumerate(self._combinations(evaluated, compared.by)):
-            tables.append(with_outer_key(outer_keys, outer, self._audit(combinations)))
-        return pl.concat(tables)
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:  # noqa: ARG002 - none is needed
+        return map(self._audit, self._combinations(evaluated))
 
-    def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
+    def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
         """The combinations of features in each outer group."""
-        group_cells, rows = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL)
-        keys = group_cells.keys[by]
-        keys = keys.rename(dict(zip(keys.columns, [column.name for column in by.columns], strict=True)))
+        group_cells, rows, keys = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL), self._keys(evaluated)
         denominator = rows["denominator"].fill_null(0).to_numpy().astype(float)
         numerator = rows["estimate"].fill_null(0.0).to_numpy() * denominator
         if self.metric.kind == "class":
@@ -342,7 +302,6 @@ class SubgroupCertificate(SubgroupAudit):
     null, and `.status` gives the reason.
     """
 
-    subject: ClassVar[str] = "A certificate"
     _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
     depth: int
     policy: Policy
@@ -366,13 +325,12 @@ class SubgroupCertificate(SubgroupAudit):
         is_rate = self.metric.kind == "class"
         return self.metric if is_rate else metric_set(calibration_in_the_large, mean_score)
 
-    def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
+    def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
         combinations_of = super()._combinations
         if self.metric.kind == "class":
-            return combinations_of(evaluated, by)
+            return combinations_of(evaluated)
         excess, scores = (
-            combinations_of(evaluated.with_rows(evaluated.rows.filter(pl.col("metric") == number)), by)
-            for number in (0, 1)
+            combinations_of(evaluated.with_rows(evaluated.rows.filter(pl.col("metric") == number))) for number in (0, 1)
         )
         return [
             replace(total, numerator=(total.numerator - above.numerator).round(), scores=total.numerator)
