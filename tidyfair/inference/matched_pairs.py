@@ -25,8 +25,8 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import cochrans_q
-from tidyfair.inference.model_comparison import compare_models
-from tidyfair.inference.rate_tests import ADJUSTMENTS, adjusted_in_families
+from tidyfair.inference.model_comparison import compare_models, is_of_same_rows
+from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import Share, share_of
@@ -261,13 +261,12 @@ class _PairedRows:
             pl.Series(".other_group", [named[number][1] for number in table[_COMPARISON]], pl.String),
             pl.lit(self.comparison.by.name).alias(".by"),
         )
-        adjusted_values = adjusted_in_families(table, [*self.outer, ".metric"], self.comparison.adjust)
         columns = [
             *self.outer, ".metric", ".by", ".group", ".other_group", ".estimator", *_RENAMED,
             ".lower", ".upper", ".std_error", ".flip_rate", ".pairs", ".unmatched", ".p_value",
         ]  # fmt: skip
-        table = table.select(columns).rename(_RENAMED).rename({".other_group": ".other"})
-        table = table.with_columns(adjusted_values)
+        table = with_adjusted_p_values(table.select(columns), [*self.outer, ".metric"], self.comparison.adjust)
+        table = table.rename(_RENAMED).rename({".other_group": ".other"})
         return table.rename(dict(zip(self.outer, names_of(self.source.outer), strict=True)))
 
     def _check_pairs(self, counts: pl.DataFrame) -> None:
@@ -396,10 +395,8 @@ def _columns_of_call(options: Options) -> dict[str, tuple[str, Column]]:
 def _paired_share(metric: Metric | GroupwiseMetric) -> Share:
     """The cells of a rate of rows that do not depend on the prediction."""
     share = share_of(metric.definition) if isinstance(metric, Metric) else None
-    if share is not None:
-        cells = {CELLS[name] for name in share.among}
-        if all(guess is not None and (truth, not guess) in cells for truth, guess in cells):
-            return share
+    if share is not None and is_of_same_rows(share):
+        return share
     msg = (
         f"cochrans_q() tests rates among rows that do not depend on the prediction, such as selection_rate, accuracy "
         f"and sens, not {metric.name}."

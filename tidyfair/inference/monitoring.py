@@ -16,7 +16,7 @@ from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
-from tidyfair.inference.gates import judged_metrics, lacks_range, limited
+from tidyfair.inference.gates import judged_metrics, lacks_range
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import reads_one_label
@@ -715,8 +715,7 @@ def monitor(
     >>> looks.select(".look", ".n", pl.col(".upper").round(2), ".verdict").rows()
     [(1, 600, 0.14, 'undecided'), (2, 3600, 0.06, 'within')]
     """
-    side, limit = limited("monitor", below, above)
-    metrics = judged_metrics("monitor", given, side, limit)
+    metrics, side, limit = judged_metrics("monitor", given, below, above)
     confidence = proper_share("confidence", confidence)
     if period is not None:
         period_column("monitor", period)

@@ -193,6 +193,16 @@ class MetricSetOnData(CalledOnData):
 
 
 @dataclass(frozen=True, repr=False)
+class GroupwiseOnData(CalledOnData):
+    """The same for groupwise metrics, each of which adapts to the given columns."""
+
+    metrics: tuple[GroupwiseMetric, ...]
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
+
+
+@dataclass(frozen=True, repr=False)
 class RateOnData(CalledOnData):
     """A rate, counted by all values of some columns together, as a callable on dataframes."""
 

@@ -13,7 +13,7 @@ from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.gates import judged_metrics, limited
+from tidyfair.inference.gates import judged_metrics
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import Pooling, check_pooling, pooled
@@ -180,8 +180,7 @@ def probability(
     >>> round(small(people, estimate="hired")[".probability"].item(), 1)
     0.9
     """
-    side, limit = limited("probability", below, above)
-    metrics = judged_metrics("probability", given, side, limit)
+    metrics, side, limit = judged_metrics("probability", given, below, above)
     if pooling is not None:
         check_pooling("probability", pooling, groupwise((metrics,), "probability"))
     return ProbabilityOf(metrics, side, limit, how_often(times), whole("seed", seed, 0), pooling)

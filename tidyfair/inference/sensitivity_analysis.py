@@ -20,21 +20,21 @@ from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.gates import Gate, judged_metrics, limited
-from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
+from tidyfair.inference.gates import Gate, gate_of
+from tidyfair.inference.joint_counts import influences_of
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.intervals.progress import in_progress
+from tidyfair.intervals.shares import is_of_cells, values_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.runner import Run
-from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH, Tally
+from tidyfair.tallies.tally import ESTIMATE, HIDDEN, LABELS, TRUTH, Tally
 
 __all__ = ["VerdictSensitivity", "verdict_sensitivity"]
 
@@ -71,7 +71,6 @@ _NO_EFFECT = 1e-12
 """Moves that add less to a value, and less relative to the most that one adds, add nothing but rounding errors."""
 _MANY_ROWS = 1e8
 """Moves in larger groups are compared in a group of so many rows, where what a row adds is no rounding error."""
-_CONFIDENCE, _HALF = 0.95, 0.5
 _SHOWN = {
     ".metric": pl.String, ".by": pl.String, ".error": pl.String, ".group": pl.String, ".to": pl.String,
     ".estimate": pl.Float64, ".limit": pl.Float64, ".verdict": pl.String, ".becomes": pl.String, ".share": pl.Float64,
@@ -135,10 +134,7 @@ class VerdictSensitivity(CalledOnData):
         if labels.event is None:
             msg = "verdict_sensitivity() compares one label with the rest; give it as `pos_label=`."
             raise ArgumentError(msg)
-        cells = sided.cells
-        for side in (TRUTH, ESTIMATE):
-            index = pl.Series(labels.index(sided, side))
-            cells = cells.with_columns(pl.when(index >= 0).then(index == labels.event).alias(side))
+        cells = labels.encode(sided).with_columns(pl.col(LABELS) == labels.event)
         outer = sided.outer_names
         keys = [pl.col(name).alias(shown) for name, shown in zip(outer, names_of(sided.outer_columns), strict=True)]
         # the columns of a result follow from the call, not from the data
@@ -524,11 +520,7 @@ def verdict_sensitivity(
             raise ArgumentError(msg)
         gate = given
     elif isinstance(given, Evaluable | GroupwiseFactory):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        side, limit = limited("verdict_sensitivity", below, above)
-        metrics = judged_metrics("verdict_sensitivity", given, side, limit)
-        level = proper_share("confidence", _CONFIDENCE if confidence is None else confidence, _HALF)
-        limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
-        gate = Gate(metrics, tuple(limits), level)
+        gate = gate_of("verdict_sensitivity", given, below, above, confidence)
     else:
         msg = (
             "verdict_sensitivity() takes a gate, or disparities with a limit, such as "
