@@ -22,7 +22,7 @@ from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.gates import Gate, gate_of
 from tidyfair.inference.joint_counts import influences_of
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import CalledOnData, with_outer_key
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_of_cells, values_of
@@ -152,7 +152,7 @@ class VerdictSensitivity(CalledOnData):
         for key in sorted(parts, key=lambda key: [(value is None, "" if value is None else value) for value in key]):
             for metric, limit, names in judged:
                 table = _Study.of(metric, limit, self.gate.confidence, parts[key], names).table()
-                tables.append(pl.concat([parts[key][[0] * len(table)].select(keys), table], how="horizontal"))
+                tables.append(with_outer_key(parts[key].select(keys), 0, table))
         return pl.concat(tables)
 
 
