@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import polars as pl
@@ -226,7 +227,7 @@ class RateOnData(CalledOnData):
         """The metric, or those whose sums it is made of."""
         return self.metric
 
-    @property
+    @cached_property
     def _compared(self) -> GroupwiseMetric:
         factory = new_groupwise_metric(self._counted, self.metric.name, difference())
         return factory(*(column.source for column in self._features)).with_policy(ALL_GROUPS)
@@ -255,10 +256,8 @@ class RateOnData(CalledOnData):
 
     def _keys(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values of the columns in each group cell, under their names."""
-        by = self._compared.by
-        return evaluated.group_cells.keys[by].rename(
-            dict(zip(evaluated.group_cells.keys[by].columns, names_of(by.columns), strict=True))
-        )
+        keys = evaluated.group_cells.keys[self._compared.by]
+        return keys.rename(dict(zip(keys.columns, names_of(self._compared.by.columns), strict=True)))
 
 
 def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:
