@@ -137,7 +137,7 @@ class Gate(MetricSetOnData):
         columns = super()._html_columns()
         return {"metric": columns.pop("metric"), "by": columns.pop("by"), "limit": self._limits(), **columns}
 
-    def _check_keywords(self, keywords: Mapping[str, Any]) -> None:
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:
         for name, own in self.options:
             if (other := keywords.get(name)) not in (None, own):
                 msg = f"`{name}` is given twice: {own!r} for the gate, and {other!r} here."

@@ -112,12 +112,12 @@ class CalledOnData(ABC):
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The checked options of a call, with those that are fixed here."""
-        self._check_keywords(keywords)
+        self._check_call(keywords)
         refuse(self.subject, keywords, self.refused)
         return replace(run.options(keywords, accepted, truth=truth, estimate=estimate), **self._fixed())
 
-    def _check_keywords(self, keywords: Mapping[str, Any]) -> None:  # noqa: B027 - most check no more
-        """Refuse keywords beside those that are refused whatever their value is."""
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:  # noqa: B027 - most have none
+        """Refuse a call for other reasons than an option that is never accepted."""
 
     def _fixed(self) -> dict[str, Any]:
         """The options that are the same in all calls."""
@@ -236,7 +236,7 @@ class RateOnData(CalledOnData):
     def _run(self) -> Run:
         return self._compared.run
 
-    def _check_keywords(self, keywords: Mapping[str, Any]) -> None:
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:
         refuse_others(keywords, self._accepted, "data", "truth", "estimate")
 
     def _fixed(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class ProbabilityOf(MetricSetOnData):
         """Evaluate on a dataframe; takes the arguments of a metric, without weights and clusters."""
         return self._on_data(data, truth, estimate, options)
 
-    def _check_keywords(self, keywords: Mapping[str, Any]) -> None:
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:
         given = [name for name, value in keywords.items() if value is not None]
         refuse(self.subject, given, _UNWEIGHTED)
         for spec in self.metrics.specs:
