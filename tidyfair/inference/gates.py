@@ -395,8 +395,7 @@ class GroupsCompared(GroupwiseOnData):
 
     def with_unknown_groups(self) -> Self:
         """The same comparison with unknown groups compared like all others."""
-        compared = [metric.with_policy(metric.policy.with_unknown()) for metric in self.metrics]
-        return replace(self, metrics=tuple(compared))
+        return replace(self, metrics=tuple(map(with_unknown, self.metrics)))
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
