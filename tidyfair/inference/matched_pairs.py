@@ -25,11 +25,11 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import cochrans_q
-from tidyfair.inference.model_comparison import compare_models, is_of_same_rows
+from tidyfair.inference.model_comparison import compare_models, share_of_same_rows
 from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator
-from tidyfair.intervals.shares import Share, share_of
+from tidyfair.intervals.shares import Share
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.regression import mean_prediction
 from tidyfair.requirements import CONTENT, SEVERAL_COLUMNS
@@ -333,7 +333,16 @@ class _PairedRows:
             msg = "cochrans_q() counts pairs, which are independent; leave out `cluster`."
             raise ArgumentError(msg)
         metrics = self.comparison.metrics
-        shares = [_paired_share(metric) for metric in metrics]
+        shares: list[Share] = []
+        for metric in metrics:
+            share = share_of_same_rows(metric)
+            if share is None:
+                msg = (
+                    "cochrans_q() tests rates among rows that do not depend on the prediction, such as selection_rate, "
+                    f"accuracy and sens, not {metric.name}."
+                )
+                raise ArgumentError(msg)
+            shares.append(share)
         event = self._event()
         is_event: dict[str, pl.Expr] = {
             name: pl.col(name) == pl.lit(event) for name in (_TRUTH, _ESTIMATE) if name in self.rows.columns
@@ -390,18 +399,6 @@ def _columns_of_call(options: Options) -> dict[str, tuple[str, Column]]:
     if options.cluster is not None:
         columns[_CLUSTER] = ("cluster", Column.of(options.cluster, "cluster"))
     return columns
-
-
-def _paired_share(metric: Metric | GroupwiseMetric) -> Share:
-    """The cells of a rate of rows that do not depend on the prediction."""
-    share = share_of(metric.definition) if isinstance(metric, Metric) else None
-    if share is not None and is_of_same_rows(share):
-        return share
-    msg = (
-        f"cochrans_q() tests rates among rows that do not depend on the prediction, such as selection_rate, accuracy "
-        f"and sens, not {metric.name}."
-    )
-    raise ArgumentError(msg)
 
 
 def _cells_in(names: Any, is_event: dict[str, pl.Expr]) -> pl.Expr:
