@@ -516,7 +516,9 @@ def _score_count(tally: Tally) -> int:
 def share_of_same_rows(metric: Metric | GroupwiseMetric) -> Share | None:
     """The share that a rate is whose denominator does not depend on the prediction; None for any other metric."""
     share = share_of(metric.definition) if isinstance(metric, Metric) else None
-    cells = {CELLS[name] for name in share.among} if share else set()
+    if share is None:
+        return None
+    cells = {CELLS[name] for name in share.among}
     return share if all(guess is not None and (truth, not guess) in cells for truth, guess in cells) else None
 
 
