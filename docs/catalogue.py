@@ -321,8 +321,9 @@ METHODS_OF_INTERVALS = """# Methods of intervals
 
 The table that `interval=` is looked up in, as the library reads it: the first row that admits the kind of value, what
 is compared and how the rows were sampled, and that answers to the name that is asked for. `"auto"` is the recommended
-method, `"analytic"` the same where it needs no replicates, `"exact"` that of exact tests, and any other name asks for
-that method alone. A name that does not apply is an error that lists those that do:
+method, `"analytic"` the same where it needs no replicates, `"exact"` that of exact tests for rates (their comparisons
+keep the recommended one), and any other name asks for that method alone. A name that does not apply is an error that
+lists those that do:
 
 ```pycon
 >>> import tidyfair as tdf
@@ -335,7 +336,7 @@ that method alone. A name that does not apply is an error that lists those that 
 ...     tdf.mcc(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")
 ... except tdf.TidyfairError as error:
 ...     print(error)
-mcc: `interval='jeffreys'` is no interval of single values; take 'auto', 'jackknife', 'bootstrap'.
+mcc: `interval='jeffreys'` is no interval of this metric; take 'auto', 'jackknife', 'bootstrap'.
 
 ```
 

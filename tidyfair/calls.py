@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, Unpack, overload
 
 import polars as pl
 
+from tidyfair.errors import ArgumentError
 from tidyfair.runner import Run
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.metric_specs import MetricSpec, compared_columns
@@ -20,10 +21,10 @@ from tidyfair.specs.options import (
     ComputeOptions,
     GroupCallOptions,
     GroupReadOptions,
+    Options,
     OptionsOf,
     SurveyCallOptions,
     SurveyCountOptions,
-    refuse_lone_level,
     show_keywords,
 )
 from tidyfair.tallies.forks import check_threads
@@ -38,7 +39,7 @@ INTERNAL = frozenset({
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100
-_CACHED = ("_run", "_has_readings")
+_CACHED = ("_run", "_sets", "readings")
 """Properties that are recomputed when a metric is copied or unpickled."""
 
 
@@ -53,7 +54,7 @@ class Evaluable(ABC):
     def specs(self) -> tuple[MetricSpec, ...]:
         """The metrics that it reports, in order."""
 
-    @property
+    @cached_property
     def readings(self) -> tuple[Self, ...]:
         """Its variants for each kind of predictions that it reads."""
         return (self,)
@@ -68,6 +69,17 @@ class Evaluable(ABC):
             if needed <= columns:
                 return reading
         return self
+
+    def _options(
+        self, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: object = None, estimate: object = None
+    ) -> Options:
+        """The options of a call, without a confidence level if it asks for no intervals."""
+        options = self.run.options(keywords, accepted, truth=truth, estimate=estimate)
+        # `interval=None` may ask for none
+        if "conf_level" in keywords and "interval" not in keywords:
+            msg = '`conf_level` is the level of intervals, which this call does not ask for: add `interval="auto"`.'
+            raise ArgumentError(msg)
+        return options
 
     def _reading_of(self, tally: Tally) -> Self:
         """Its variant for a tally."""
@@ -168,7 +180,8 @@ class Evaluable(ABC):
                 disparities null ("null"), or raise an error ("raise").
             interval: `"auto"` adds `.lower`, `.upper`, `.std_error` and `.method` by the best method for each value;
                 `"analytic"` and `"exact"` (Clopper and Pearson, of rates) are in closed form, `"bootstrap"` and
-                `"bayes"` by replicates.
+                `"bayes"` by replicates; the name of a method, such as `"jeffreys"` or `"agresti_caffo"`, asks for
+                that one (an error lists those that apply).
             conf_level: Confidence level of intervals (0.95); needs `interval=`.
             times: Number of replicates (10,000 of counts and sums, 1,000 of rows).
             seed: Random seed of the replicates; the same seed gives the same result.
@@ -184,8 +197,7 @@ class Evaluable(ABC):
         Raises:
             TidyfairError: If an argument or the data are invalid or ambiguous.
         """
-        asked = self.run.options(options, SurveyCallOptions, truth=truth, estimate=estimate)
-        refuse_lone_level(options)
+        asked = self._options(options, SurveyCallOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.results(data, asked)
 
     def arrays(
@@ -212,14 +224,11 @@ class Evaluable(ABC):
         >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
         0.5
         """
-        self._check_keywords(options, CallOptions)
-        frame, named = self._framed(
-            {
-                "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
-                "frequency_weights": frequency_weights,
-            },
-            by, group_by, ignore_index,
-        )  # fmt: skip
+        roles = {
+            "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
+            "frequency_weights": frequency_weights,
+        }  # fmt: skip
+        frame, named = self._framed(roles, by, group_by, ignore_index, options, CallOptions)
         return self(frame, **named, **options)
 
     def arrays_by_group(
@@ -234,30 +243,25 @@ class Evaluable(ABC):
         >>> parity.arrays_by_group(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].to_list()
         [0.5, 1.0]
         """
-        self._check_keywords(options, GroupCallOptions)
-        frame, named = self._framed(
-            {
-                "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
-                "frequency_weights": frequency_weights,
-            },
-            by, group_by, ignore_index,
-        )  # fmt: skip
+        roles = {
+            "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
+            "frequency_weights": frequency_weights,
+        }  # fmt: skip
+        frame, named = self._framed(roles, by, group_by, ignore_index, options, GroupCallOptions)
         return self.by_group(frame, **named, **options)
 
     def _framed(
         self, roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
-        ignore_index: object,
+        ignore_index: object, options: Mapping[str, object], accepted: OptionsOf,
     ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
         """Convert arrays to a frame, and return the arguments that name its columns."""
         from tidyfair.tallies.arrays import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
 
-        return frame_of_arrays(roles, by, group_by, ignore_index, compared_columns(self.specs))
-
-    def _check_keywords(self, options: Mapping[str, object], accepted: OptionsOf) -> None:
-        """Refuse keywords that do not exist, before there are columns to name in their place."""
+        # before there are columns to name in place of a keyword that does not exist
         for name in options:
             if name not in accepted.__annotations__:
                 raise self.run.unknown_option(name, ["by", "ignore_index", *accepted.__annotations__])
+        return frame_of_arrays(roles, by, group_by, ignore_index, compared_columns(self.specs))
 
     @overload
     def by_group(
@@ -289,8 +293,7 @@ class Evaluable(ABC):
         each outer group: each of k groups has the level `conf_level ** (1 / k)` (Šidák, 1967), which is exact for
         independent groups, and conservative for groups that share clusters. `.method` then ends with `simultaneous`.
         """
-        asked = self.run.options(options, GroupCallOptions, truth=truth, estimate=estimate)
-        refuse_lone_level(options)
+        asked = self._options(options, GroupCallOptions, truth=truth, estimate=estimate)
         return self.reading(asked.given).run.groups(data, asked)
 
     @show_keywords(SurveyCountOptions)
@@ -305,15 +308,13 @@ class Evaluable(ABC):
     @show_keywords(ComputeOptions)
     def compute(self, tally: Tally, **options: Unpack[ComputeOptions]) -> pl.DataFrame:
         """Compute from a tally: `f.compute(f.tally(data, …), …)` equals `f(data, …)`."""
-        asked = self.run.options(options, ComputeOptions)
-        refuse_lone_level(options)
+        asked = self._options(options, ComputeOptions)
         return self._reading_of(tally).run.results_of(tally, asked)
 
     @show_keywords(GroupReadOptions)
     def compute_by_group(self, tally: Tally, **options: Unpack[GroupReadOptions]) -> pl.DataFrame:
         """Compute the values of the groups from a tally, as `by_group` does from data."""
-        asked = self.run.options(options, GroupReadOptions)
-        refuse_lone_level(options)
+        asked = self._options(options, GroupReadOptions)
         return self._reading_of(tally).run.groups_of(tally, asked)
 
 

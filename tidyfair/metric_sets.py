@@ -74,6 +74,14 @@ class Metric(Evaluable):
     """Its variants for other kinds of predictions, used if those of its own kind are not given."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formula by its name."""
+    # what evaluation reads as well: groups are not compared, and none is left out
+    by: None = field(default=None, init=False, repr=False, compare=False)
+    aggregate: None = field(default=None, init=False, repr=False, compare=False)
+    subtracted: int = field(default=0, init=False, repr=False, compare=False)
+    several: bool = field(default=False, init=False, repr=False, compare=False)
+    policy: Policy = field(default=ALL_GROUPS, init=False, repr=False, compare=False)
+    label_by_label: bool = field(default=False, init=False, repr=False, compare=False)
+    of_distances: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         text("name", self.name)
@@ -85,7 +93,7 @@ class Metric(Evaluable):
         """The metric itself."""
         return (self,)
 
-    @property
+    @cached_property
     def readings(self) -> tuple[Metric, ...]:
         """The metric for each kind of predictions that it reads, under its own name."""
         if not self.others:
@@ -109,43 +117,6 @@ class Metric(Evaluable):
             for name, _ in other.definition.options:
                 options.setdefault(name, None)
         return options
-
-    # what evaluation reads, beside name, kind and formulas: groups are not compared
-
-    @property
-    def by(self) -> None:
-        """None: groups are not compared."""
-        return
-
-    @property
-    def aggregate(self) -> None:
-        """None: groups are not compared."""
-        return
-
-    @property
-    def subtracted(self) -> int:
-        """0: nothing is subtracted."""
-        return 0
-
-    @property
-    def several(self) -> bool:
-        """False: it is one metric."""
-        return False
-
-    @property
-    def policy(self) -> Policy:
-        """No group is left out."""
-        return ALL_GROUPS
-
-    @property
-    def label_by_label(self) -> bool:
-        """False: labels are averaged."""
-        return False
-
-    @property
-    def of_distances(self) -> bool:
-        """False: groups are not compared."""
-        return False
 
     @property
     def of_all_rows(self) -> tuple[Metric, ...]:
@@ -193,7 +164,7 @@ class Metric(Evaluable):
         """Description of the metric, of its call and of its methods, with an example of its formula."""
         prose, mark, example = inspect.cleandoc(self.definition.function.__doc__ or "").partition(">>> ")
         low, high = self.range
-        facts = f"{low:g} to {high:g}, {self.better}. {self._example_of_call}"
+        facts = f"{low:g} to {high:g}, {self.better}. Call it as `{self._example_call}`."
         if self.options:
             options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
             facts += f" Options, set with `metric_tweak`: {options}."
@@ -203,11 +174,6 @@ class Metric(Evaluable):
         )
         paragraphs = [prose.strip(), facts, self.explained_call(self.name), in_lines(compared), f"{mark}{example}"]
         return "\n\n".join(filter(None, paragraphs))
-
-    @property
-    def _example_of_call(self) -> str:
-        """The sentence with an example of a call."""
-        return f"Call it as `{self._example_call}`."
 
     @property
     def _example_call(self) -> str:
@@ -245,8 +211,7 @@ class Metric(Evaluable):
         >>> accuracy.difference("sex")
         <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
         """
-        _check_comparison(self.name, "difference", by, groups)
-        return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, **groups)
+        return self._compared("difference", by, name, groups, contrasts.difference(to, signed=signed))
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -260,14 +225,7 @@ class Metric(Evaluable):
         >>> roc_auc.ratio("race", to="White")
         <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
         """
-        _check_comparison(self.name, "ratio", by, groups)
-        if self.range[0] == -math.inf:
-            msg = (
-                f"ratio() is not defined for negative values of {self.name}; where all of them are above 0, take "
-                f'`compare_groups({self.name}, by=…, to=…, scale="ratio")`, and else `{self.name}.difference(…)`.'
-            )
-            raise AggregateError(msg)
-        return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, **groups)
+        return self._compared("ratio", by, name, groups, contrasts.ratio(to, signed=signed))
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -280,8 +238,7 @@ class Metric(Evaluable):
         >>> sens.group_minimum("race", "sex")
         <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
         """
-        _check_comparison(self.name, "group_minimum", by, groups)
-        return comparison(self, "group_minimum")(*by, name=name, **groups)
+        return self._compared("group_minimum", by, name, groups)
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -294,8 +251,32 @@ class Metric(Evaluable):
         >>> error_rate.group_maximum("race")
         <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
         """
-        _check_comparison(self.name, "group_maximum", by, groups)
-        return comparison(self, "group_maximum")(*by, name=name, **groups)
+        return self._compared("group_maximum", by, name, groups)
+
+    def _compared(
+        self, method: str, by: tuple[ColumnLike | Privileged, ...], name: str | None, groups: GroupOptions,
+        aggregate: Aggregate | None = None,
+    ) -> GroupwiseMetric:  # fmt: skip
+        """A comparison of groups; refused without a feature, with data in its place, or with another aggregate."""
+        call = f"{self.name}.{method}"
+        if not by:
+            msg = f'{call}() needs the sensitive feature: `{call}("column")`.'
+            raise ArgumentError(msg)
+        if "aggregate" in groups:
+            others = ", ".join(f"`{self.name}.{other}(…)`" for other in COMPARISONS if other != method)
+            msg = (
+                f"{call}() takes no `aggregate`, which its name says. Write {others}, or "
+                f'`new_groupwise_metric({self.name}, "name", aggregate)(…)` for any other.'
+            )
+            raise ArgumentError(msg)
+        _check_is_feature(by, {}, call)
+        if method == "ratio" and self.range[0] == -math.inf:
+            msg = (
+                f"ratio() is not defined for negative values of {self.name}; where all of them are above 0, take "
+                f'`compare_groups({self.name}, by=…, to=…, scale="ratio")`, and else `{self.name}.difference(…)`.'
+            )
+            raise AggregateError(msg)
+        return comparison(self, method, aggregate)(*by, name=name, **groups)
 
     if not TYPE_CHECKING:  # for type checkers it would have every attribute
 
@@ -388,15 +369,21 @@ class GroupwiseMetric(Evaluable):
         direction = self.own_direction or self.metrics[0].direction
         bound = self.aggregate.resolved(sides=self.by.sides is not None, negative=negative, direction=direction)
         object.__setattr__(self, "aggregate", bound)
-        formulas = tuple((metric.name, self._formula(metric)) for metric in all_metrics)
-        object.__setattr__(self, "formulas", formulas)
+        formulas: list[tuple[str, Formula]] = []
+        for metric in all_metrics:
+            formula = metric.definition
+            if formula.against:
+                # those that compare groups themselves leave small ones out
+                formula = replace(formula, min_n=self.policy.min_n, min_share=self.policy.min_share)
+            formulas.append((metric.name, formula))
+        object.__setattr__(self, "formulas", tuple(formulas))
 
     @property
     def kind(self) -> Kind:
         """The kind of predictions that its metrics read."""
         return self.metrics[0].kind
 
-    @property
+    @cached_property
     def readings(self) -> tuple[GroupwiseMetric, ...]:
         """The comparison for each kind of predictions that its metrics read, and for the alternative metrics."""
         combinations = zip(*(metric.readings for metric in self.metrics), strict=False)
@@ -473,15 +460,6 @@ class GroupwiseMetric(Evaluable):
     def specs(self) -> tuple[MetricSpec]:
         """The metric itself."""
         return (self,)
-
-    # what evaluation reads, beside fields
-
-    def _formula(self, metric: Metric) -> Formula:
-        """The formula of a metric; formulas that compare groups themselves leave small ones out."""
-        formula = metric.definition
-        if not formula.against:
-            return formula
-        return replace(formula, min_n=self.policy.min_n, min_share=self.policy.min_share)
 
     @property
     def subtracted(self) -> int:
@@ -704,22 +682,6 @@ def _is_factory(name: str) -> str:
     return f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
 
 
-def _check_comparison(metric: str, method: str, by: Sequence[object], options: Mapping[str, object]) -> None:
-    """Refuse a comparison without a feature, with data instead of one, or with another aggregate than its own."""
-    call = f"{metric}.{method}"
-    if not by:
-        msg = f'{call}() needs the sensitive feature: `{call}("column")`.'
-        raise ArgumentError(msg)
-    if "aggregate" in options:
-        others = ", ".join(f"`{metric}.{other}(…)`" for other in COMPARISONS if other != method)
-        msg = (
-            f"{call}() takes no `aggregate`, which its name says. Write {others}, or "
-            f'`new_groupwise_metric({metric}, "name", aggregate)(…)` for any other.'
-        )
-        raise ArgumentError(msg)
-    _check_is_feature(by, {}, call)
-
-
 def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:
     """The names of the metrics that are compared."""
     compared = ", ".join(base.name for base in metric.metrics)
@@ -757,13 +719,16 @@ class MetricSet(Evaluable):
 
     def reading(self, columns: AbstractSet[str]) -> MetricSet:
         """The set, with the variant of each metric for the given columns."""
-        if not self._has_readings:
-            return self
-        return MetricSet(tuple(metric.reading(columns) for metric in self.metrics))
+        given = frozenset(columns)
+        if given not in self._sets:
+            metrics = tuple(metric.reading(columns) for metric in self.metrics)
+            self._sets[given] = self if metrics == self.metrics else MetricSet(metrics)
+        return self._sets[given]
 
     @cached_property
-    def _has_readings(self) -> bool:
-        return any(len(metric.readings) > 1 for metric in self.metrics)
+    def _sets(self) -> dict[frozenset[str], MetricSet]:
+        """The sets of variants by the given columns."""
+        return {}
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -846,19 +811,15 @@ def columns_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, list[st
         low, high = metric.range
         columns["metric"].append(metric.name)
         columns["by"].append("" if metric.by is None else metric.by.text)
-        columns["formula"].append(_formula_of(metric))
+        of_groups = isinstance(metric, GroupwiseMetric)
+        columns["formula"].append(
+            f"{metric.aggregate!r} of {_shown(metric)}" if of_groups else metric.definition.written
+        )
         columns["reads"].append(KINDS[metric.kind])
         columns["good"].append(metric.better)
         columns["range"].append(f"{low:g} to {high:g}")
         columns["meaning"].append(metric.meaning)
     return columns
-
-
-def _formula_of(metric: Metric | GroupwiseMetric) -> str:
-    """The arithmetic of a metric, or the comparison of groups that it is."""
-    if isinstance(metric, GroupwiseMetric):
-        return f"{metric.aggregate!r} of {_shown(metric)}"
-    return metric.definition.written
 
 
 @refuse_unknown_settings

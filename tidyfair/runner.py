@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import (
     ArgumentError,
-    ColumnError,
     ConstantWarning,
     DirectionWarning,
-    EngineError,
     EngineWarning,
     MissingPredictionsWarning,
     SelectionWarning,
@@ -29,34 +26,46 @@ from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs, labels_with
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
-from tidyfair.requirements import Requirements, check_features, check_parts, check_sizes
-from tidyfair.specs.columns import Column, names_of, telling
+from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.groups import By, Privileged
-from tidyfair.specs.metric_specs import MetricSpec
+from tidyfair.specs.metric_specs import MetricSpec, named_formulas
 from tidyfair.specs.options import (
     CallOptions,
+    ComputeOptions,
     CountOptions,
     DesignOptions,
-    GroupCallOptions,
     GroupOptions,
+    GroupReadOptions,
     Options,
     OptionsOf,
 )
-from tidyfair.specs.result_columns import RESERVED, refuse_reserved
-from tidyfair.specs.survey_designs import Design
+from tidyfair.specs.result_columns import RESERVED
+from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.counting import count
-from tidyfair.tallies.plans import counted_together
+from tidyfair.tallies.moments import SCORE, Needs
 from tidyfair.tallies.source import Source, open_frame
-from tidyfair.tallies.tally import Key, Tally, check_tally
+from tidyfair.tallies.tally import Tally, check_tally
+from tidyfair.tallies.tally_checks import check_readable, check_sizes
+from tidyfair.tallies.thresholds import ESTIMATE
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SILENCE = '(on_undefined="ignore" silences this.)'
 _SHOWN = 10
+_MOST_KEPT = 16
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""The types of keywords that are compared to those of the calls before."""
 _HALF, _REVERSED = 0.5, 0.45
 """The concordance of a random order, and the one below which an order may be the reverse of the right one."""
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options given with the feature."""
+_STEPS: dict[OptionsOf | type[DesignOptions], str] = {
+    DesignOptions: "is an option of values, disparities and `compare_groups`; give it to these, or to `tally`",
+    CountOptions: "is an option of counting; give it to `tally`",
+    ComputeOptions: "is an option of computing; give it to `compute`",
+    GroupReadOptions: "applies to the values of groups; give it to `by_group`",
+}
+"""The steps of a call by their options, and what to say of an option of another step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +74,15 @@ class Run:
 
     specs: tuple[MetricSpec, ...]
 
-    # computed once, so that many small calls stay cheap
     @cached_property
-    def _required(self) -> Requirements:
-        return Requirements(self.specs)
+    def needs(self) -> Needs:
+        """The statistics that formulas read besides counts of labels."""
+        return Needs.of(self.specs)
+
+    @cached_property
+    def _asked(self) -> dict[tuple[object, ...], Options]:
+        """The options of the last calls, by their keywords."""
+        return {}
 
     # Calls
 
@@ -95,11 +109,20 @@ class Run:
     def options(
         self, keywords: Mapping[str, Any], accepted: OptionsOf = CallOptions, *, truth: Any = None, estimate: Any = None
     ) -> Options:
-        """The options of a call, or of one of its steps, checked."""
+        """The options of a call, or of one of its steps, checked; and kept for the next call with the same ones."""
+        values: tuple[object, ...] = (truth, estimate, *keywords.values())
+        kinds = tuple(map(type, values))
+        asked = (accepted, *keywords, *values, *kinds)
+        is_plain = _PLAIN.issuperset(kinds)
+        if is_plain and (known := self._asked.get(asked)) is not None:
+            return known
         for name in keywords:
             if name not in accepted.__annotations__:
                 raise self.unknown_option(name, accepted.__annotations__)
-        return Options(truth=truth, estimate=estimate, **keywords)
+        options = Options(truth=truth, estimate=estimate, **keywords)
+        if is_plain:
+            _keep(self._asked, asked, options)
+        return options
 
     def unknown_option(self, name: str, accepted: Iterable[str]) -> ArgumentError:
         """The error for an option that does not exist, or that belongs to another step."""
@@ -113,113 +136,72 @@ class Run:
             if spec.by is not None and name in _OF_COMPARISONS:
                 way_out = f"`{_made_by(spec)}({spec.by!r}, {name}=…)`"
                 return ArgumentError(f"{name!r} is an option of a comparison; give it with the feature, {way_out}.")
-        of_groups = GroupCallOptions.__annotations__.keys() - CallOptions.__annotations__.keys()
-        steps: tuple[tuple[Collection[str], str], ...] = (
-            (
-                DesignOptions.__annotations__,
-                "is an option of values, disparities and `compare_groups`; give it to these, or to `tally`",
-            ),
-            (CountOptions.__annotations__, "is an option of counting; give it to `tally`"),
-            (of_groups, "applies to the values of groups; give it to `by_group`"),
-            (CallOptions.__annotations__, "is an option of computing; give it to `compute`"),
-        )
-        for names, way_out in steps:
-            if name in names:
+        for step, way_out in _STEPS.items():
+            if name in step.__annotations__:
                 return ArgumentError(f"{name!r} {way_out}.")
         return ArgumentError.unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])
 
+    # Counting
+
     def check_independence(self, options: Options) -> None:
         """Refuse intervals and tests that would treat the rows of a list as independent of each other."""
-        self._required.check_independence(options)
-
-    # Counting
+        if options.cluster is not None or options.design is not None:
+            return
+        for name, formula in named_formulas(self.specs):
+            for term in formula.terms_of_lists:
+                columns = listed(names_of(term.compared_by[:1]))
+                msg = (
+                    f"{name}: the rows of a list depend on each other, so intervals and tests need to know which "
+                    f"belong together: add `cluster={columns}`, or the column of users who have several lists."
+                )
+                raise ArgumentError(msg)
 
     def tally(self, data: object, options: Options) -> Tally:
         """The counts of all metrics together."""
         return self.count(open_frame(data, options.group_by), options)
 
-    @telling("counted the rows")
     def count(self, source: Source, options: Options) -> Tally:
         """The counts of all metrics together, for an opened frame."""
-        with self._naming_metrics():
-            return self._count(source, options, self.specs)
+        return count(source, self._plan(options, source.outer, source.sides))
 
-    @contextmanager
-    def _naming_metrics(self) -> Generator[None]:
-        """Name the metrics in errors of other engines."""
-        try:
-            yield
-        except EngineError as error:
-            error.metrics = self._names
-            raise
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        """The names of the metrics, for messages."""
-        return tuple(dict.fromkeys(spec.name for spec in self.specs))
-
-    @telling("counted the rows")
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
         """The tallies of a call, with the metrics that are read from them."""
         if options.interval is not None:
             self.check_independence(options)
-        unknown = options.cluster is None and options.parts is None and options.design is None
-        if options.interval not in {None, "bayes", "exact"} and unknown:
+        has_parts = options.cluster is not None or options.parts is not None or options.design is not None
+        if options.interval not in {None, "bayes", "exact"} and not has_parts:
             # intervals need to see how much sums vary from part to part
-            options = options.in_parts(options.seed)
-        many = self._many(options)
-        with self._naming_metrics():
-            return [(self._count(source, options, specs, many), specs) for specs in self._passes(source, options)]
+            options = options.in_own_parts
+        plan = self._plan(options, source.outer, source.sides, is_kept=False)
+        return [(count(source, part), part.specs) for part in plan.passes(source)]
 
-    def _many(self, options: Options) -> Literal["bin", "warn"]:
-        """The way to treat very many distinct scores of another engine: those of values alone may be binned."""
-        has_other_uses = options.interval is not None or options.design is not None or options.keep_rows
-        return "bin" if self._required.fit_bins and not has_other_uses else "warn"
-
-    def _passes(self, source: Source, options: Options) -> list[tuple[MetricSpec, ...]]:
-        """The metrics that are counted together, for each pass over the rows."""
-        needs = self._required.needs
-        bys = [spec.by for spec in self.specs]
-        columns = {root for by in bys if by for column in by.columns for root in column.roots}
-        # rows are kept once, and missing columns are an error of the counting
-        if needs.rows or needs.compared or options.keep_rows or not columns <= set(source.columns):
-            return [self.specs]
-        return [self._compared_by(together) for together in counted_together(source, bys)]
-
-    def _compared_by(self, bys: Collection[By | None]) -> tuple[MetricSpec, ...]:
-        return tuple(spec for spec in self.specs if spec.by in bys)
-
-    def _count(
-        self, source: Source, options: Options, specs: Sequence[MetricSpec], many: Literal["bin", "warn"] = "warn"
-    ) -> Tally:
-        required = self._required
-        roles = required.roles(options)
-        required.check_roles(roles, source)
-        check_parts(options)
-        blocks = options.parts if required.sums_vary else None
-        has_intervals = blocks is not None or roles.cluster is not None
-        needs = required.needs_of_intervals if has_intervals else required.needs
-        return count(
-            source,
-            _keys(source, specs, roles.cluster, options.design),
-            truth=roles.truth,
-            estimate=roles.estimate,
-            scores=roles.scores,
-            cut=roles.cut,
-            weights=roles.weights,
-            frequencies=roles.frequencies,
-            needs=replace(needs, rows=True) if options.keep_rows else needs,
-            blocks=blocks,
-            single_rows=options.has_single_rows,
-            design=options.design,
-            metrics=self._names,
-            many="transfer" if options.score_bins == "exact" else many,
-            forecast=roles.forecast,
-        )
+    def _plan(
+        self, options: Options, outer: tuple[Column, ...] = (), sides: Privileged | None = None, *, is_kept: bool = True
+    ) -> CountPlan:
+        """The plan of a count, made once for all calls with these options."""
+        made_for = (self, outer, sides, is_kept)
+        plan = options.plans.get(made_for)
+        if plan is None:
+            plan = CountPlan.of(self.specs, self.needs, options, outer, sides, is_kept=is_kept)
+            _keep(options.plans, made_for, plan)
+        return plan
 
     def check_counted(self, tally: Tally, options: Options) -> None:
         """Refuse a tally that was counted for other columns or metrics than these."""
-        self._required.check_counted(tally, options)
+        plan = self._plan(options)
+        pairs = {
+            "truth": (plan.tally.truth, tally.truth),
+            "estimate": (plan.tally.estimate, tally.estimate),
+            "threshold": (plan.tally.cut, tally.cut),
+            "case_weights": (plan.tally.weights, tally.weights),
+            "probs and score_bins": (plan.tally.scores, tally.scores),
+            "survival times, intervals or quantiles": (plan.tally.forecast, tally.forecast),
+            "metrics": (self.needs, tally.needs),
+        }
+        other = [name for name, (wanted, counted) in pairs.items() if wanted != counted]
+        if other:
+            msg = f"The tally was counted with different {listed(other)}; use the same settings, or count again."
+            raise ArgumentError(msg)
 
     # Evaluating
 
@@ -233,7 +215,7 @@ class Run:
         single rows; combinations of strata, or of what a search reads, may be.
         """
         specs = self.specs if specs is None else specs
-        self._required.check_tally(tally, options)
+        check_readable(tally, self.specs, self.needs, options)
         if are_features:
             check_sizes(tally, dict.fromkeys(spec.by for spec in specs if spec.by is not None))
         if not allow_unseen:
@@ -270,9 +252,12 @@ class Run:
         """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""
         messages: dict[str, dict[str, None]] = {}
         for tally in tallies:
+            predictions = [tally.cells[name] for name in (ESTIMATE, SCORE) if name in tally.cells.columns]
+            if tally.forecast is None and not any(column.null_count() for column in predictions):
+                continue
             columns = {key.column for key in tally.keys}
             specs = [spec for spec in self.specs if spec.by is not None and columns.issuperset(spec.by.columns)]
-            reads = frozenset[str]().union(*(formula.reads for spec in specs for _, formula in spec.formulas))
+            reads = frozenset[str]().union(*(formula.reads for _, formula in named_formulas(specs)))
             bys = [by for by in dict.fromkeys(spec.by for spec in specs) if by is not None]
             if (words := missing_in_words(tally, bys, reads)) is not None:
                 head, shares = words
@@ -291,33 +276,34 @@ class Run:
 
     def _groups(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The values of groups as a frame."""
+        if options.simultaneous and all(spec.by is None for spec in self.specs):
+            name = self.specs[0].name
+            msg = (
+                f"`simultaneous` is about the groups that a metric compares, and {name} compares none: write "
+                f'`{name}.difference("column").by_group(…)`; groups of `group_by` are apart.'
+            )
+            raise ArgumentError(msg)
         parts: list[pl.DataFrame] = []
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 if options.on_undefined == "warn":
                     _warn_of_direction(tally, evaluated, options)
-                part = _with_intervals(evaluated, tidy_groups(evaluated), options)
+                part = tidy_groups(evaluated)
+                if options.interval is not None:
+                    part = _with_intervals(evaluated, part, options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
+        tallies = [tally for tally, _ in counted]
         if options.on_undefined == "warn" and options.na_rm:
-            self.warn_of_missing_predictions([tally for tally, _ in counted])
-        parts = _without_bounds(counted, parts)
-        groups = pl.concat(parts, how="diagonal_relaxed").select(self._columns_of_groups(parts))
-        if len(parts) == 1:
-            return groups
-        return _in_order(groups, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
-
-    def _columns_of_groups(self, parts: Sequence[pl.DataFrame]) -> list[str]:
-        """The columns of the values of groups: those of all parts, features in the order of the metrics."""
+            self.warn_of_missing_predictions(tallies)
+        parts = _without_bounds(tallies, parts)
+        groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
         features: dict[str, None] = {}
         for spec in self.specs:
             if spec.by is not None and not spec.by.sides:
                 features |= dict.fromkeys(name for name in names_of(spec.by.columns) if name not in RESERVED)
-        others: dict[str, None] = {}
-        for part in parts:
-            others |= dict.fromkeys(name for name in part.columns if name not in features)
-        names = list(others)
+        names = [name for name in groups.columns if name not in features]
         after = names.index(".by") + 1
-        return [*names[:after], *features, *names[after:]]
+        return groups.select(*names[:after], *features, *names[after:])
 
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The results as a frame, after warnings of values that are undefined."""
@@ -331,7 +317,9 @@ class Run:
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
-                parts.append(_with_intervals(evaluated, part, options))
+                if options.interval is not None:
+                    part = _with_intervals(evaluated, part, options)
+                parts.append(part)
                 has_unknown |= bool(evaluated.group_cells.unknown.any())
                 if on_undefined == "warn":
                     _warn_of_direction(tally, evaluated, options)
@@ -339,30 +327,26 @@ class Run:
                     messages += complaints(evaluated, part)
                     messages += [remark for remark in _remarks(tally, evaluated) if remark not in messages]
                 constant += _constant(evaluated)
-        parts = _without_bounds(counted, parts)
+        tallies = [tally for tally, _ in counted]
+        parts = _without_bounds(tallies, parts)
         if messages and on_undefined == "raise":
             raise UndefinedError("; ".join(messages) + ".")
-        _warn_of_selections(counted[0][0])
+        _warn_of_selections(tallies[0])
         if on_undefined == "warn":
-            self._warn_of_rows([tally for tally, _ in counted], has_unknown=has_unknown, na_rm=options.na_rm)
+            if has_unknown:
+                self.warn_of_unknown_groups(tallies)
+            if options.na_rm:
+                self.warn_of_missing_predictions(tallies)
             _warn_of_values(messages, constant)
-        results = self._together(parts)
-        columns = [name for name in results.columns if options.explain or name not in EXPLANATION]
-        return results[columns]
+        results = _together(parts, [(spec.name, spec.by) for spec in self.specs])
+        return results[[name for name in results.columns if options.explain or name not in EXPLANATION]]
 
-    def _warn_of_rows(self, tallies: Sequence[Tally], *, has_unknown: bool, na_rm: bool) -> None:
-        """Warn of rows of unknown groups, and of rows without a prediction."""
-        if has_unknown:
-            self.warn_of_unknown_groups(tallies)
-        if na_rm:
-            self.warn_of_missing_predictions(tallies)
 
-    def _together(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """The results of several passes as one frame, in the order in which metrics were asked for."""
-        if len(parts) == 1:
-            return parts[0]
-        together = pl.concat(parts, how="vertical_relaxed")
-        return _in_order(together, [(spec.name, spec.by) for spec in self.specs])
+def _keep(kept: dict[tuple[object, ...], Any], key: tuple[object, ...], value: object) -> None:
+    """Keep a value for the next call; all others are dropped if they are many."""
+    if len(kept) >= _MOST_KEPT:
+        kept.clear()
+    kept[key] = value
 
 
 def _unknown_rows(tally: Tally, by: By) -> list[str]:
@@ -381,8 +365,11 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
     return [f"{by.text} is unknown in {rows:,} of {total:,} rows ({', '.join(values)})"]
 
 
-def _in_order(frame: pl.DataFrame, metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
-    """Results or values of groups in the order of the metrics and their features."""
+def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
+    """The results of all passes as one frame, in the order of the metrics and their features."""
+    if len(parts) == 1:
+        return parts[0]
+    frame = pl.concat(parts, how="diagonal_relaxed")
     order: dict[tuple[str, str | None], int] = {}
     for name, by in metrics:
         order.setdefault((name, by.text if by else None), len(order))
@@ -398,48 +385,20 @@ def _made_by(spec: MetricSpec) -> str:
     return f"{metric}.{method}" if is_comparison else spec.name
 
 
-def _keys(
-    source: Source, specs: Sequence[MetricSpec], cluster: Column | None, design: Design | None
-) -> tuple[Key, ...]:
-    """The columns that rows are counted by, without duplicates."""
-    refuse_reserved("group_by", source.outer)
-    keys: dict[Column, Key] = {column: Key(column, "outer") for column in source.outer}
-    if source.sides is not None:
-        for column in source.sides.columns:
-            keys.setdefault(column, Key(column, "side"))
-    for spec in specs:
-        check_features(spec, source.outer)
-        if spec.by is not None:
-            for column in spec.by.columns:
-                keys.setdefault(column, Key(column, "by"))
-    if cluster is not None:
-        if cluster in keys:
-            msg = f"`cluster`: {cluster.name!r} already defines groups, and groups cannot serve as clusters."
-            raise ColumnError(msg)
-        keys[cluster] = Key(cluster, "cluster")
-    if design is not None:
-        # a stratum may be a group as well
-        for column in design.keys:
-            keys.setdefault(column, Key(column, "cluster"))
-    return tuple(keys.values())
-
-
 def _with_intervals(evaluated: Evaluated, table: pl.DataFrame, options: Options) -> pl.DataFrame:
     """A table with the requested intervals."""
-    if options.interval is None:
-        return table
     from tidyfair.intervals.limits import group_intervals, result_intervals  # noqa: PLC0415 - where they are asked for
 
     add = group_intervals if ".group" in table.columns else result_intervals
     return add(evaluated, table, options)
 
 
-def _without_bounds(counted: Sequence[_Counted], parts: list[pl.DataFrame]) -> list[pl.DataFrame]:
+def _without_bounds(tallies: Sequence[Tally], parts: list[pl.DataFrame]) -> list[pl.DataFrame]:
     """Warn of bins of scores that nobody asked for, and drop the column of error bounds, which the call does not give.
 
     Columns follow from the call alone, so that results can be concatenated.
     """
-    binned = [tally.scores for tally, _ in counted if tally.scores is not None and tally.scores.binned_for]
+    binned = [tally.scores for tally in tallies if tally.scores is not None and tally.scores.binned_for]
     if not binned:
         return parts
     bounds = [part[".error_bound"].max() for part in parts if ".error_bound" in part.columns]
@@ -479,7 +438,11 @@ def _warn_of_values(messages: Sequence[str], constant: Sequence[str]) -> None:
 
 def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> None:
     """Warn of predictions whose order is clearly the reverse of that of survival times, as that of risks is."""
-    numbers = [index for index, spec in enumerate(evaluated.specs) if _reads_times_or_risks(spec)]
+    numbers: list[int] = []
+    for index, spec in enumerate(evaluated.specs):
+        # the order of predictions, which may be times or risks
+        if spec.kind == "survival" and all("risk" in dict(formula.options) for _, formula in spec.formulas):
+            numbers.append(index)
     if not numbers:
         return
     # concordances above one half, which are the rule, cost nothing more
@@ -508,11 +471,6 @@ def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> 
             f"{_SILENCE}",
             DirectionWarning,
         )
-
-
-def _reads_times_or_risks(spec: MetricSpec) -> bool:
-    """Check whether a metric reads the order of predictions, which may be times or risks."""
-    return all(formula.kind == "survival" and "risk" in dict(formula.options) for _, formula in spec.formulas)
 
 
 def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, pl.DataFrame]]:

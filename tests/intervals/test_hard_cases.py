@@ -68,10 +68,11 @@ def test_names_of_methods_hold_for_metrics_of_numbers(metric: tf.Metric, name: A
     assert_frame_equal(metric(NUMBERS, "y", "p", interval=name), auto)
 
 
-@pytest.mark.parametrize("comparison", [tf.selection_rate.difference("g"), tf.selection_rate.ratio("g")])
-def test_comparisons_have_no_exact_interval(comparison: tf.GroupwiseMetric) -> None:
-    with pytest.raises(tf.ArgumentError, match=r"`interval='exact'` is no interval of the (difference|ratio)"):
-        comparison(rates(a=(7, 20), b=(3, 25)), estimate="e", interval="exact")
+@pytest.mark.parametrize(("compared", "method"), [("difference", "newcombe"), ("ratio", "miettinen_nurminen")])
+def test_comparisons_of_rates_beside_exact_limits_say_that_they_are_others(compared: str, method: str) -> None:
+    metrics = tf.metric_set(tf.selection_rate, getattr(tf.selection_rate, compared)("g"))
+    result = metrics(rates(a=(7, 20), b=(3, 25)), estimate="e", interval="exact")
+    assert result[".method"].to_list() == ["clopper_pearson", method]
 
 
 def test_mover_of_a_ratio_is_not_the_score_interval() -> None:
@@ -134,3 +135,37 @@ def test_a_single_cluster_is_said_to_be_one() -> None:
     data = rates(a=(7, 20)).with_columns(c=1)
     with pytest.warns(tf.ClusterWarning, match="There is 1 cluster; intervals from fewer than 30 clusters"):
         tf.selection_rate(data, estimate="e", cluster="c", interval="bootstrap")
+
+
+@pytest.mark.parametrize(("hits", "rows"), [(0, 30), (20, 50), (3, 6)])
+@pytest.mark.parametrize("compared", ["difference", "ratio"])
+def test_equal_groups_are_no_surer_to_be_near_than_two_of_them(hits: int, rows: int, compared: str) -> None:
+    parity = getattr(tf.selection_rate, compared)("g")
+    two, several = (
+        ends(parity(rates(**dict.fromkeys(names, (hits, rows))), estimate="e", interval="auto", on_undefined="ignore"))
+        for names in ("ab", "abcd")
+    )
+    # the ratio of two rates is by their score, that of several by logarithms
+    assert (several == two) if two[0] is None else (several == pytest.approx(two, rel=0.25))
+    if compared == "difference":
+        gate = tf.check(parity, below=0.02)
+        assert gate(rates(**dict.fromkeys("abc", (hits, rows))), estimate="e")[".verdict"].item() != "pass"
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_distances_that_are_small_by_chance_have_some_width(to: Any) -> None:
+    same = [0.1, 0.4, 0.35, 0.8, 0.2, 0.6, 0.5, 0.7] * 5
+    data = pl.DataFrame({"y": [0, 0, 1, 1, 0, 1, 1, 0] * 15, "s": same * 3, "g": ["a"] * 40 + ["b"] * 40 + ["c"] * 40})
+    result = tf.roc_auc.difference("g", to=to)(data, "y", probs="s", interval="auto")
+    low, high = ends(result)
+    assert result[".estimate"].item() == pytest.approx(0, abs=1e-12)
+    assert low == 0
+    assert high > 0.05
+
+
+def test_simultaneous_limits_are_those_of_groups_that_a_metric_compares() -> None:
+    data = rates(a=(7, 20), b=(3, 25))
+    with pytest.raises(tf.ArgumentError, match=r'selection_rate compares none: write `selection_rate\.difference\('):
+        tf.selection_rate.by_group(data, estimate="e", group_by="g", interval="auto", simultaneous=True)
+    result = tf.selection_rate.difference("g").by_group(data, estimate="e", interval="auto", simultaneous=True)
+    assert result[".method"].to_list() == ["wilson, simultaneous"] * 2

@@ -148,6 +148,12 @@ def test_browser_shows_the_values_of_the_chosen_threshold(tmp_path: Path) -> Non
     assert "group: Native" in charts
 
 
+def test_explorers_of_values_without_intervals_have_no_limits() -> None:
+    options: dict[str, Any] = {"by": "sex", "pos_label": "yes", "interactive": True}
+    page = tdf.report(LOANS, "repaid", "approved", **options, interval=None).html()
+    assert '"lower":[null' in page.replace(" ", "")
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no browser")
 def test_reports_of_labels_have_no_slider(tmp_path: Path) -> None:
     report = tdf.report(LOANS, "repaid", "approved", by="sex", pos_label="yes", interactive=True)

@@ -393,7 +393,8 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
                 finding = of_feature(by, audited.metrics.parities, *numbers, audited.level)
                 headline.append(f"{finding.lead} {finding.text}")
         if audited.level is not None:
-            remarks.append(f"Intervals in parentheses are {percent(audited.level)} confidence intervals.")
+            at_once = ", and those of groups hold for all groups at once" if audited.options.simultaneous else ""
+            remarks.append(f"Intervals in parentheses are {percent(audited.level)} confidence intervals{at_once}.")
         if not audited.has_several_cuts and audited.significance.outcomes:
             error = percent(audited.significance.error)
             remarks.append(f"Significant: at the {error} level, adjusted for the number of disparities (Holm).")

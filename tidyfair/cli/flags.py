@@ -301,8 +301,8 @@ def as_flags(message: str, names: Collection[str]) -> str:
         # a flag is repeated for each of several
         return f"`{' '.join(f'{flag} {text}' for text in _texts_of(value))}`"
 
-    for advice, words in _IN_PYTHON:
-        message = advice.sub(words, message)
+    # the functions that the commands call
+    message = message.removeprefix("audit(): ").removeprefix("audit: ")
     return _OPTION.sub(as_flag, _MOMENT.sub(_as_written, message))
 
 
@@ -322,15 +322,3 @@ def _as_written(match: re.Match[str]) -> str:
     numbers = map(int, match[2].split(", "))
     kinds: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
     return repr(kinds[match[1]](*numbers).isoformat())
-
-
-_IN_PYTHON = (
-    (
-        re.compile(r"Convert logits with `probs=sigmoid\(…\)`, or (.*?) If the threshold is right, .*", re.DOTALL),
-        r"Convert logits to probabilities in the file, or \1",
-    ),
-    (re.compile(r"Put numbers into bands, `[^`]*`"), "Put numbers into bands in the file"),
-    (re.compile(r"Pool (rare values of '.*') with `lump_rare`"), r"Put \1 together in the file"),
-    (re.compile(r"^audit(?:\(\))?: "), ""),
-)
-"""Advice of the library that is about Python, and what the command line says instead."""

@@ -32,9 +32,9 @@ from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import Share
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.regression import mean_prediction
-from tidyfair.requirements import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column, ColumnLike, names_of
+from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.groups import Policy, Treatment
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords

@@ -18,9 +18,9 @@ from tidyfair.escapes import visible
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
-from tidyfair.requirements import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column, ColumnLike
+from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.signatures import refuse_unknown_settings

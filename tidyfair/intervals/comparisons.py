@@ -28,6 +28,8 @@ Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
 
 MANY_GROUPS = 200
 """Of more groups, ranges have the limits of all groups at once, which are hardly wider then."""
+_TIE = 1e-12
+"""The difference of distances that are the same is smaller."""
 _MOST_PAIRS = 2**20
 """The most pairs that are compared at once."""
 
@@ -144,6 +146,16 @@ class Family:
             farthest[self.outer[self.pairs[0]][segments.starts]] = largest
         return farthest
 
+    def end_of_farthest(self, z: float, scale: str, outers: int) -> Floats:
+        """The upper limit of the distance of the pair that is observed to be farthest apart, in each outer group."""
+        (one, other), (value, _) = self.pairs, self.values.on_scale(scale, z)
+        lower, upper = self.limits(np.full(outers, z), scale)
+        with np.errstate(invalid="ignore"):
+            distance = np.abs(value[one] - value[other])
+        segments = Segments.of(self.outer[one])
+        is_farthest = distance >= segments.to_rows(segments.maximum(distance)) - _TIE
+        return self.farthest((np.where(is_farthest, lower, np.inf), np.where(is_farthest, upper, -np.inf)), outers)
+
     def nearest_ends(self, limits: Limits, outers: int) -> Floats:
         """The largest of the limits towards equality of the pairs of each outer group."""
         lower, upper = limits
@@ -233,6 +245,8 @@ def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float
             needed = errors_needed(errors, family.outer, upper_end, z, outers)
         lower = np.maximum(lower, family.nearest_ends(family.limits(q, scale, at_once=True), outers))
         upper = np.maximum(upper, upper_end(needed))
+        # groups that are nearer to each other than chance leaves them say no more than two of them do
+        upper = np.maximum(upper, family.end_of_farthest(z, scale, outers))
     _put_range(families, aggregate, (lower, upper), results)
 
 

@@ -151,7 +151,7 @@ class _Spread:
         error = self._errors(self._value)
         reach = self._root_mean_square(self._value - self._centre) + _BEYOND * self._root_mean_square(error)
         share = np.linspace(0, 1, _SPREADS)
-        low, high = self._quantiles(self._centre + share[:, None] * to_rows(reach) * unit)
+        low, high, usual = self._quantiles(self._centre + share[:, None] * to_rows(reach) * unit)
         spreads = np.zeros((2, len(self._segments.starts)))
         for position, outer in enumerate(self._outer[self._segments.starts].tolist()):
             if not usable[outer]:
@@ -160,7 +160,8 @@ class _Spread:
             own, rounding = float(observed[outer]), _ROUNDED * abs(float(observed[outer]))
             nearer, farther = own - rounding, own + rounding
             least = 0.0 if nearer <= high[0, outer] else np.interp(nearer, high[:, outer], share)
-            spreads[:, position] = least, np.interp(farther, low[:, outer], share)
+            # groups nearer to each other than chance leaves equal ones say no more than equal ones usually do
+            spreads[:, position] = least, np.interp(max(farther, usual[outer]), low[:, outer], share)
         ends = self._distances(self._clipped(self._at(spreads, reach, unit)))
         # the distance of equal groups is known without rounding
         equality = 0.0 if self._aggregate is None else self._aggregate.equality or 0.0
@@ -187,18 +188,23 @@ class _Spread:
     def _clipped(self, values: Floats) -> Floats:
         return values.clip(*self._bounds)
 
-    def _quantiles(self, centres: Floats) -> tuple[Floats, Floats]:
-        """The quantiles of distances at some values of groups, which rise with spread: spreads by outer groups."""
+    def _quantiles(self, centres: Floats) -> tuple[Floats, Floats, Floats]:
+        """The quantiles of distances at some values of groups, which rise with spread: spreads by outer groups.
+
+        With them, the median without any spread.
+        """
         tail = (1 - self._options.conf_level) / 2
-        quantiles = np.full((2, len(centres), self._outers), np.nan)
+        quantiles, usual = np.full((2, len(centres), self._outers), np.nan), np.full(self._outers, -np.inf)
         normals = self._normals()
         for number, centre in enumerate(self._clipped(centres)):
             drawn = np.concatenate([self._distances(part) for part in self._drawn(centre, normals)])
             some = ~np.isnan(drawn).all(axis=0)
             with np.errstate(invalid="ignore"):
                 quantiles[:, number, some] = np.nanquantile(drawn[:, some], [tail, 1 - tail], axis=0)
+                if number == 0:
+                    usual[some] = np.nanmedian(drawn[:, some], axis=0)
         low, high = np.maximum.accumulate(np.nan_to_num(quantiles, nan=-np.inf), axis=1)
-        return low, high
+        return low, high, usual
 
     def _normals(self) -> Array:
         """Normal deviations of groups, which do not depend on their names nor on the other outer groups."""

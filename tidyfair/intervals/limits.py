@@ -257,7 +257,9 @@ class _Comparison:
 
     def _put(self, shape: str, families: Sequence[Family], intervals: Intervals) -> None:
         """Set the limits of results by the method of their shape."""
-        method = required(Case.of(families[0].values, shape), self.uncertainty.interval, self.spec.name)
+        # comparisons of rates have no exact interval
+        interval = "analytic" if self.uncertainty.interval == "exact" else self.uncertainty.interval
+        method = required(Case.of(families[0].values, shape), interval, self.spec.name)
         if method.limits is not None:
             method.limits(families, self.spec.aggregate, self.uncertainty.options.conf_level, intervals)
         intervals.named(method.name, np.unique(np.concatenate([family.outer for family in families])))

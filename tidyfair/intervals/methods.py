@@ -125,7 +125,7 @@ def required(case: Case, interval: str, who: str) -> Method:
     # a prior of labels is a choice of its own, and no way out
     names = dict.fromkeys(method.name for method in applying if method.name != "dirichlet")
     ways = ["auto", *(name for name in names if "," not in name)]
-    what = {"alone": "single values", "many": "more than 200 groups", "other": "results of this kind"}
+    what = {"alone": "this metric", "many": "more than 200 groups", "other": "results of this kind"}
     compared = what.get(case.compared, f"the {case.compared}").replace("_", " ")
     msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(ways)}."
     raise ArgumentError(msg)

@@ -30,8 +30,8 @@ from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
 from tidyfair.tallies.moments import is_centre, is_end, of_replicate, weight_columns
 from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.survey_checks import SHOWN, in_words
 from tidyfair.tallies.tally import HIDDEN, LABELS, ROW, Tally
+from tidyfair.tallies.tally_checks import SHOWN, in_words
 
 _STEP = 1e-3
 """The part of a sum by which it is moved for a derivative, and by half as much again."""

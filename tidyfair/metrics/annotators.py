@@ -20,7 +20,7 @@ from tidyfair.specs.arguments import is_list, plain, text
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.formulas import Expr, Lists, Number, Statistic
 from tidyfair.specs.signatures import makes_metric, refuse_unknown_settings
-from tidyfair.tallies.listed_rows import ListedRows
+from tidyfair.tallies.compared_rows import ListedRows
 
 __all__ = ["fleiss_kap", "krippendorff_alpha", "majority_label", "soft_label"]
 

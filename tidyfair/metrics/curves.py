@@ -20,13 +20,13 @@ from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells, rows_
 from tidyfair.evaluation.ranked_rows import Level, sorted_scores
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
-from tidyfair.requirements import check_weights
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.formulas import Expr
 from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import PolarsFrame, open_frame
+from tidyfair.tallies.tally_checks import check_weights
 
 __all__ = [
     "Curve",

@@ -23,7 +23,7 @@ from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.formulas import Expr, Lists, Number, Rate, Statistic
 from tidyfair.specs.signatures import makes_metric
 from tidyfair.specs.spreads import group_maximum, group_minimum
-from tidyfair.tallies.listed_rows import ListedRows
+from tidyfair.tallies.compared_rows import ListedRows
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -125,16 +125,16 @@ def explorer(
     """The explorer of values of groups, as `by_group` gives them; None where there is nothing to show.
 
     Args:
-        values: Values with `.metric`, `.by`, `.group`, `.estimate`, `.lower`, `.upper`, `.n` and `.denominator`, at
-            each `.threshold` where there are several. Rows without `.by` are of all rows.
+        values: Values with `.metric`, `.by`, `.group`, `.estimate`, `.n` and `.denominator`, with limits if they have
+            some, at each `.threshold` where there are several. Rows without `.by` are of all rows.
         bys: The features.
         min_n: Groups of fewer rows are left out of the data too.
         start: The threshold that is shown first, if it is one number.
         note: A paragraph above the controls.
     """
     shown = values.filter(pl.col(".by").is_null() | (pl.col(".n") >= min_n))
-    if ".threshold" not in shown.columns:
-        shown = shown.with_columns(pl.lit(None, pl.Float64).alias(".threshold"))
+    missing = [name for name in (".threshold", ".lower", ".upper") if name not in shown.columns]
+    shown = shown.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
     metrics = shown[".metric"].unique(maintain_order=True).to_list()
     thresholds = shown[".threshold"].drop_nulls().unique().sort().to_list()
     of_all_rows = shown.filter(pl.col(".by").is_null()).with_columns(pl.lit(None, pl.String).alias(_NAME))

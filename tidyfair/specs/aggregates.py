@@ -95,6 +95,10 @@ class Aggregate(ABC):
     """True if it is in the units of the metric and 0 for equal groups: the value of `difference()`."""
     is_extreme: ClassVar[bool] = False
     """True if it is the value of the lowest or of the highest group."""
+    refuses_negative: ClassVar[bool] = False
+    """True if the number means nothing for values below 0."""
+    groups_needed: ClassVar[int] = 2
+    """Smallest number of groups with a value, if there are several groups."""
 
     def __post_init__(self) -> None:
         one_of("across", self.across, ["worst", "mean"])
@@ -108,11 +112,6 @@ class Aggregate(ABC):
     def direction_is_unknown(self) -> bool:
         """True if it is a user's aggregate without a direction."""
         return False
-
-    @property
-    def groups_needed(self) -> int:
-        """Smallest number of groups with a value, if there are several groups."""
-        return 2
 
     @property
     def equality(self) -> float | None:
@@ -200,7 +199,11 @@ class Aggregate(ABC):
             negative: Name of a metric that can be negative, if there is one.
             direction: Direction of the metrics.
         """
-        del sides, negative, direction
+        del sides, direction
+        if negative and self.refuses_negative:
+            way_out = "use difference() or another metric"
+            msg = f"{self!r} is not defined for {negative}, which can be negative; {way_out}."
+            raise AggregateError(msg)
         return self
 
     @abstractmethod
@@ -219,9 +222,6 @@ class Aggregate(ABC):
     def severity(self, value: Floats) -> Floats:
         """Badness of numbers, to choose the worst of several metrics or labels: larger is worse."""
         return severity_of(value, self.direction)
-
-    def _means_nothing(self, metric: str) -> str:
-        return f"{self!r} is not defined for {metric}, which can be negative; use difference() or another metric."
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -286,7 +286,10 @@ class UserAggregate(Aggregate):
         if result is None and isinstance(self.function, pl.Expr):
             return None  # the null of an expression is an undefined value
         if isinstance(result, bool) or not isinstance(result, Real):
-            raise AggregateError(self._no_number(result, name))
+            shown = f"{len(result)} values" if is_list(result) and isinstance(result, Sized) else repr(result)
+            found = f"{shown} ({type(result).__name__})"
+            msg = f"{name}: the aggregate {self!r} returned {found}; it must return one number."
+            raise AggregateError(msg)
         try:
             value = float(result)
         except OverflowError as error:
@@ -294,10 +297,6 @@ class UserAggregate(Aggregate):
             raise AggregateError(msg) from error
         self._check_side(value, name)
         return None if math.isnan(value) else value
-
-    def _no_number(self, result: object, name: str) -> str:
-        shown = f"{len(result)} values" if is_list(result) and isinstance(result, Sized) else repr(result)
-        return f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."
 
     def _check_side(self, value: float, name: str) -> None:
         """Refuse a number on the wrong side of the value for equal groups."""
@@ -320,7 +319,10 @@ class UserAggregate(Aggregate):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UserAggregate):
             return NotImplemented
-        return _is_same_function(self.function, other.function) and self._settings == other._settings
+        is_same = self.function is other.function
+        if isinstance(self.function, pl.Expr) and isinstance(other.function, pl.Expr):
+            is_same = self.function.meta.eq(other.function)
+        return is_same and self._settings == other._settings
 
     def __hash__(self) -> int:
         function = self.function
@@ -331,12 +333,6 @@ class UserAggregate(Aggregate):
         function = self.function
         own_name = str(function) if isinstance(function, pl.Expr) else getattr(function, "__name__", "function")
         return visible(self.name or own_name)
-
-
-def _is_same_function(one: object, other: object) -> bool:
-    if isinstance(one, pl.Expr) and isinstance(other, pl.Expr):
-        return one.meta.eq(other)
-    return one is other
 
 
 def of_extremes(groups: GroupValues, value: Floats) -> Reduced:

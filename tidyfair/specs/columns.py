@@ -46,18 +46,29 @@ class Column:
                     "column."
                 )
                 raise ColumnError(msg)
-            return _checked_name(cls(source), role)
-        if not isinstance(source, pl.Expr):
+            column = cls(source)
+        elif not isinstance(source, pl.Expr):
             kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
             shown = kind.removeprefix("builtins.")
             way_out = _way_to_column(source, role)
             msg = f"`{role}` takes a column name or a polars expression, not {with_article(shown)}.{way_out}"
             raise ColumnError(msg)
-        if source.meta.has_multiple_outputs():
+        elif source.meta.has_multiple_outputs():
             msg = f"`{role}`: {source} may select several columns; list them one by one."
             raise ColumnError(msg)
-        # `pl.col("sex")` is the column itself
-        return _checked_name(cls(source.meta.output_name() if source.meta.is_column() else source), role)
+        else:
+            # `pl.col("sex")` is the column itself
+            column = cls(source.meta.output_name() if source.meta.is_column() else source)
+        for name in (column.name, *column.roots):
+            # it could be mistaken for an internal one
+            if name.startswith("\0"):
+                raise ColumnError.internal(name, role)
+        return column
+
+    @classmethod
+    def if_given(cls, source: object, role: str) -> Column | None:
+        """The same for an argument that may be left out."""
+        return None if source is None else cls.of(source, role)
 
     @property
     def name(self) -> str:
@@ -131,14 +142,6 @@ class Column:
 def names_of(columns: Iterable[Column]) -> list[str]:
     """The names of columns in results."""
     return [column.name for column in columns]
-
-
-def _checked_name(column: Column, role: str) -> Column:
-    """The same column, unless it, or one that it is made of, could be mistaken for an internal one."""
-    for name in (column.name, *column.roots):
-        if name.startswith("\0"):
-            raise ColumnError.internal(name, role)
-    return column
 
 
 def _way_to_column(source: object, role: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from tidyfair.errors import AggregateError, ArgumentError, with_article
 from tidyfair.specs.aggregates import CONTEXTS, Across, Aggregate, Context, Direction, GroupValues, Reduced, of_extremes
 from tidyfair.specs.arguments import is_value
-from tidyfair.specs.segments import NO_ROW, Floats, Integers, taken
+from tidyfair.specs.segments import NO_ROW, Floats, taken
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 __all__ = ["difference", "log_ratio", "ratio"]
@@ -128,7 +128,7 @@ class Contrast(Aggregate):
             subject = f"{self.noun} {of} between the unprivileged and the privileged"
             how = f"unprivileged {self.operation} privileged" if self.signed else self.unsigned_words
             return f"{subject}: {how}"
-        reference = self._reference_in_words()
+        reference = _IN_WORDS.get(str(self.to)) or f"the group {self.to!r}"
         subject = f"{self.noun} {of} between a group and {reference}"
         how = f"group {self.operation} {reference}" if self.signed else self.unsigned_words
         return f"{subject}: {how}, for the group that is farthest from equality"
@@ -138,9 +138,7 @@ class Contrast(Aggregate):
         return not self.contexts and (metrics == 1 or (self.across == "worst" and not self.signed))
 
     def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        del direction
-        if negative and self.is_relative:
-            raise AggregateError(self._means_nothing(negative))
+        super().resolved(sides=sides, negative=negative, direction=direction)
         if sides and self.to in (None, "privileged", _PRIVILEGED):
             return replace(self, to=_PRIVILEGED, signed=self.signed is not False)
         if self.to is None and self.signed:
@@ -148,15 +146,13 @@ class Contrast(Aggregate):
         return replace(self, to="range" if self.to is None else self.to, signed=bool(self.signed))
 
     def reduce(self, groups: GroupValues) -> Reduced:
-        return self._range(groups) if self.to == "range" else self._to_reference(groups)
+        if self.to != "range":
+            return self._to_reference(groups)
+        lowest, highest = groups.segments.minimum(groups.estimate), groups.segments.maximum(groups.estimate)
+        return of_extremes(groups, self.contrast_of_range(lowest, highest))
 
     def severity(self, value: Floats) -> Floats:
         return abs(value)
-
-    def _range(self, groups: GroupValues) -> Reduced:
-        """The contrast of the largest and the smallest value."""
-        lowest, highest = groups.segments.minimum(groups.estimate), groups.segments.maximum(groups.estimate)
-        return of_extremes(groups, self.contrast_of_range(lowest, highest))
 
     def _to_reference(self, groups: GroupValues) -> Reduced:
         """The contrast of the group that is farthest from the reference."""
@@ -165,7 +161,11 @@ class Contrast(Aggregate):
         if self.contexts:
             reference, referable = groups.contexts[self.contexts[0]], True
         else:
-            reference_row = self._reference_row(groups)
+            reference_row = segments.first_where(groups.is_reference)
+            if self.compares_with_majority:
+                # nobody knows the largest group where the size of one is hidden
+                hidden = segments.any(groups.suppressed)
+                reference_row = np.where(hidden, NO_ROW, segments.first_largest(groups.size))
             of_run = taken(estimate, reference_row, np.nan)
             reference, referable = segments.to_rows(of_run), ~np.isnan(of_run)
             # a group is not compared with itself
@@ -178,15 +178,6 @@ class Contrast(Aggregate):
         alone = farthest == NO_ROW
         low, high = np.where(alone, NO_ROW, low), np.where(alone, NO_ROW, high)
         return Reduced(value if self.signed else self.unsigned(value), low, high, referable)
-
-    def _reference_row(self, groups: GroupValues) -> Integers:
-        """The row of the group of each run that others are compared with."""
-        if self.compares_with_majority:
-            return _largest_group(groups)
-        return groups.segments.first_where(groups.is_reference)
-
-    def _reference_in_words(self) -> str:
-        return _IN_WORDS.get(str(self.to)) or f"the group {self.to!r}"
 
     def _no_sign(self) -> str:
         way_out = f'`aggregate={self.kind}(to="<a group>", signed=True)`'
@@ -236,7 +227,7 @@ class Ratio(Contrast):
     """One value over the other; 1 is equality, and the smaller of q and 1/q is the unsigned value."""
 
     kind = "ratio"
-    is_relative = is_quotient = True
+    is_relative = is_quotient = refuses_negative = True
     noun = "ratio of"
     operation = "divided by"
     range_words = "smallest value divided by largest value"
@@ -280,7 +271,7 @@ class LogRatio(Contrast):
     """Logarithm of one value over the other."""
 
     kind = "log_ratio"
-    is_relative = True
+    is_relative = refuses_negative = True
     noun = "log ratio of"
     operation = "divided by"
     range_words = "logarithm of largest value divided by smallest value"
@@ -299,12 +290,6 @@ class LogRatio(Contrast):
     def limits_of_quotient(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(lower, 0)), np.log(np.maximum(upper, 0))
-
-
-def _largest_group(groups: GroupValues) -> Integers:
-    """The row of the largest group of each run; none where the size of a group is hidden."""
-    hidden = groups.segments.any(groups.suppressed)
-    return np.where(hidden, NO_ROW, groups.segments.first_largest(groups.size))
 
 
 @refuse_unknown_settings

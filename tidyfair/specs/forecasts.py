@@ -78,12 +78,12 @@ class Survival:
     @property
     def column_of_time(self) -> Column:
         """The column of times in a frame."""
-        return _column(self.time, "truth")
+        return Column.of(self.time, "truth")
 
     @property
     def column_of_events(self) -> Column:
         """The column of events in a frame."""
-        return _column(self.event, "truth")
+        return Column.of(self.event, "truth")
 
     def __repr__(self) -> str:
         more = "" if self.censoring is None else ", censoring=…"
@@ -234,7 +234,7 @@ class Forecast:
     def of_estimate(cls, estimate: object) -> Forecast:
         """The columns of an interval, or of quantiles by their levels."""
         if isinstance(estimate, PredictionInterval):
-            ends = (_column(estimate.lower, "estimate"), _column(estimate.upper, "estimate"))
+            ends = (Column.of(estimate.lower, "estimate"), Column.of(estimate.upper, "estimate"))
             # in decimals, so that the levels are those that a user writes: 0.05, and not 0.04999999999999999
             level = Decimal(str(estimate.level))
             points = (float((1 - level) / 2), float((1 + level) / 2))
@@ -297,31 +297,20 @@ class Forecast:
             wanted[EVENT] = ("truth", self.event)
         for name, column in zip(self.names, self.columns, strict=True):
             wanted[name] = (self.role, column)
-        for name, column in zip(self.given_weights, self._columns_of_weights, strict=True):
-            wanted[name] = ("censoring", column)
-        for name, column in zip(self.stratum_names, self.strata, strict=True):
-            wanted[name] = ("censoring_by", column)
+        wanted |= {name: ("censoring", column) for name, column in self.given_weights.items()}
+        wanted |= {name: ("censoring_by", column) for name, column in self.named_strata.items()}
         return wanted
 
     @property
-    def _columns_of_weights(self) -> tuple[Column, ...]:
-        return self.censoring if isinstance(self.censoring, tuple) else ()
+    def given_weights(self) -> dict[str, Column]:
+        """The user's censoring weights by their internal names."""
+        columns = self.censoring if isinstance(self.censoring, tuple) else ()
+        return {f"{_GIVEN_WEIGHT}{index}": column for index, column in enumerate(columns)}
 
     @property
-    def given_weights(self) -> list[str]:
-        """The internal names of the user's censoring weights."""
-        return [f"{_GIVEN_WEIGHT}{index}" for index in range(len(self._columns_of_weights))]
-
-    @property
-    def stratum_names(self) -> list[str]:
-        """The internal names of the columns within which the censoring distribution is estimated."""
-        return [f"{_STRATUM}{index}" for index in range(len(self.strata))]
-
-    @property
-    def row_columns(self) -> set[str]:
-        """The internal names of all columns of rows that are no keys."""
-        own = {EVENT, EVENT_WEIGHT, AT_POINT, WEIGHT_AT_POINT, TIME_AT_POINT}
-        return own | {*self.names, *self.weight_names, *self.given_weights, *self.stratum_names}
+    def named_strata(self) -> dict[str, Column]:
+        """The columns within which the censoring distribution is estimated, by their internal names."""
+        return {f"{_STRATUM}{index}": column for index, column in enumerate(self.strata)}
 
     @property
     def coefficients(self) -> list[float]:
@@ -334,11 +323,6 @@ class Forecast:
             for point in (index, index + 1):
                 weights[point] += (end - start) / 2 / self.points[-1]
         return weights
-
-
-def _column(value: object, role: str) -> Column:
-    """A column of a frame; arrays belong into `.arrays`."""
-    return value if isinstance(value, Column) else Column.of(value, role)
 
 
 def is_point(name: str) -> bool:

@@ -42,6 +42,13 @@ Input: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
 Given: TypeAlias = Literal["nothing", "truth", "estimate"]
 
+CONTENT = {
+    "class": "labels", "prob": "labels and scores", "numeric": "numbers", "survival": "survival times",
+    "interval": "intervals",
+}  # fmt: skip
+"""The columns that metrics of each kind read."""
+SEVERAL_COLUMNS = frozenset({"survival", "interval"})
+"""The kinds of metrics whose truth or predictions are no single column."""
 AVERAGES = ("macro", "macro_weighted", "micro")
 HAND_TILL = "hand_till"
 """The average of each label against each other label, after Hand and Till (2001)."""
@@ -234,7 +241,12 @@ class Statistic:
         """The quantity over columns given by the names of its parameters."""
         known = inspect.signature(self.function).parameters
         if self.outcome is not None:
-            columns |= _of_outcome(columns, has_event=self.outcome)
+            # rows count fully, and all have the event by the evaluation time or survive it; a column even where it is
+            # the same number in all rows, so that its sum is that of the rows
+            zero = columns["time"] * 0.0
+            time = zero + (columns["eval_time"] if self.outcome else math.inf)
+            weight = zero + 1.0
+            columns |= {"time": time, "event": time.is_finite(), "event_weight": weight, "censoring_weight": weight}
         arguments = {name: column for name, column in columns.items() if name in known}
         with failures_of(f"the statistic {self.name!r}", "It must return a polars expression of its parameters."):
             return self.function(**arguments, **dict[str, Any](self.options))
@@ -258,14 +270,6 @@ class Statistic:
     def with_options(self, options: Mapping[str, object]) -> Statistic:
         """The same statistic, with its options set to those of a formula."""
         return replace(self, options=tuple((name, options.get(name, value)) for name, value in self.options))
-
-
-def _of_outcome(columns: Mapping[str, Expr], *, has_event: bool) -> dict[str, Expr]:
-    """The columns of rows that count fully, and all have the event by the evaluation time or survive it."""
-    # a column even where it is the same number in all rows, so that its sum is that of the rows
-    zero = columns["time"] * 0.0
-    time = zero + (columns["eval_time"] if has_event else math.inf)
-    return {"time": time, "event": time.is_finite(), "event_weight": zero + 1.0, "censoring_weight": zero + 1.0}
 
 
 def _named_statistic(module: str, name: str, settings: dict[str, Any]) -> Statistic:
@@ -324,11 +328,9 @@ class Influence:
 
 def _in_short(text: str) -> str:
     """Arithmetic without the axis of labels, and without the name of numpy."""
-    return re.sub(r"(\w+|\([^()]*\))\.sum\(axis=-1\)", _sum_of, text).replace("np.", "").replace("[..., 0]", "")
-
-
-def _sum_of(match: re.Match[str]) -> str:
-    return f"sum({match[1].strip('()')})"
+    of_labels = r"(\w+|\([^()]*\))\.sum\(axis=-1\)"
+    text = re.sub(of_labels, lambda match: f"sum({match[1].strip('()')})", text)
+    return text.replace("np.", "").replace("[..., 0]", "")
 
 
 @dataclass(frozen=True)
@@ -474,6 +476,17 @@ class Formula:
         return tuple(name for name in inspect.signature(self.function).parameters if name not in options)
 
     @cached_property
+    def _inputs(self) -> list[tuple[str, str, str, Formula | None, str]]:
+        """The name, prefix, name without prefix, metric (if it is one) and column of sums of each parameter."""
+        parts = dict(self.parts)
+        columns = {name: term.column for name, term in self.terms}
+        inputs: list[tuple[str, str, str, Formula | None, str]] = []
+        for name in self.needs:
+            base = unprefixed(name)
+            inputs.append((name, name.removesuffix(base), base, parts.get(name), columns.get(name, base)))
+        return inputs
+
+    @cached_property
     def statistics(self) -> frozenset[str]:
         """The names of all statistics it needs, including those of its parts."""
         others = {*dict(self.parts), *dict(self.terms)}
@@ -484,6 +497,11 @@ class Formula:
     def all_terms(self) -> frozenset[Statistic]:
         """The quantities it needs the sum of, including those of its parts."""
         return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
+
+    @cached_property
+    def terms_of_lists(self) -> tuple[Statistic, ...]:
+        """The quantities of rows that depend on the other rows of a list."""
+        return tuple(sorted((term for term in self.all_terms if term.lists), key=lambda term: term.column))
 
     @property
     def reads_neighbors(self) -> bool:
@@ -616,8 +634,11 @@ class Formula:
             raise ArgumentError(msg) from error
         terms = tuple((name, term.with_options(chosen)) for name, term in self.terms)
         # an option of a metric is one of the metrics that it is made of
-        parts = tuple((name, part.with_options(name, _shared(options, part))) for name, part in self.parts)
-        return replace(self, options=_frozen(chosen), terms=terms, parts=parts)
+        parts: list[tuple[str, Formula]] = []
+        for name_of_part, part in self.parts:
+            shared = {option: value for option, value in options.items() if option in dict(part.options)}
+            parts.append((name_of_part, part.with_options(name_of_part, shared)))
+        return replace(self, options=_frozen(chosen), terms=terms, parts=tuple(parts))
 
     def on_sums(self, sums: Sums, whose: str = "") -> tuple[Number, Number | None]:
         """The value, nan or infinite where it is undefined, and the denominator of a rate; from sums by their name.
@@ -625,7 +646,18 @@ class Formula:
         Metrics that it is built from may be among the sums, as when a user gives plain numbers. `whose` is the prefix
         of the groups that it is evaluated for, if these are not the groups themselves.
         """
-        arguments = {name: self._argument(name, sums, whose) for name in self.needs}
+        arguments: dict[str, Number] = {}
+        for name, prefix, base, part, column in self._inputs:
+            of_groups = whose or prefix
+            if of_groups + base in sums:
+                values = sums[of_groups + base]
+            elif part is not None:
+                values = part.on_sums(sums, of_groups)[0]
+            else:
+                values = sums[of_groups + column]
+            # read-only, so that a formula such as `tp += 1` cannot change the numbers of others
+            arguments[name] = values.view()
+            arguments[name].flags.writeable = False
         with np.errstate(all="ignore"):
             result = self._result(arguments)
             match result:
@@ -658,23 +690,14 @@ class Formula:
     def _as_numbers(self, result: Any) -> Number:
         """The result of the function, or a part of it, as an array of floats."""
         array = np.asarray(result)
+        if array.dtype == np.float64:
+            return array
         # numpy would read None as nan
         if array.dtype == object and any(item is None for item in array.flat):
             msg = f"{self.name}() returned None among its values; where a group has no value, return np.nan."
             raise ArgumentError(msg)
         with failures_of(f"{self.name}: the result of the formula", "It must be made of numbers."):
             return array.astype(np.float64, copy=False)
-
-    def _argument(self, name: str, sums: Sums, whose: str) -> Number:
-        """The statistic, or the value of the metric, that a parameter stands for."""
-        base = unprefixed(name)
-        prefix = whose or name.removesuffix(base)
-        if prefix + base in sums:
-            return _read_only(sums[prefix + base])
-        parts = dict(self.parts)
-        if name in parts:
-            return parts[name].on_sums(sums, prefix)[0]
-        return _read_only(sums[prefix + dict(self.terms)[name].column])
 
     def effective(self, sums: Sums, squares: Sums) -> Number | None:
         """Effective number of rows of a weighted rate, by linearisation; None for other formulas."""
@@ -738,19 +761,12 @@ class Formula:
     @cached_property
     def all_sums(self) -> tuple[str, ...]:
         """The names of all sums that it reads, including those of its parts."""
-        of_terms = {name: term.column for name, term in self.terms}
-        parts = dict(self.parts)
         names: list[str] = []
-        for name in self.needs:
-            base = unprefixed(name)
-            prefix = name.removesuffix(base)
-            if name in parts:
-                for of_part in parts[name].all_sums:
-                    # a prefix of its own counts, else that of the metric
-                    has_prefix = unprefixed(of_part) != of_part
-                    names.append(of_part if has_prefix else prefix + of_part)
-            else:
-                names.append(prefix + of_terms.get(name, base))
+        for _, prefix, _, part, column in self._inputs:
+            for of_part in part.all_sums if part is not None else (column,):
+                # a prefix of its own counts, else that of the metric
+                has_prefix = part is not None and unprefixed(of_part) != of_part
+                names.append(of_part if has_prefix else prefix + of_part)
         return tuple(dict.fromkeys(names))
 
     @cached_property
@@ -871,13 +887,6 @@ class Formula:
         return values.item()
 
 
-def _read_only(values: Number) -> Number:
-    """A read-only view, so that a formula such as `tp += 1` cannot change the numbers of others."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
-
-
 def _as_floats(name: str, value: object) -> float | list[float]:
     """One or several numbers of a statistic as floats; nan where missing."""
     several = is_list(value) and not isinstance(value, Mapping)
@@ -983,10 +992,6 @@ def _text_of(options: Iterable[tuple[str, object]]) -> str:
         comparable = float(value) if isinstance(value, Real) else value
         texts.append(f"{name}={comparable!r}")
     return ", ".join(texts)
-
-
-def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
-    return {name: value for name, value in options.items() if name in dict(part.options)}
 
 
 def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:

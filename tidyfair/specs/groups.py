@@ -54,8 +54,13 @@ class Privileged:
     @property
     def text(self) -> str:
         """The condition as results show it in `.by`."""
-        sides = [self.conditions, self.unprivileged] if self.unprivileged else [self.conditions]
-        return " vs ".join(map(_any_text, sides))
+        sides: list[str] = []
+        for conditions in (self.conditions, self.unprivileged):
+            texts: list[str] = []
+            for condition in conditions:
+                texts.append(" & ".join(f"{name}={'|'.join(map(str, values))}" for name, values in condition))
+            sides.append(" or ".join(texts))
+        return " vs ".join(filter(None, sides))
 
     def check(self, keys: pl.DataFrame) -> None:
         """Refuse, over all keys of the data, values that cannot occur, and rows on both sides."""
@@ -63,7 +68,12 @@ class Privileged:
         for name, value in self._values((*self.conditions, *self.unprivileged)):
             present, declared = keys[name].unique().drop_nulls().to_list(), levels_of(keys.schema[name])
             # Python equality, so that True = 1 = 1.0 as for labels
-            if value not in present and _is_impossible(value, present, declared):
+            is_impossible = value not in present and value not in declared
+            if not declared:
+                # by the type of the column's values, or by upper and lower case
+                is_of_other_kind = bool(present) and kind_of(value) not in map(kind_of, present)
+                is_impossible &= is_of_other_kind or differs_in_case(value, present)
+            if is_impossible:
                 raise ArgumentError(self._never(name, value, declared or present))
         if (self._meets(self.conditions, keys) & self._meets(self.unprivileged, keys)).any():
             msg = f"{self}: some rows are on both sides; make the conditions mutually exclusive."
@@ -91,15 +101,14 @@ class Privileged:
             return unseen
         present = self.side(keys).unique().to_list()
         lacking = [side for side in ("privileged", "unprivileged") if side not in present]
-        return [f"{self}: no rows are {side}, because {self._reason(side)}." for side in lacking]
-
-    def _reason(self, side: str) -> str:
-        """The reason why a side has no rows, although every value occurs or is declared."""
-        conditions = self.conditions if side == "privileged" else self.unprivileged
-        if not conditions:
-            return "all rows are on the other side"
-        several = sum(map(len, conditions)) > 1
-        return "its values never occur together" if several else "its values never occur"
+        sentences: list[str] = []
+        for side in lacking:
+            conditions = self.conditions if side == "privileged" else self.unprivileged
+            reason = "its values never occur" if conditions else "all rows are on the other side"
+            if sum(map(len, conditions)) > 1:
+                reason += " together"
+            sentences.append(f"{self}: no rows are {side}, because {reason}.")
+        return sentences
 
     def side(self, keys: pl.DataFrame) -> pl.Series:
         """The side of each row of keys, which are those of `columns` in order, under any name.
@@ -154,14 +163,6 @@ class Privileged:
 
     def __repr__(self) -> str:
         return visible(f"privileged({self.text})")
-
-
-def _is_impossible(value: object, present: list[Any], declared: list[Any]) -> bool:
-    """Check whether a missing value cannot belong to the column, by its levels, its type or upper and lower case."""
-    if declared:
-        return value not in declared
-    is_of_other_kind = bool(present) and kind_of(value) not in map(kind_of, present)
-    return is_of_other_kind or differs_in_case(value, present)
 
 
 @refuse_unknown_settings
@@ -234,14 +235,6 @@ def _condition(mapping: Mapping[str, object]) -> _Condition:
     return condition
 
 
-def _any_text(conditions: tuple[_Condition, ...]) -> str:
-    return " or ".join(map(_text_of, conditions))
-
-
-def _text_of(condition: _Condition) -> str:
-    return " & ".join(f"{name}={'|'.join(map(str, values))}" for name, values in condition)
-
-
 @dataclass(frozen=True)
 class Policy:
     """The groups that are compared: those of known people, and large enough. All verbs have this one default."""
@@ -288,17 +281,13 @@ class Policy:
     def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
         """The mask of the rows that have an unknown key and are not compared because of it."""
         is_unknown = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(keys))
-        if self.unknown != "group":
-            for key in keys:
-                is_unknown |= self._mask(key)
+        for key in keys if self.unknown != "group" else ():
+            if len(key) <= _FEW_VALUES:
+                is_unknown |= pl.Series(map(self._means_unknown, key.to_list()), dtype=pl.Boolean)
+            else:
+                unknown = [value for value in key.unique().drop_nulls().to_list() if self._means_unknown(value)]
+                is_unknown |= key.is_null() | key.is_in(unknown)
         return is_unknown
-
-    def _mask(self, key: pl.Series) -> pl.Series:
-        """The mask of the values of a key that mean unknown."""
-        if len(key) <= _FEW_VALUES:
-            return pl.Series(map(self._means_unknown, key.to_list()), dtype=pl.Boolean)
-        unknown = [value for value in key.unique().drop_nulls().to_list() if self._means_unknown(value)]
-        return key.is_null() | key.is_in(unknown)
 
     def _means_unknown(self, value: object) -> bool:
         """Check whether a value of a feature means that it is not known."""

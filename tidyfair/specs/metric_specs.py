@@ -84,11 +84,12 @@ class MetricSpec(Protocol):
 
 def formulas_of(*specs: MetricSpec) -> list[Formula]:
     """The formulas of some specs, without the names of their metrics."""
-    formulas: list[Formula] = []
-    for spec in specs:
-        for _, formula in spec.formulas:
-            formulas.append(formula)
-    return formulas
+    return [formula for spec in specs for _, formula in spec.formulas]
+
+
+def named_formulas(specs: Iterable[MetricSpec]) -> list[tuple[str, Formula]]:
+    """The formulas of some specs, with the names of their metrics."""
+    return [named for spec in specs for named in spec.formulas]
 
 
 def compared_columns(specs: Iterable[MetricSpec]) -> list[str]:

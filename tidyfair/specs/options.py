@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
@@ -14,13 +15,6 @@ from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import Policy, Privileged, Treatment
 from tidyfair.specs.signatures import explaining
 from tidyfair.specs.survey_designs import Design, ReplicateWeights, SurveyDesign
-
-ON_UNDEFINED = ("warn", "ignore", "null", "raise")
-INTERVALS = (
-    "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
-    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
-    "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
-)  # fmt: skip
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 Threshold: TypeAlias = (
@@ -37,6 +31,8 @@ Interval: TypeAlias = Literal[
     "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
     "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
 ]  # fmt: skip
+ON_UNDEFINED: tuple[OnUndefined, ...] = get_args(OnUndefined)
+INTERVALS: tuple[Interval, ...] = get_args(Interval)
 
 
 # The keywords of calls, for type checkers; `__call__` explains them
@@ -172,9 +168,13 @@ class Options:
                 '`interval` is the name of a method: write `interval="auto"` for the recommended one, or leave it out.'
             )
             raise ArgumentError(msg)
+        if str(self.interval).casefold() in _YES:
+            msg = f'`interval=` is the name of a method, not {in_short(self.interval)}: write `interval="auto"`.'
+            raise ArgumentError(msg)
         if self.interval is not None:
-            _check_method(self.interval)
-        self._check_design()
+            one_of("interval", self.interval, INTERVALS)
+        if self.design is not None:
+            self._check_design(self.design)
         if self.simultaneous and self.interval is None:
             msg = '`simultaneous` needs intervals: add `interval="auto"`.'
             raise ArgumentError(msg)
@@ -186,13 +186,11 @@ class Options:
             # it is read more than once
             object.__setattr__(self, "group_by", tuple(self.group_by))
 
-    def _check_design(self) -> None:
+    def _check_design(self, design: object) -> None:
         """Refuse an invalid design, and options that conflict with a design."""
-        if self.design is None:
-            return
-        if not isinstance(self.design, ReplicateWeights | SurveyDesign):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        if not isinstance(design, ReplicateWeights | SurveyDesign):
             way_out = '`survey_design(weights="w", strata="region", clusters="psu")` or `replicate_weights(…)`'
-            msg = f"`design` must be made by {way_out}, not {in_short(self.design)}."
+            msg = f"`design` must be made by {way_out}, not {in_short(design)}."
             raise ArgumentError(msg)
         for name, same in _IN_DESIGN.items():
             if getattr(self, name) is not None:
@@ -206,6 +204,20 @@ class Options:
         """The options of a count from which intervals are computed at once: of rows, or of many parts of them."""
         return replace(self, parts=seed, has_single_rows=True)
 
+    @cached_property
+    def in_own_parts(self) -> Options:
+        """The same with the seed of the call."""
+        return self.in_parts(self.seed)
+
+    @cached_property
+    def plans(self) -> dict[Any, Any]:
+        """What was worked out from these options, which is kept with them."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what was worked out does not travel
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
     @property
     def replicates(self) -> int:
         """The number of replicates of counts and sums."""
@@ -216,21 +228,13 @@ class Options:
         """The number of replicates of rows, each of which is sorted and read anew."""
         return self.times or REPLICATES_OF_ROWS
 
-    @property
+    @cached_property
     def given(self) -> set[str]:
         """The columns of rows that a metric can read: `truth`, `estimate` (made of scores, too) and `probs`."""
         given = {role for role in ("truth", "estimate", "probs") if getattr(self, role) is not None}
         if any(getattr(self, rule) is not None for rule in ("threshold", "top_k", "top_fraction")):
             given.add("estimate")
         return given
-
-
-def _check_method(interval: object) -> None:
-    """Refuse a method of intervals that does not exist; a word for yes asks for the recommended one."""
-    if str(interval).casefold() in _YES:
-        msg = f'`interval=` is the name of a method, not {in_short(interval)}: write `interval="auto"`.'
-        raise ArgumentError(msg)
-    one_of("interval", interval, INTERVALS)
 
 
 _YES = {"1", "95%", "ci", "default", "on", "t", "true", "y", "yes"}
@@ -266,11 +270,13 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
         explicit = {parameter.name for parameter in named}
         skipped = omitted | explicit
         defaults = DEFAULTS | _OF_GROUPS
-        keywords = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=annotation)
-            for name, annotation in _annotations(options).items()
-            if name not in skipped
-        ]
+        keywords: list[inspect.Parameter] = []
+        for name, hint in options.__annotations__.items():
+            if name not in skipped:
+                # the types as they are written
+                written = getattr(hint, "__forward_arg__", str(hint))
+                keyword = inspect.Parameter.KEYWORD_ONLY
+                keywords.append(inspect.Parameter(name, keyword, default=defaults[name], annotation=written))
         function.__signature__ = signature.replace(parameters=[*named, *keywords])  # pyright: ignore[reportFunctionMemberAccess] - as the standard library has it
         this, *arguments = signature.parameters.values()
         needs_data = this.name == "self" and any(
@@ -289,18 +295,6 @@ def refuse_unknown_keywords(function: Function) -> Function:
     only keywords of other libraries that the call has a name for.
     """
     return explaining(function, returns_callable=True, of_calls=tuple(CallOptions.__annotations__))
-
-
-def _annotations(options: type[Any]) -> dict[str, str]:
-    """The types of keywords as they are written."""
-    return {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in options.__annotations__.items()}
-
-
-def refuse_lone_level(keywords: Mapping[str, object]) -> None:
-    """Refuse a confidence level in a call that gives no intervals, unless `interval=None` asks for none."""
-    if "conf_level" in keywords and "interval" not in keywords:
-        msg = '`conf_level` is the level of intervals, which this call does not ask for: add `interval="auto"`.'
-        raise ArgumentError(msg)
 
 
 def refuse(who: str, options: Iterable[str], reasons: Mapping[str, str]) -> None:

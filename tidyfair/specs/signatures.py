@@ -136,26 +136,21 @@ class _Parameters:
         if self.returns_callable and any(map(is_frame, given[1:])):
             raise ArgumentError(self._data_too_early("data"))
         for name in keywords:
-            if name not in self.known and self._is_wrong(name):
-                raise self._unknown(name)
+            if name in self.known:
+                continue
+            # options of metrics, which are passed on, may have any name
+            has_counterpart = bool(hint(name, self.known))
+            if self.passes_on and not (self.of_calls and has_counterpart):
+                continue
+            is_of_calls = name in {"data", "truth", "estimate", "design", *self.of_calls}
+            if self.returns_callable and is_of_calls and not has_counterpart:
+                raise ArgumentError(self._data_too_early(f"`{name}`"))
+            kind = f"argument of {self.name}()"
+            raise ArgumentError.unknown_keyword(kind, name, self.known)
         missing = [name for name in self.required[len(given) :] if name not in keywords]
         missing += [name for name in self.required_keywords if name not in keywords]
         if missing:
             raise ArgumentError(self._missing(missing))
-
-    def _is_wrong(self, name: str) -> bool:
-        """Check whether a keyword that is no parameter cannot be one that is passed on."""
-        if not self.passes_on:
-            return True
-        # options of metrics may have any name
-        return bool(self.of_calls and hint(name, self.known))
-
-    def _unknown(self, name: str) -> ArgumentError:
-        """The error for an unknown keyword."""
-        is_of_calls = name in {"data", "truth", "estimate", "design", *self.of_calls}
-        if self.returns_callable and is_of_calls and not hint(name, self.known):
-            return ArgumentError(self._data_too_early(f"`{name}`"))
-        return ArgumentError.unknown_keyword(f"argument of {self.name}()", name, self.known)
 
     def _data_too_early(self, given: str) -> str:
         """The message for data in the call that returns what takes them."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import AggregateError, ArgumentError
+from tidyfair.errors import ArgumentError
 from tidyfair.specs.aggregates import Across, Aggregate, Direction, GroupValues, Reduced, of_extremes, severity_of
 from tidyfair.specs.entropies import check_alpha, entropy_index, powered
 from tidyfair.specs.segments import Floats, Segments
@@ -32,6 +32,7 @@ class Extreme(Aggregate):
     """The value of the lowest or of the highest group."""
 
     is_extreme = True
+    groups_needed = 1
     is_highest: ClassVar[bool]
 
     def extreme(self, values: Sequence[float]) -> float:
@@ -51,10 +52,6 @@ class Extreme(Aggregate):
     @property
     def direction(self) -> Direction | None:
         return None
-
-    @property
-    def groups_needed(self) -> int:
-        return 1
 
     @property
     def equality(self) -> float | None:
@@ -157,16 +154,13 @@ class GroupMean(Spread):
 
     kind = "group_mean"
     words = "mean of"
+    groups_needed = 1
     good: Direction | None = None
     """Direction of the metric, to choose the worst of several."""
 
     @property
     def direction(self) -> Direction | None:
         return None
-
-    @property
-    def groups_needed(self) -> int:
-        return 1
 
     @property
     def equality(self) -> float | None:
@@ -202,6 +196,7 @@ class CoefficientOfVariation(StandardDeviation):
 
     kind = "coefficient_of_variation"
     words = "standard deviation divided by mean of"
+    refuses_negative = True
 
     @property
     def error_factor(self) -> float | None:
@@ -211,12 +206,6 @@ class CoefficientOfVariation(StandardDeviation):
         # the mean may be as near to 0 as you like
         del lower, upper
         return 0, math.inf
-
-    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        del sides, direction
-        if negative:
-            raise AggregateError(self._means_nothing(negative))
-        return self
 
     def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
         return super().summary(values, mean, segments) / mean(values)
@@ -237,6 +226,7 @@ class GeneralizedEntropy(Aggregate):
     """Inequality between the values of groups, weighted by their rows."""
 
     kind = "generalized_entropy"
+    refuses_negative = True
     alpha: float = 2
     fixed: bool = False
     """True if the user chose this `alpha`, so that a factory must not replace it."""
@@ -259,12 +249,6 @@ class GeneralizedEntropy(Aggregate):
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         del lower, upper
         return 0, math.inf
-
-    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        del sides, direction
-        if negative:
-            raise AggregateError(self._means_nothing(negative))
-        return self
 
     def reduce(self, groups: GroupValues) -> Reduced:
         known = groups.known

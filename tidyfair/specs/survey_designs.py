@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import flag, is_list, number, one_of
@@ -17,9 +17,9 @@ __all__ = ["ReplicateWeights", "SurveyDesign", "replicate_weights", "survey_desi
 Lonely: TypeAlias = Literal["error", "adjust", "certainty"]
 Method: TypeAlias = Literal["brr", "fay", "jackknife", "bootstrap", "successive_difference"]
 Centre: TypeAlias = Literal["estimate", "mean"]
-LONELY = ("error", "adjust", "certainty")
-METHODS = ("brr", "fay", "jackknife", "bootstrap", "successive_difference")
-CENTRES = ("estimate", "mean")
+LONELY: tuple[Lonely, ...] = get_args(Lonely)
+METHODS: tuple[Method, ...] = get_args(Method)
+CENTRES: tuple[Centre, ...] = get_args(Centre)
 ROLE = "design"
 """The argument that error messages name."""
 
@@ -29,6 +29,7 @@ class SurveyDesign:
     """The design of a sample from strata and clusters, for linearised standard errors; made by `survey_design`."""
 
     interval_method: ClassVar[str] = "survey_linearized"
+    replicates: ClassVar[tuple[Column, ...]] = ()
     weights: Column | None
     strata: tuple[Column, ...]
     clusters: Column | None
@@ -41,11 +42,6 @@ class SurveyDesign:
         """The columns that rows are counted by."""
         own = [*self.strata, self.clusters, self.fpc]
         return tuple(dict.fromkeys(column for column in own if column is not None))
-
-    @property
-    def replicates(self) -> tuple[Column, ...]:
-        """The columns of replicate weights: none."""
-        return ()
 
     @property
     def samples_rows(self) -> bool:
@@ -115,10 +111,10 @@ def survey_design(
         several = cast("Any", strata if are_columns(strata) else [strata])
         own_strata = tuple(Column.of(column, "strata") for column in several)
     design = SurveyDesign(
-        weights=_column(weights, "weights"),
+        weights=Column.if_given(weights, "weights"),
         strata=own_strata,
-        clusters=_column(clusters, "clusters"),
-        fpc=_column(fpc, "fpc"),
+        clusters=Column.if_given(clusters, "clusters"),
+        fpc=Column.if_given(fpc, "fpc"),
         nested=flag("nested", nested),
         lonely=cast("Lonely", one_of("lonely", lonely, LONELY)),
     )
@@ -203,11 +199,6 @@ def replicate_weights(
         if degrees_of_freedom is None
         else number("degrees_of_freedom", degrees_of_freedom, 1),
     )
-
-
-def _column(source: object, role: str) -> Column | None:
-    """A column that may be left out."""
-    return None if source is None else Column.of(source, role)
 
 
 def _refuse_repeated(function: str, columns: Sequence[Column]) -> None:

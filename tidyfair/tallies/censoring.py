@@ -132,13 +132,12 @@ def with_censoring_weights(
             "`censoring_distribution(…)` instead."
         )
         raise ArgumentError(msg)
-    if not (weighted or by_row):
-        return rows.drop(forecast.given_weights, forecast.stratum_names)
-    if isinstance(forecast.censoring, tuple):
-        weights = _given_weights(rows, forecast, forecast.censoring)
-    else:
+    weights: dict[str, pl.Series] = {}
+    if (weighted or by_row) and isinstance(forecast.censoring, tuple):
+        weights = _given_weights(rows, forecast)
+    elif weighted or by_row:
         weights = _estimated_weights(rows, forecast, outer)
-    return rows.drop(forecast.given_weights, forecast.stratum_names).with_columns(**weights)
+    return rows.drop(*forecast.given_weights, *forecast.named_strata).with_columns(**weights)
 
 
 def _with_event(rows: pl.DataFrame, event: Column, time: Column) -> pl.DataFrame:
@@ -177,11 +176,11 @@ def _contributions(rows: pl.DataFrame, forecast: Forecast) -> Iterator[tuple[str
         yield name, point, had_event.fill_null(value=False), (time > point).fill_null(value=False)
 
 
-def _given_weights(rows: pl.DataFrame, forecast: Forecast, columns: Sequence[Column]) -> dict[str, pl.Series]:
+def _given_weights(rows: pl.DataFrame, forecast: Forecast) -> dict[str, pl.Series]:
     """The user's censoring weights at points, 0 for rows that were censored before."""
     weights: dict[str, pl.Series] = {}
-    points = zip(_contributions(rows, forecast), forecast.given_weights, columns, strict=True)
-    for (name, point, had_event, is_later), given, column in points:
+    points = zip(_contributions(rows, forecast), forecast.given_weights.items(), strict=True)
+    for (name, point, had_event, is_later), (given, column) in points:
         if not rows.schema[given].is_numeric():
             msg = f"`censoring`: the column {column.name!r} is {rows.schema[given]}; weights must be numbers."
             raise WeightError(msg)
@@ -204,7 +203,7 @@ def _estimated_weights(rows: pl.DataFrame, forecast: Forecast, outer: Sequence[s
     at_event = np.zeros(len(rows))
     points = list(_contributions(rows, forecast))
     of_points = {name: np.zeros(len(rows)) for name, *_ in points}
-    for chosen in _groups(rows, [*outer, *forecast.stratum_names]):
+    for chosen in _groups(rows, [*outer, *forecast.named_strata]):
         own = chosen[known[chosen]]
         distribution = _distribution(forecast, time[own], event[own], rows, own)
         had_event = own[event[own]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from tidyfair.tallies.slices import over_slices
 _MOST_LEVELS = 2**24
 _MOST_KEPT = 2**12
 """Tables of keys of so many rows are kept for the next frame of the same kind."""
-_MOST_CODES = 2**32
+_MOST_SHARED, _MOST_CODES = 2**16, 2**32
 _NONE = pl.QueryOptFlags.none()
 """A plain selection needs no optimiser."""
 _BLOCK, _SLICE = 2**16, 2**18
@@ -59,11 +59,6 @@ class Levels(NamedTuple):
         # integers of fixed width go round, so that a range wider than half of them comes out right
         return steps.cast(dtype, wrap_numerical=True) + pl.Series([self.least], dtype=dtype)
 
-    @property
-    def needs_query(self) -> bool:
-        """True where offsets need a query, because the values are not plain numbers of numpy."""
-        return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical) or is_beyond_numpy(self.dtype)
-
     def offsets(self, values: Any) -> Any:
         """Offsets of the numbers of an array from the smallest value."""
         if self.dtype.is_float():
@@ -90,12 +85,18 @@ def _bits(size: int) -> int:
     return next(bits for bits in _WIDTHS if size <= 2**bits)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Packing:
-    """Keys with known possible values, encoded as one integer."""
+    """Keys with known possible values, encoded as one integer.
+
+    What depends on their kind alone is computed once, and shared by frames of one kind, so that many small ones stay
+    cheap.
+    """
 
     by: tuple[tuple[str, Levels], ...]
     """The name and the values of each key."""
+    _last: tuple[bytes | None, pl.DataFrame] = field(default=(None, pl.DataFrame()), init=False)
+    """The last codes, which often repeat, and their keys."""
 
     @classmethod
     def of(cls, by: Collection[str], levels: Mapping[str, Levels | None]) -> Packing | None:
@@ -107,7 +108,10 @@ class Packing:
                 return None
             known.append((name, of_column))
         packing = cls(tuple(known))
-        return packing if packing.size <= _MOST_CODES else None
+        if packing.size > _MOST_SHARED:
+            # to look for very many levels would take longer
+            return packing if packing.size <= _MOST_CODES else None
+        return _packing(packing.by)
 
     @cached_property
     def size(self) -> int:
@@ -138,7 +142,7 @@ class Packing:
 
     def codes(self, columns: Mapping[str, pl.Series]) -> Any:
         """The integers of few rows: most columns are arrays already, which need no query."""
-        queries = self.kept.queries
+        queries = self.queries
         queried = pl.DataFrame({name: columns[name] for name in queries})
         if queries:
             queried = queried.lazy().select(queries.values()).collect(engine="in-memory", optimizations=_NONE)
@@ -160,51 +164,44 @@ class Packing:
             rest //= size
         return [columns[name] for name, _ in self.by]
 
-    def counts(self, table: Any, name: str) -> pl.DataFrame:
-        """The keys with a count above 0 in a table of all codes, and their counts."""
+    def counts(self, table: Any) -> pl.DataFrame:
+        """The keys with a count above 0 in a table of all codes, and their counts `n`."""
         occurring = np.flatnonzero(table).astype(np.uint32)
-        cells = self.kept.rows(occurring) if self.size <= _MOST_KEPT else pl.DataFrame(self.keys(occurring))
-        return cells.insert_column(len(self.by), pl.Series(name, table[occurring]))
+        if self.size > _MOST_KEPT:
+            cells = pl.DataFrame(self.keys(occurring))
+        elif (content := occurring.tobytes()) == self._last[0]:
+            cells = self._last[1].clone()
+        else:
+            cells = self._all_keys[pl.Series(occurring)]
+            self._last = content, cells.clone()
+        return cells.insert_column(len(self.by), pl.Series("n", table[occurring]))
 
     @cached_property
-    def kept(self) -> _Kept:
-        """Values computed once for many frames of one kind."""
-        return _kept(self)
-
-
-class _Kept:
-    """Cached values that packed frames of one kind share, so that many small frames stay cheap."""
-
-    def __init__(self, packing: Packing) -> None:
-        self._packing = packing
-        self._last: tuple[bytes | None, pl.DataFrame] = None, pl.DataFrame()
-        self.queries = {name: levels.offset(name)[0] for name, levels in packing.by if levels.needs_query}
-        """The offsets of values that need a query."""
+    def queries(self) -> dict[str, pl.Expr]:
+        """The offsets of values that need a query, because they are not plain numbers of numpy."""
+        queries: dict[str, pl.Expr] = {}
+        for name, levels in self.by:
+            is_of_levels = isinstance(levels.dtype, pl.Enum | pl.Categorical)
+            if levels.nulls or is_of_levels or is_beyond_numpy(levels.dtype):
+                queries[name] = levels.offset(name)[0]
+        return queries
 
     @cached_property
     def values(self) -> dict[str, list[pl.Series]]:
         """The values of each key, one by one."""
         values: dict[str, list[pl.Series]] = {}
-        for name, levels in self._packing.by:
+        for name, levels in self.by:
             of_key = levels.values()
             values[name] = [of_key[offset : offset + 1] for offset in range(len(of_key))]
         return values
 
     @cached_property
-    def _keys(self) -> pl.DataFrame:
+    def _all_keys(self) -> pl.DataFrame:
         """The keys of all codes."""
-        return pl.DataFrame(self._packing.keys(np.arange(self._packing.size)))
-
-    def rows(self, codes: Any) -> pl.DataFrame:
-        """The keys of some codes; those of the last call are cached, because they often repeat."""
-        last, keys = self._last
-        if (content := codes.tobytes()) != last:
-            keys = self._keys[pl.Series(codes)]
-            self._last = content, keys
-        return keys.clone()
+        return pl.DataFrame(self.keys(np.arange(self.size)))
 
 
-_kept = lru_cache(maxsize=64)(_Kept)
+_packing = lru_cache(maxsize=64)(Packing)
 
 
 def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
@@ -228,10 +225,8 @@ def may_have_levels(dtype: pl.DataType) -> bool:
 def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
     """The possible values of a column, from its dtype, or from its smallest and its largest value."""
     nulls = column.null_count() > 0
-    if isinstance(dtype, pl.Enum):
-        return Levels(dtype, 0, len(dtype.categories), nulls)
-    if dtype == pl.Boolean:
-        return Levels(dtype, 0, 2, nulls)
+    if isinstance(dtype, pl.Enum | pl.Boolean) and (levels := levels_by_dtype(dtype)) is not None:
+        return levels._replace(nulls=nulls)
     if dtype.is_float():
         return _levels_of_floats(column, dtype)
     if not _has_ends(dtype):

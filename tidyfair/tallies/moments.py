@@ -19,7 +19,8 @@ import polars as pl
 
 from tidyfair.specs.columns import Column
 from tidyfair.specs.forecasts import EVENT, Forecast
-from tidyfair.specs.formulas import Statistic
+from tidyfair.specs.formulas import Formula, Statistic, unprefixed
+from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.polars_versions import number_of_rows, spread
 from tidyfair.specs.segments import Array, Booleans, Segments
 
@@ -36,6 +37,8 @@ REST, UP_TO = "~", "<"
 """Prefixes of a score: the probability of any other label, and of this label or one before it."""
 
 _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
+_OF_MOMENTS = ("truth_mean", "truth_var", "estimate_", "covar")
+"""Prefixes of the names of statistics computed from moments."""
 _CENTRES = ("truth_centre", "estimate_centre")
 _POINT = "\0at point "
 """Suffix, before the number of the point, of the names of sums at an evaluation time or level."""
@@ -74,6 +77,37 @@ class Needs:
     """True if censoring weights are needed at evaluation times."""
     event_censoring: bool = False
     """True if censoring weights are needed at the time of each row."""
+
+    @classmethod
+    def of(cls, specs: Iterable[MetricSpec]) -> Needs:
+        """The quantities that the formulas of some metrics read."""
+        terms: set[Statistic] = set()
+        statistics: set[str] = set()
+        columns: set[str] = set()
+        undivided: set[tuple[Statistic, Column]] = set()
+        formulas: list[Formula] = []
+        for spec in specs:
+            for _, formula in spec.formulas:
+                formulas.append(formula)
+                terms |= formula.all_terms
+                statistics |= {unprefixed(name) for name in formula.statistics}
+                columns |= formula.columns_of_rows
+                for term in formula.terms_of_lists:
+                    if spec.by is not None and term.lists is not None and term.lists.undivided:
+                        undivided |= {(term, column) for column in spec.by.columns}
+        scored = [formula for formula in formulas if formula.kind == "prob"]
+        return cls(
+            terms=frozenset(terms),
+            numbers=any(not formula.of_labels for formula in formulas),
+            scores=bool(scored),
+            sides=any(formula.over_levels and formula.input == "sums" for formula in scored),
+            moments=any(name.startswith(_OF_MOMENTS) for name in statistics),
+            rows=any(formula.input != "sums" and formula.kind != "class" for formula in formulas),
+            order=any(formula.reads_row_order for formula in formulas),
+            undivided=frozenset(undivided),
+            censoring="censoring_weight" in columns,
+            event_censoring="event_weight" in columns,
+        )
 
     # read for every batch
     @cached_property
@@ -133,19 +167,8 @@ def score_columns(count: int) -> list[str]:
     return [f"s{index}" for index in range(count)]
 
 
-def scores_by_name(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
-    """The scores by name; with sides, their complements too."""
-    scores: dict[str, Any] = {}
-    complements: dict[str, Any] = {}
-    for index, column in enumerate(score_columns(count)):
-        score = api.col(column).cast(api.Float64)
-        scores[str(index)] = score
-        complements[f"{REST}{index}"] = 1 - score
-    return scores | complements if sides else scores
-
-
 def quantities(
-    needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | None = None, api: Any = pl
+    needs: Needs, scores: Sequence[str], forecast: Forecast | None, *, weighted: bool, api: Any = pl
 ) -> list[Quantity]:
     """Quantities summed over the rows of a cell, weighted by the column `measure`; and extremes, to find infinities.
 
@@ -163,8 +186,20 @@ def quantities(
         truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
         for term in own_terms:
             values[term.column] = term.of(truth=truth, estimate=estimate)
-    ends = _ends(needs, scores, weighted=weighted, forecast=forecast, api=api)
-    return _totals(values, weighted=weighted, api=api) + ends
+    totals = _totals(values, weighted=weighted, api=api)
+    predictions = forecast.names if forecast is not None else []
+    for index, (before, after) in enumerate(itertools.pairwise(predictions)):
+        totals += _extremes_of(step(index), api.col(after) - api.col(before))
+    for name in [*scores, *([ACTUAL, PREDICTED] if needs.numbers else []), *predictions]:
+        value = api.col(name)
+        if weighted:
+            # what is infinite spoils sums even if it weighs nothing
+            value = api.when((api.col(MEASURE) > 0) | (value.abs() == math.inf)).then(value)
+        totals += _extremes_of(name, value)
+    if len(scores) > 1:
+        # null where one is missing
+        totals += _extremes_of("total", cumulated(operator.add, list(map(api.col, scores)))[-1])
+    return totals
 
 
 def _totals(values: Mapping[str, Any], *, weighted: bool, api: Any) -> list[Quantity]:
@@ -176,28 +211,36 @@ def _totals(values: Mapping[str, Any], *, weighted: bool, api: Any) -> list[Quan
     return totals
 
 
-def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> dict[str, Any]:
-    """Quantities of scores by name, for rows with the event and without it."""
-    single = scores_by_name(scores, sides=sides, api=api)
-    cumulative = single | _cumulative_scores(scores, api)
+def _of_scores(terms: Sequence[Statistic], scores: Sequence[str], *, sides: bool, api: Any) -> dict[str, Any]:
+    """Quantities of scores by name, for rows with the event and without it; with sides, of complements too."""
+    single: dict[str, Any] = {}
+    complements: dict[str, Any] = {}
+    cumulative: dict[str, Any] = {}
+    # the probability of this label or one before it
+    totals = cumulated(operator.add, list(map(api.col, scores)))
+    for index, (column, total) in enumerate(zip(scores, totals, strict=True)):
+        single[str(index)] = score = api.col(column).cast(api.Float64)
+        complements[f"{REST}{index}"] = 1 - score
+        cumulative[f"{UP_TO}{index}"] = total
+    if sides:
+        single |= complements
+    cumulative = single | cumulative
     values: dict[str, Any] = {}
     for term in terms:
         scores_of_term = cumulative if term.cumulative else single
         for name, score in scores_of_term.items():
             for truth in (0, 1):
                 value = term.of(truth=_number_of_rows(float(truth), score, api), score=score)
-                values[f"{term.column} {name} {truth}"] = _of_rows(value, score, api)
+                if api is pl and not value.meta.root_names():
+                    # databases sum by themselves what depends on no column
+                    value = spread(value, score)
+                values[f"{term.column} {name} {truth}"] = value
     return values
 
 
 def _number_of_rows(value: float, column: Any, api: Any) -> Any:
     """The same number for each row, as an expression that formulas may compute with."""
     return number_of_rows(value, column) if api is pl else api.lit(value)
-
-
-def _of_rows(value: Any, column: Any, api: Any) -> Any:
-    """A value that may not depend on any column, in each row nevertheless; databases sum those so by themselves."""
-    return spread(value, column) if api is pl and not value.meta.root_names() else value
 
 
 def _of_forecast(terms: Sequence[Statistic], forecast: Forecast, api: Any) -> dict[str, Any]:
@@ -245,12 +288,6 @@ def point_of(name: str) -> tuple[str, int | None]:
     return f"{column}{space}{replicate}", int(number)
 
 
-def _cumulative_scores(count: int, api: Any) -> dict[str, Any]:
-    """The probability of this label or one before it, for each label."""
-    totals = cumulated(operator.add, list(map(api.col, score_columns(count))))
-    return {f"{UP_TO}{index}": total for index, total in enumerate(totals)}
-
-
 def cumulated(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> list[Any]:
     """Combine the first expression, the first two and so on, in pairs.
 
@@ -261,27 +298,6 @@ def cumulated(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> li
     half = len(values) // 2
     first = cumulated(operation, values[:half])
     return first + [operation(first[-1], second) for second in cumulated(operation, values[half:])]
-
-
-def _ends(needs: Needs, scores: int, *, weighted: bool, forecast: Forecast | None, api: Any) -> list[Quantity]:
-    """Extremes of scores and numbers, and of the sum of all scores of a row."""
-    scored = score_columns(scores) if needs.scores else []
-    names = [*scored, ACTUAL, PREDICTED] if needs.numbers else scored
-    measure = api.col(MEASURE)
-    ends = list[Quantity]()
-    predictions = forecast.names if forecast is not None else []
-    for index, (before, after) in enumerate(itertools.pairwise(predictions)):
-        ends += _extremes_of(step(index), api.col(after) - api.col(before))
-    for name in [*names, *predictions]:
-        value = api.col(name)
-        if weighted:
-            # what is infinite spoils sums even if it weighs nothing
-            value = api.when((measure > 0) | (value.abs() == math.inf)).then(value)
-        ends += _extremes_of(name, value)
-    if len(scored) > 1:
-        # null where one is missing
-        ends += _extremes_of("total", cumulated(operator.add, list(map(api.col, scored)))[-1])
-    return ends
 
 
 def _extremes_of(name: str, value: Any) -> list[Quantity]:
@@ -438,35 +454,28 @@ def is_centre(name: str) -> bool:
     return name in _CENTRES
 
 
+def _reduction(name: str) -> str:
+    """The reduction of a column when cells merge."""
+    if is_centre(name):
+        return "first"
+    if is_sum(name):
+        return "sum"
+    return "min" if is_least(name) else "max"
+
+
 def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
     """The reduction of each column when cells merge."""
-    return {name: _reduction(name) for name in names}
-
-
-def _reduction(name: str) -> Callable[[pl.Expr], pl.Expr]:
-    """The reduction of one column when cells merge."""
-    if is_centre(name):
-        return pl.Expr.first
-    if is_sum(name):
-        return pl.Expr.sum
-    return pl.Expr.min if is_least(name) else pl.Expr.max
+    return {name: getattr(pl.Expr, _reduction(name)) for name in names}
 
 
 def running(name: str) -> pl.Expr:
     """Merge the values of all rows except this one; columns must be `centred`."""
-    column = pl.col(name)
-    if is_centre(name):
+    column, reduction = pl.col(name), _reduction(name)
+    if reduction == "first":
         return column
-    if is_sum(name):
-        before = column.cum_sum().shift(1, fill_value=0)
-        after = column.cum_sum(reverse=True).shift(-1, fill_value=0)
-        others = before + after
-    elif is_least(name):
-        before = column.cum_min().shift(1)
-        after = column.cum_min(reverse=True).shift(-1)
-        others = pl.min_horizontal(before, after)
-    else:
-        before = column.cum_max().shift(1)
-        after = column.cum_max(reverse=True).shift(-1)
-        others = pl.max_horizontal(before, after)
+    accumulate = getattr(column, f"cum_{reduction}")
+    nothing = 0 if reduction == "sum" else None
+    before = accumulate().shift(1, fill_value=nothing)
+    after = accumulate(reverse=True).shift(-1, fill_value=nothing)
+    others = before + after if reduction == "sum" else getattr(pl, f"{reduction}_horizontal")(before, after)
     return others.alias(name)

@@ -6,7 +6,7 @@ A call that needs more than sums gets the distinct rows with their frequencies, 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,13 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.specs.columns import Column, roots_of
 from tidyfair.specs.polars_versions import is_row_separable
+from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.moments import (
     ACTUAL,
     KNOWN_REPLICATES,
     MEASURE,
     PREDICTED,
     SCORE,
-    Needs,
     Quantity,
     cumulated,
     digits_lost,
@@ -29,7 +29,6 @@ from tidyfair.tallies.moments import (
     moments,
     quantities,
     replicated,
-    score_columns,
     weight_columns,
     weights_of_replicates,
 )
@@ -45,7 +44,7 @@ from tidyfair.tallies.source import (
     whole_frequencies,
     with_one_zero,
 )
-from tidyfair.tallies.tally import TRUTH
+from tidyfair.tallies.tally import TRUTH, Tally
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 _LOWEST, _HIGHEST = "lowest score", "highest score"
@@ -57,43 +56,28 @@ _ODD = "odd "
 _MOST = 2.0**62
 
 
-def pushed_down(
-    source: Source,
-    wanted: Mapping[str, tuple[str, Column]],
-    needs: Needs,
-    cut: Cut | None,
-    scores: int,
-    declared: Collection[str],
-) -> pl.DataFrame | None:
-    """Count a frame into cells by one query of its own engine; None if sums of columns are not enough.
-
-    Args:
-        source: The frame.
-        wanted: Columns that are counted or summed, `{name: (role, column)}`.
-        needs: Quantities to be summed.
-        cut: The rule that makes labels of scores.
-        scores: Number of columns of scores that are read other than by a cut.
-        declared: Names of columns declared as labels, even if they look like measurements.
-    """
+def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
+    """Count a frame into cells by one query of its own engine; None if sums of columns are not enough."""
     import narwhals.stable.v2 as nw
 
-    if not _are_sums(wanted, needs, cut):
+    wanted, tally = plan.columns, plan.tally
+    needs, cut = tally.needs, tally.cut
+    are_columns = all(isinstance(column.source, str) for _, column in wanted.values())
+    is_simple_cut = cut is None or (cut.option == "threshold" and not cut.groups)
+    reads_rows = (needs.rows and not tally.binned) or needs.compared or FREQUENCY in wanted
+    if reads_rows or not are_columns or not is_simple_cut:
         return None
     frame, schema = _typed(source, wanted)
-    undeclared: dict[str, Column] = {}
-    for name, (_, column) in wanted.items():
-        if name not in declared:
-            undeclared[name] = column
-    _refuse_continuous(frame, undeclared, schema)
+    _refuse_continuous(frame, plan, schema)
     frame = _decided(frame, cut)
-    frame = _with_presence(frame, schema, needs, scores)
+    frame = _with_presence(frame, schema, tally)
     weighted = WEIGHT in schema
     if weighted:
         frame = frame.with_columns(nw.col(WEIGHT).cast(nw.Float64).alias(MEASURE))
     by = [name for name in frame.collect_schema().names() if not is_value(name)]
     try:
-        sums = quantities(needs, scores, weighted=weighted, api=nw) if needs.anything else []
-        of_rows = quantities(needs, scores, weighted=False, api=nw) if needs.anything else []
+        sums = quantities(needs, tally.scored, tally.forecast, weighted=weighted, api=nw) if needs.anything else []
+        of_rows = quantities(needs, tally.scored, tally.forecast, weighted=False, api=nw) if needs.anything else []
     except (ArgumentError, AttributeError, TypeError):
         return None  # some quantity is a function of polars itself, or fails there too
     centres = _centres(frame, weighted=weighted) if needs.moments else {}
@@ -112,25 +96,16 @@ def pushed_down(
     return None if centres and digits_lost(cells) else cells
 
 
-def _are_sums(wanted: Mapping[str, tuple[str, Column]], needs: Needs, cut: Cut | None) -> bool:
-    """Check whether sums over rows of existing columns are enough."""
-    are_columns = all(isinstance(column.source, str) for _, column in wanted.values())
-    is_simple_cut = cut is None or (cut.option == "threshold" and not cut.groups)
-    reads_rows = needs.rows or needs.compared or FREQUENCY in wanted
-    return are_columns and is_simple_cut and not reads_rows
-
-
-def _with_presence(frame: Any, schema: Any, needs: Needs, scores: int) -> Any:
+def _with_presence(frame: Any, schema: Any, tally: Tally) -> Any:
     """Add keys that are true where scores and numbers are present."""
     import narwhals.stable.v2 as nw
 
     columns_of_key: dict[str, list[str]] = {}
-    if scores:
-        columns_of_key[SCORE] = score_columns(scores)
-    if needs.numbers and ACTUAL in schema:
-        columns_of_key[TRUTH] = [ACTUAL]
-    if needs.numbers and PREDICTED in schema:
-        columns_of_key[ESTIMATE] = [PREDICTED]
+    if tally.scored:
+        columns_of_key[SCORE] = tally.scored
+    for key, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)):
+        if tally.needs.numbers and number in schema:
+            columns_of_key[key] = [number]
     for key, columns in columns_of_key.items():
         present = _all_present(columns)
         frame = frame.with_columns(nw.when(present).then(nw.lit(value=True)).alias(key))
@@ -309,7 +284,10 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
         if is_number:
             # whole weights are summed exactly
             dtype = nw.Int64 if name == WEIGHT and is_whole else nw.Float64
-            number = _one_or_zero(nw.col(name)) if schema[name] == nw.Boolean else nw.col(name)
+            number = nw.col(name)
+            if schema[name] == nw.Boolean:
+                # a cast, which PostgreSQL does not know, would be the same
+                number = nw.when(number).then(nw.lit(1)).otherwise(nw.when(~number).then(nw.lit(0)))
             casts.append(number.cast(dtype).alias(name))
         # NaN among weights is an error later on
         if name != WEIGHT and not is_whole and (is_number or schema[name].is_float()):
@@ -343,13 +321,6 @@ def _refuse_fractions(frame: Any, schema: Any, names: Mapping[str, str]) -> None
                 "in the query, or round it."
             )
             raise ColumnError(msg)
-
-
-def _one_or_zero(condition: Any) -> Any:
-    """1 where a condition holds, 0 where it does not; a cast, which PostgreSQL does not know, would be the same."""
-    import narwhals.stable.v2 as nw
-
-    return nw.when(condition).then(nw.lit(1)).otherwise(nw.when(~condition).then(nw.lit(0)))
 
 
 def _without_nan(frame: Any, floats: Sequence[str]) -> Any:
@@ -459,23 +430,19 @@ def _dtypes_of_sums(cells: pl.DataFrame, wanted: Sequence[Quantity], schema: Any
         # whole weights are summed exactly
         is_weight = name in {"w", "least", WEIGHT} and value is not None
         is_whole = is_count or (is_weight and schema[f"q{index}"].is_integer())
-        fits = is_whole and (cells.schema[name] == pl.Int64 or not _exceeds(cells[name], _MOST))
+        fits = is_whole and (cells.schema[name] == pl.Int64 or (cells[name].cast(pl.Float64).abs() < _MOST).all())
         dtypes[name] = pl.Int64 if fits else pl.Float64
     return dtypes
 
 
-def _exceeds(numbers: pl.Series, limit: float) -> bool:
-    """Check whether any number reaches a limit."""
-    return bool((numbers.cast(pl.Float64).abs() >= limit).any())
-
-
-def _refuse_continuous(frame: Any, columns: Mapping[str, Column], schema: Any) -> None:
+def _refuse_continuous(frame: Any, plan: CountPlan, schema: Any) -> None:
     """Refuse labels that are not whole numbers, before they are counted one by one."""
     import narwhals.stable.v2 as nw
 
     broken: list[Any] = []
     for name in (TRUTH, ESTIMATE):
-        if name in columns and (schema[name].is_float() or schema[name].is_decimal()):
+        is_label = name in plan.columns and name not in plan.tally.declared
+        if is_label and (schema[name].is_float() or schema[name].is_decimal()):
             # decimals of unlimited precision cannot be rounded in PostgreSQL
             label = nw.col(name).cast(nw.Float64)
             # what is missing is no number, and not equal to itself in some engines
@@ -485,4 +452,4 @@ def _refuse_continuous(frame: Any, columns: Mapping[str, Column], schema: Any) -
         return
     for name, has_broken in collected(frame.select(*broken)).row(0, named=True).items():
         if has_broken:
-            raise ColumnError.continuous(name, columns[name].name)
+            raise ColumnError.continuous(name, plan.columns[name][1].name)

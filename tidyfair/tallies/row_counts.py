@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.specs.polars_versions import in_batches
-from tidyfair.tallies.bitmaps import can_cross, crossed
 from tidyfair.tallies.key_encoding import (
     Levels,
     Packing,
@@ -18,7 +18,7 @@ from tidyfair.tallies.key_encoding import (
     levels_of_column,
     may_have_levels,
 )
-from tidyfair.tallies.slices import MOST_PARTED, Parted, side_by_side
+from tidyfair.tallies.slices import MOST_PARTED, Parted, over_slices, side_by_side
 from tidyfair.tallies.source import SQUARED, WEIGHT
 
 Engine: TypeAlias = Literal["auto", "in-memory"]
@@ -34,6 +34,12 @@ _SMALL_TABLE = 2**8
 """Its square fits the cache of a processor and 16 bits, so that rows can be counted in pairs."""
 _BATCH, _BLOCK = 2**18, 2**16
 """Rows that the engine hands over at once, and rows that are counted at once, in the cache of a processor."""
+_MOST_COMBINATIONS = 32
+"""With more combinations a table is faster."""
+_CROSSED = 2**21
+"""Rows that are crossed at once, whose bitmaps fit the cache of a processor."""
+_FEW_COMPARISONS = 4
+"""With more combinations it pays to narrow wide columns first."""
 
 
 def engine_for(rows: int | None) -> Engine:
@@ -41,25 +47,22 @@ def engine_for(rows: int | None) -> Engine:
     return "in-memory" if rows is not None and rows < _FEW_ROWS else "auto"
 
 
-def count_in_memory(
-    columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType], name: str
-) -> pl.DataFrame | None:
-    """Count the rows of each combination of values of columns in memory; None if a query is better."""
+def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
+    """Count the rows of each combination of values of columns that may have levels; None if a query is better."""
     rows = len(next(iter(columns.values())))
     few = rows < _HARDLY_ANY_ROWS
-    if not (few or _gives_batches()) or not all(map(may_have_levels, schema.values())):
+    if not (few or _gives_batches()):
         return None
     levels = {key: levels_of_column(column, schema[key]) for key, column in columns.items()}
     packing = Packing.of(columns, levels)
     if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
         return None
-    if few and not packing.kept.queries:
-        return _counted_at_once(columns, packing, name)
-    if can_cross(packing):
-        return packing.counts(crossed(columns, packing), name)
+    are_few_combinations = packing.size <= _MOST_COMBINATIONS and not any(levels.nulls for _, levels in packing.by)
+    if are_few_combinations and not (few and not packing.queries):
+        return packing.counts(crossed(columns, packing))
     if few:
-        return _counted_at_once(columns, packing, name)
-    return _counted(pl.DataFrame(dict(columns)).lazy(), packing, name, rows)
+        return _counted_at_once(columns, packing)
+    return _counted(pl.DataFrame(dict(columns)).lazy(), packing, rows)
 
 
 def grouped(
@@ -75,8 +78,8 @@ def grouped(
         return frame.group_by(by).agg(sums).collect(engine=engine)
     values = [name for name in frame.collect_schema() if name not in by]
     if not values and _gives_batches():
-        (number,) = sums  # without other columns only rows can be counted
-        return _counted(frame, packing, number.meta.output_name(), rows)
+        # without other columns only rows can be counted
+        return _counted(frame, packing, rows)
     if packing.size > _LARGEST_CODE:
         return frame.group_by(by).agg(sums).collect(engine=engine)
     code = packing.code().alias("code")
@@ -105,13 +108,60 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
     return Packing.of(by, levels)
 
 
-def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: str) -> pl.DataFrame:
+def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing) -> pl.DataFrame:
     """Count very few rows by each combination of keys, without a query if no key needs one."""
-    table = np.bincount(packing.codes(columns), minlength=packing.size)
-    return packing.counts(table, name)
+    return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size))
 
 
-def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None) -> pl.DataFrame:
+def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
+    """Count the rows of each code by bitmaps: a row is a bit, so that columns are crossed 64 rows at a time."""
+    values = packing.values
+
+    def count(rows: slice) -> list[int]:
+        # the first column varies fastest in codes, so it is crossed last
+        masks: list[list[pl.Series]] = []
+        for name, levels in reversed(packing.narrow_first):
+            column = columns[name].slice(rows.start, _CROSSED)
+            masks.append(_masks(column, levels, values[name]))
+        return _combinations(masks, rows.stop - rows.start)
+
+    size = len(next(iter(columns.values())))
+    if size <= _CROSSED:
+        return np.array(count(slice(0, size)), dtype=np.int64)
+    counts = over_slices(count, size, _CROSSED)
+    return np.array(counts, dtype=np.int64).reshape(-1, packing.size).sum(axis=0)
+
+
+def _masks(column: pl.Series, levels: Levels, values: Sequence[pl.Series]) -> list[pl.Series]:
+    """One mask for each value of a column but the last, which has the rest of the rows."""
+    *but_last, _ = values
+    if levels.dtype == pl.Boolean:
+        return [~column]
+    if levels.dtype.is_integer() and levels.span > _FEW_COMPARISONS:
+        # integers go round, so that there are as many of them as values
+        column = (column - levels.least).cast(pl.UInt8, wrap_numerical=True)
+        return [column == offset for offset in range(levels.span - 1)]
+    return [column == value for value in but_last]
+
+
+def _combinations(masks: Sequence[Sequence[pl.Series]], rows: int, within: pl.Series | None = None) -> list[int]:
+    """Count the rows within a bitmap by combinations of values."""
+    if not masks:
+        return [rows]
+    if not rows:
+        return [0] * math.prod(len(values) + 1 for values in masks)
+    first, *others = masks
+    counts: list[int] = []
+    rest = _combinations(others, rows, within)
+    for mask in first:
+        both = mask if within is None else mask & within
+        of_value = _combinations(others, int(both.sum()), both)
+        counts += of_value
+        rest = [total - part for total, part in zip(rest, of_value, strict=True)]
+    return counts + rest
+
+
+def _counted(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> pl.DataFrame:
     """Count the rows of each combination of keys: no hash is as fast as an index into a table."""
     size = packing.size
     in_pairs = size <= _SMALL_TABLE
@@ -133,7 +183,7 @@ def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None)
     if in_pairs:
         pairs = table_of_pairs.reshape(size, size)
         table += pairs.sum(axis=0) + pairs.sum(axis=1)
-    return packing.counts(table, name)
+    return packing.counts(table)
 
 
 def _codes(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> Iterable[pl.DataFrame]:

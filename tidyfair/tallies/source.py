@@ -43,6 +43,7 @@ from tidyfair.specs.columns import (
 )
 from tidyfair.specs.groups import SIDE, Privileged
 from tidyfair.specs.polars_versions import largest_integer
+from tidyfair.tallies.key_encoding import may_have_levels
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
@@ -192,8 +193,13 @@ class Source:
         NaN becomes null, also where expressions read it, except in weights, where it is an error later on, and -0.0
         among keys and labels becomes 0.0.
         """
-        frame = _without_nan(self._checked(wanted).lazy(), wanted)
-        chosen = frame.select(column.expr.alias(name) for name, (_, column) in wanted.items())
+        frame = self.here(wanted).frame.lazy()
+        roots = roots_of({name: item for name, item in wanted.items() if not isinstance(item[1].source, str)})
+        if roots:
+            # for polars NaN is larger than any number, which expressions would see
+            schema = frame.collect_schema()
+            frame = frame.with_columns(pl.col(root).fill_nan(None) for root in roots if schema[root].is_float())
+        chosen = frame.select([column.expr.alias(name) for name, (_, column) in wanted.items()])
         with blaming_expressions(wanted):
             schema = chosen.collect_schema()
         floats: list[pl.Expr] = []
@@ -205,22 +211,20 @@ class Source:
         return chosen.with_columns(floats) if floats else chosen
 
     def here(self, wanted: Mapping[str, tuple[str, Column]]) -> Source:
-        """The same as a polars frame that has the wanted columns."""
-        return replace(self, frame=self._checked(wanted), kind="polars")
-
-    def _checked(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.DataFrame | pl.LazyFrame:
-        """A polars frame with at least the wanted columns, which must exist."""
+        """The same as a polars frame that has at least the wanted columns, which must exist."""
         columns = self.columns
         for role, column in wanted.values():
             column.check(columns, role)
-        return self._as_polars({*roots_of(wanted)})
+        return (
+            self if self.kind == "polars" else replace(self, frame=self._as_polars({*roots_of(wanted)}), kind="polars")
+        )
 
     def columns_in_memory(
         self, wanted: Mapping[str, tuple[str, Column]]
     ) -> tuple[dict[str, pl.Series], dict[str, pl.DataType]] | None:
         """The wanted columns of a polars frame in memory, under internal names, and their dtypes.
 
-        None if the frame is lazy or a column is an expression.
+        None if the frame is lazy, or a column is an expression or holds texts, whose possible values are not known.
         """
         frame = self.frame
         if not isinstance(frame, pl.DataFrame):
@@ -234,6 +238,8 @@ class Source:
             # asked for once, as the answer lists all levels
             schema[name] = columns[name].dtype
             _check_plain(role, column, schema[name])
+            if not may_have_levels(schema[name]):
+                return None
         return columns, schema
 
     @telling("read the rows")
@@ -271,19 +277,16 @@ class Source:
             if isinstance(dtype, nw.Duration):
                 dtypes[root] = pl.Object()  # months and days of a database are no time that polars knows
             elif isinstance(dtype, nw.Unknown):
-                dtypes[root] = self._looked_up(root)
+                try:
+                    # a query for zero rows
+                    dtypes[root] = self.named({root: root}).head(0).collect("polars").to_native().dtypes[0]
+                except Exception:  # noqa: BLE001 - what cannot come here is no plain value, whatever the engine says
+                    dtypes[root] = pl.Object()
             elif isinstance(dtype, nw.Datetime) and dtype.time_unit == "s":
                 dtypes[root] = pl.Datetime("ms")  # polars knows no seconds
             else:
                 dtypes[root] = nw.Schema({root: dtype}).to_polars()[root]
         return replace(self, frame=pl.DataFrame(schema=dtypes), kind="polars")
-
-    def _looked_up(self, root: str) -> Any:
-        """The dtype of a column unknown to narwhals, from a query for zero rows."""
-        try:
-            return self.named({root: root}).head(0).collect("polars").to_native().dtypes[0]
-        except Exception:  # noqa: BLE001 - what cannot come here is no plain value, whatever the engine says
-            return pl.Object()
 
     @telling("read the rows")
     def to_polars(self) -> pl.DataFrame:
@@ -293,20 +296,30 @@ class Source:
 
     def restore(self, result: pl.DataFrame) -> Any:
         """A result in the caller's kind; a polars frame for lazy input."""
-        frame: Any = result
-        if self.kind == "pandas":
-            return _in_pandas(result)
-        return frame.to_arrow() if self.kind == "pyarrow" else frame
+        if self.kind == "pyarrow":
+            return cast("Any", result).to_arrow()
+        if self.kind != "pandas":
+            return result
+        frame: Any = result.to_pandas()
+        for column in result:
+            if isinstance(column.dtype, pl.List):
+                # tuples of names, which tables ask for missing values as they do of texts
+                frame[column.name] = [None if names is None else tuple(names) for names in column.to_list()]
+        return frame
 
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
         """The frame in polars: unchanged if it is a polars frame, else its needed columns."""
         if isinstance(self.frame, pl.DataFrame | pl.LazyFrame):
             return self.frame
+        import narwhals.stable.v2 as nw
+
         named = [name for name in self.columns if name in needed]
         if self.is_elsewhere:
             try:
                 with engine_errors(self.frame):
-                    self._warn_of_transfer(named)
+                    number = collected(self.frame.select(nw.len().alias("rows"))).item()
+                    rows = f"rows of the columns {listed(named)}"
+                    check_transfer(self.frame, number, rows, "Take a sample of the rows")
                     return collected(self.named(dict(zip(named, named, strict=True))))
             except pl.exceptions.PolarsError as error:
                 msg = f"The columns {listed(named)} could not be read as plain columns: {error}."
@@ -322,13 +335,6 @@ class Source:
             blamed = [name for name in named if not self._comes_across(name)] or named
             msg = f"The columns {listed(blamed)} could not be read as plain columns: {error}."
             raise ColumnError(msg) from error
-
-    def _warn_of_transfer(self, named: Sequence[str]) -> None:
-        """Warn that many rows are transferred, and refuse too many."""
-        import narwhals.stable.v2 as nw
-
-        number = collected(cast("Any", self.frame).select(nw.len().alias("rows"))).item()
-        check_transfer(self.frame, number, f"rows of the columns {listed(named)}", "Take a sample of the rows")
 
     def _comes_across(self, name: str) -> bool:
         """Check whether a single column can be read."""
@@ -351,10 +357,12 @@ class Source:
         coded: dict[str, pl.Series] = {}
         dtypes: dict[str, pl.DataType] = {}
         for name, declared in self.levels(named).items():
-            levels = _as_series(name, declared)
+            texts = list(map(str, declared))
+            levels = pl.Series(name, declared) if _are_numbers(declared) else pl.Series(name, texts, pl.Enum(texts))
             if isinstance(frame.schema[name], nw.Enum):
-                # by their codes, which is a hundred times as fast as by their texts
-                coded[name] = _gathered(levels, frame[name].to_native().cat.codes)
+                # by their codes, which is a hundred times as fast as by their texts; those below zero are missing
+                codes = pl.Series(frame[name].to_native().cat.codes.to_numpy())
+                coded[name] = levels.gather(codes.cast(pl.UInt32, strict=False))
             else:
                 dtypes[name] = levels.dtype
         others = [name for name in named if name not in coded]
@@ -362,15 +370,6 @@ class Source:
         columns = plain.cast(pl.Schema(dtypes)).to_dict() | coded
         # by their names, one of which may be empty
         return pl.DataFrame({name: columns[name] for name in named})
-
-
-def _without_nan(frame: pl.LazyFrame, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
-    """The frame with null for NaN in the columns that expressions read: for polars NaN is larger than any number."""
-    roots = roots_of({name: item for name, item in wanted.items() if not isinstance(item[1].source, str)})
-    if not roots:
-        return frame
-    schema = frame.collect_schema()
-    return frame.with_columns(pl.col(root).fill_nan(None) for root in roots if schema[root].is_float())
 
 
 def with_one_zero(number: pl.Expr) -> pl.Expr:
@@ -424,14 +423,6 @@ def _is_text(levels: list[Any]) -> bool:
     return all(isinstance(level, str) for level in levels)
 
 
-def _as_series(name: str, levels: list[Any]) -> pl.Series:
-    """Levels as a column: numbers unchanged, others as an Enum."""
-    if _are_numbers(levels):
-        return pl.Series(name, levels)
-    texts = list(map(str, levels))
-    return pl.Series(name, texts, pl.Enum(texts))
-
-
 def _dictionary(column: Any) -> list[Any]:
     """The levels of an ordered Arrow dictionary, collected from all chunks; empty for other columns."""
     pandas_dtype = getattr(column, "dtype", None)
@@ -447,11 +438,6 @@ def _dictionary(column: Any) -> list[Any]:
     distinct = {*levels}
     has_all = all(map(distinct.issuperset, levels_of_chunks))
     return levels if has_all and len(distinct) == len(levels) else []
-
-
-def _gathered(values: pl.Series, codes: Any) -> pl.Series:
-    """The values of codes; those below zero are missing."""
-    return values.gather(pl.Series(codes.to_numpy()).cast(pl.UInt32, strict=False))
 
 
 def whole_frequencies(values: pl.Series, column: Column, most: float, often: pl.Series | None = None) -> pl.Series:
@@ -564,13 +550,9 @@ def _with_natural_logarithms(frame: Any) -> Any:
 
     ops: Any = sys.modules["ibis.expr.operations"]
     table = frame.to_native().op()
-    natural = {node: ops.Ln(node.arg) for node in table.find(ops.Log) if _is_natural(node.base)}
+    logarithms = [node for node in table.find(ops.Log) if getattr(node.base, "value", None) == math.e]
+    natural = {node: ops.Ln(node.arg) for node in logarithms}
     return nw.from_native(table.replace(natural).to_expr()) if natural else frame
-
-
-def _is_natural(base: Any) -> bool:
-    """Check whether the base of a logarithm is a literal e."""
-    return getattr(base, "value", None) == math.e
 
 
 def open_frame(
@@ -581,7 +563,13 @@ def open_frame(
         msg = "The first argument is the data, as in `accuracy(data, …)`; set options of a metric with `metric_tweak`."
         raise ArgumentError(msg)
     frame, keys = _ungrouped(data)
-    outer, sides = _outer(_keys_of(keys, group_by))
+    if keys is not None and group_by is not None:
+        msg = "The data are already grouped; give the grouping once, on the frame or as `group_by=`."
+        raise ArgumentError(msg)
+    if keys is None and group_by is not None:
+        is_one = isinstance(group_by, str) or not are_columns(group_by)
+        keys = [group_by] if is_one else list(cast("Iterable[Any]", group_by))
+    outer, sides = _outer(keys) if keys else ((), [])
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return Source(frame, "polars", outer, *sides)
     import narwhals.stable.v2 as nw
@@ -590,32 +578,13 @@ def open_frame(
         opened = nw.from_native(cast("Any", frame))
     except (TypeError, ValueError) as error:
         raise _no_frame(frame, error) from error
-    if opened.implementation.is_dask():
-        _check_pandas_of_dask()
-    return Source(opened, opened.implementation.value, outer, *sides)
-
-
-def _check_pandas_of_dask() -> None:
-    """Refuse Dask on an old pandas, which loses rows where a key is missing."""
-    installed = version("pandas")
-    if int(installed.partition(".")[0]) < 3:
+    if opened.implementation.is_dask() and int((installed := version("pandas")).partition(".")[0]) < 3:
         msg = (
             f"Dask frames need pandas 3, because Dask drops groups with missing keys on pandas {installed}. "
             "Upgrade pandas, or pass `frame.compute()`."
         )
         raise ArgumentError(msg)
-
-
-def _keys_of(grouped: list[Any] | None, group_by: object) -> list[Any]:
-    """The keys of the outer groups, given on the frame or by the argument."""
-    if grouped is not None:
-        if group_by is not None:
-            msg = "The data are already grouped; give the grouping once, on the frame or as `group_by=`."
-            raise ArgumentError(msg)
-        return grouped
-    if group_by is None:
-        return []
-    return list(group_by) if are_columns(group_by) else [group_by]
+    return Source(opened, opened.implementation.value, outer, *sides)
 
 
 def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
@@ -628,8 +597,8 @@ def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
         else:
             outer.append(Column.of(key, "group_by"))
     names = names_of(outer) + [SIDE] * len(sides)
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
+    if len(set(names)) < len(names):
+        twice = {name for name in names if names.count(name) > 1}
         own = ""
         if SIDE in twice:
             own = f"; privileged(…) adds a column {SIDE!r}, so rename yours or give one condition only"
@@ -798,7 +767,8 @@ def _from_numpy(name: str, values: Any) -> pl.Series:
 def _from_list(name: str, values: list[Any]) -> pl.Series:
     """The values of a list as a column, with exact whole numbers."""
     column = _of_one_kind(name, values)
-    if column.dtype.is_float() and (column.abs() >= EXACT).any() and any(map(_is_rounded, values)):
+    is_rounded = (isinstance(value, Integral) and int(float(value)) != int(value) for value in values)
+    if column.dtype.is_float() and (column.abs() >= EXACT).any() and any(is_rounded):
         msg = (
             f"`{name}` holds floats together with whole numbers that floats cannot represent exactly; convert all "
             "values to one type."
@@ -807,20 +777,16 @@ def _from_list(name: str, values: list[Any]) -> pl.Series:
     return column
 
 
-def _is_rounded(value: object) -> bool:
-    """Check whether a value is a whole number that a float cannot represent exactly."""
-    return isinstance(value, Integral) and int(float(value)) != int(value)
-
-
 def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
     """A list as a column, also what polars refuses: very large numbers, and several numeric types."""
     try:
         return pl.Series(name, values, strict=True)
     except (TypeError, pl.exceptions.PolarsError):
-        plain = list(map(_unwrapped, values))
-    if all(map(_is_whole_number, plain)):
+        plain: list[Any] = [value.item() if hasattr(value, "item") else value for value in values]
+    has_truth_values = any(isinstance(value, bool) for value in plain)
+    if not has_truth_values and all(isinstance(value, Integral) for value in plain):
         return pl.Series(name, plain, dtype=largest_integer(max(plain)))
-    with_nulls = list(map(_nan_as_null, plain))
+    with_nulls = [None if isinstance(value, float) and math.isnan(value) else value for value in plain]
     present = [value for value in with_nulls if value is not None]
     if all(isinstance(value, Real) for value in present):
         floats = [None if value is None else float(value) for value in with_nulls]
@@ -830,27 +796,3 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
         msg = f"`{name}` holds values of several types: {', '.join(types)}; convert them to one type."
         raise ColumnError(msg)
     return pl.Series(name, with_nulls)
-
-
-def _is_whole_number(value: object) -> bool:
-    """Check whether a value is an integer and not a Boolean."""
-    return not isinstance(value, bool) and isinstance(value, Integral)
-
-
-def _unwrapped(value: Any) -> Any:
-    """Convert a numpy scalar to a Python number."""
-    return value.item() if hasattr(value, "item") else value
-
-
-def _in_pandas(result: pl.DataFrame) -> Any:
-    """A result as a pandas frame, with tuples of names, which tables ask for missing values as they do of texts."""
-    frame: Any = result.to_pandas()
-    for column in result:
-        if isinstance(column.dtype, pl.List):
-            frame[column.name] = [None if names is None else tuple(names) for names in column.to_list()]
-    return frame
-
-
-def _nan_as_null(value: Any) -> Any:
-    """Null in place of NaN, which stands for a missing value in pandas and numpy."""
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
-from tidyfair.specs.columns import Column, levels_of, names_of, stacked
+from tidyfair.specs.columns import Column, levels_of, stacked
 from tidyfair.specs.forecasts import AT_POINT, TIME_AT_POINT, WEIGHT_AT_POINT, Forecast
 from tidyfair.specs.groups import SIDE, Privileged
 from tidyfair.specs.survey_designs import ROLE, Design
@@ -25,6 +25,7 @@ from tidyfair.tallies.moments import (
     is_of_replicate,
     merged,
     point_of,
+    score_columns,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
@@ -139,17 +140,23 @@ class Tally:
         """True where `rows` are counts of rows by bins of their scores."""
         return self.scores is not None and self.scores.bins is not None
 
+    @property
+    def scored(self) -> list[str]:
+        """The internal names of the scores that are read other than by a threshold."""
+        return score_columns(len(self.scores.columns)) if self.scores is not None and self.needs.scores else []
+
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
         """The labels that occur in truth and in estimate."""
-        truth, estimate = self.cells[TRUTH], self.cells[ESTIMATE]
+        columns = [self.cells[name] for name in LABELS]
         # categories are in their own order, not in that of their texts
-        of_categories = _is_categorical(truth.dtype) or _is_categorical(estimate.dtype)
-        if len(self.cells) <= _FEW_CELLS and not of_categories:
-            # of few cells Python takes less time than a query
-            return {TRUTH: _distinct(truth), ESTIMATE: _distinct(estimate)}
-        lists = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
-        return lists.row(0, named=True)
+        if len(self.cells) > _FEW_CELLS or any(
+            isinstance(column.dtype, pl.Enum | pl.Categorical) for column in columns
+        ):
+            lists = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
+            return lists.row(0, named=True)
+        # of few cells Python takes less time than a query
+        return {column.name: sorted({*column.to_list()} - {None}) for column in columns}
 
     def levels(self, name: str) -> list[Any]:
         """The levels of `truth` or `estimate` in their order, where they are declared."""
@@ -157,7 +164,7 @@ class Tally:
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
-        name_of_column = dict(zip(columns_of(self.keys), key_names(self.keys), strict=True))
+        name_of_column = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
         names: list[str] = []
         for column in columns:
             if column not in name_of_column:
@@ -174,7 +181,7 @@ class Tally:
     @property
     def outer_names(self) -> list[str]:
         """The names in `cells` of the keys of the outer grouping."""
-        return self.names(self.outer_columns)
+        return [f"k{index}" for index, key in enumerate(self.keys) if key.role in {"outer", "threshold"}]
 
     def in_few_parts(self) -> Tally:
         """The tally with random parts put together, unless these are few; replicates draw parts."""
@@ -215,65 +222,43 @@ class Tally:
         missing = cells.filter(pl.col(ESTIMATE).is_null()).with_columns(pl.lit(None, pl.Boolean).alias(ESTIMATE))
         missing = missing.join(pl.DataFrame({THRESHOLD: self.cut.values}), how="cross")
         parts = [decided, missing.select(decided.columns)]
-        hidden = self._hidden_at_each_cut(by)
-        parts += hidden
-        every = pl.concat(parts, how="diagonal_relaxed").rename({THRESHOLD: f"k{len(self.keys)}"})
-        if hidden:
+        if HIDDEN in self.cells.columns:
+            # partly suppressed cells are unknown at every threshold
+            hidden = self.cells.filter(pl.col(HIDDEN) > 0).group_by(by).agg(pl.col(HIDDEN).sum())
+            sides, values = pl.DataFrame({ESTIMATE: [False, True]}), pl.DataFrame({THRESHOLD: self.cut.values})
+            parts.append(hidden.join(sides, how="cross").join(values, how="cross"))
             sums.append(HIDDEN)
-            every = every.with_columns(pl.col(sums).fill_null(0))
+        every = pl.concat(parts, how="diagonal_relaxed").rename({THRESHOLD: f"k{len(self.keys)}"})
+        every = every.with_columns(pl.col(sums).fill_null(0))
         keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
         cells = every.select(*key_names(keys), *LABELS, *sums)
         return replace(self, cells=cells, keys=keys, needs=Needs(), rows=None)
 
     def at_each_point(self) -> Tally:
         """The tally with the evaluation time, or the level of a quantile, as an additional key if there are several."""
-        if self.forecast is None or not self.forecast.points or self.is_at_points:
+        forecast = self.forecast
+        if forecast is None or not forecast.points or self.is_at_points:
             return self
-        if len(self.forecast.points) == 1:
-            rows_at_point = None if self.rows is None else self._rows_at(0)
-            return replace(self, cells=self._cells_at(0), rows=rows_at_point, is_at_points=True)
-        new_key = f"k{len(self.keys)}"
         cells: list[pl.DataFrame] = []
         rows: list[pl.DataFrame] = []
-        for index, point in enumerate(self.forecast.points):
-            value = pl.lit(point, pl.Float64).alias(new_key)
-            cells.append(self._cells_at(index).with_columns(value))
+        for index, point in enumerate(forecast.points):
+            of_point = [column for column in self.cells if point_of(column.name)[1] in (None, index)]
+            sums = pl.DataFrame([column.alias(point_of(column.name)[0]) for column in of_point])
+            cells.append(_with_presence(sums, forecast, pl.col(presence_key(forecast)).str.slice(index, 1) == "1"))
             if self.rows is not None:
-                rows.append(self._rows_at(index).with_columns(value))
+                columns = {AT_POINT: pl.col(forecast.names[index]), TIME_AT_POINT: pl.lit(point, pl.Float64)}
+                if (weight := forecast.weight_names[index]) in self.rows.columns:
+                    columns[WEIGHT_AT_POINT] = pl.col(weight)
+                kept = self.rows.with_columns(**columns)
+                rows.append(kept.drop(*forecast.names, *forecast.weight_names, strict=False))
+        if len(cells) == 1:
+            return replace(self, cells=cells[0], rows=rows[0] if rows else None, is_at_points=True)
         keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
-        every = pl.concat(cells)
+        values = [pl.lit(point, pl.Float64).alias(f"k{len(self.keys)}") for point in forecast.points]
+        every = pl.concat(part.with_columns(value) for part, value in zip(cells, values, strict=True))
         every = every.select(*key_names(keys), pl.exclude(key_names(keys)))
+        rows = [part.with_columns(value) for part, value in zip(rows, values, strict=False)]
         return replace(self, cells=every, keys=keys, rows=pl.concat(rows) if rows else None, is_at_points=True)
-
-    def _cells_at(self, point: int) -> pl.DataFrame:
-        """The cells with the sums of one point."""
-        columns: list[pl.Series] = []
-        for column in self.cells:
-            name, number = point_of(column.name)
-            if number in (None, point):
-                columns.append(column.alias(name))
-        return self._with_presence(pl.DataFrame(columns), point)
-
-    def _with_presence(self, cells: pl.DataFrame, point: int | None) -> pl.DataFrame:
-        """The cells with a key that is true where rows have the prediction at a point, or at all points, else null."""
-        if self.forecast is None or not self.forecast.points:
-            return cells
-        key = presence_key(self.forecast)
-        present = pl.col(key).str.slice(point, 1) == "1" if point is not None else ~pl.col(key).str.contains("0")
-        return cells.with_columns(pl.when(present).then(statement=True).alias(key))
-
-    def _rows_at(self, point: int) -> pl.DataFrame:
-        """The rows with the prediction and the censoring weight of one point."""
-        if self.rows is None or self.forecast is None:
-            return pl.DataFrame()
-        names, weights = self.forecast.names, self.forecast.weight_names
-        columns = {
-            AT_POINT: pl.col(names[point]),
-            TIME_AT_POINT: pl.lit(self.forecast.points[point], pl.Float64),
-        }
-        if weights[point] in self.rows.columns:
-            columns[WEIGHT_AT_POINT] = pl.col(weights[point])
-        return self.rows.with_columns(**columns).drop(*names, *weights, strict=False)
 
     def over_points(self) -> Tally:
         """The tally with the averages of sums over evaluation times, or levels of quantiles."""
@@ -290,15 +275,10 @@ class Tally:
         averages = {column: pl.sum_horizontal(terms, ignore_nulls=False) for column, terms in parts.items()}
         of_points = [name for name in self.cells.columns if point_of(name)[1] is not None]
         cells = self.cells.with_columns(**averages).drop(of_points)
-        return replace(self, cells=self._with_presence(cells, None))
-
-    def _hidden_at_each_cut(self, by: list[str]) -> list[pl.DataFrame]:
-        """The partly suppressed cells, which are unknown at every threshold."""
-        if HIDDEN not in self.cells.columns or self.cut is None:
-            return []
-        hidden = self.cells.filter(pl.col(HIDDEN) > 0).group_by(by).agg(pl.col(HIDDEN).sum())
-        sides, values = pl.DataFrame({ESTIMATE: [False, True]}), pl.DataFrame({THRESHOLD: self.cut.values})
-        return [hidden.join(sides, how="cross").join(values, how="cross")]
+        if not self.forecast.points:
+            return replace(self, cells=cells)
+        has_all = ~pl.col(presence_key(self.forecast)).str.contains("0")
+        return replace(self, cells=_with_presence(cells, self.forecast, has_all))
 
     def remarks(self) -> list[str]:
         """Sentences on outer groups where more or less than the requested rows are selected."""
@@ -315,7 +295,10 @@ class Tally:
         totals = scored.group_by(*by, "value").agg(selected, pl.col(measure).sum().alias("all"))
         table = totals.sort(by, nulls_last=True)
         names = [key.column.name for key in tally.outer if key.role == "outer"]
-        groups = [_group_in_words(names, row) for row in table.rows()]
+        groups: list[str] = []
+        for row in table.rows():
+            keys = [f"{name}={value!r}" for name, value in zip(names, row, strict=False)]
+            groups.append(f" ({', '.join(keys)})" if keys else "")
         table = table.with_columns(pl.Series("group", groups, dtype=pl.String))
         return self.cut.remarks(table, weighed=weighed)
 
@@ -348,7 +331,7 @@ class Tally:
     @property
     def names_of_labels(self) -> dict[str, str]:
         """The user's names of the columns that cells are counted by."""
-        names = dict(zip(key_names(self.keys), names_of(columns_of(self.keys)), strict=True))
+        names = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
         for label, column in ((TRUTH, self.truth), (ESTIMATE, self.estimate)):
             if column is not None:
                 names[label] = column.name
@@ -441,24 +424,14 @@ class Tally:
                 raise ArgumentError(msg)
 
 
+def _with_presence(cells: pl.DataFrame, forecast: Forecast, present: pl.Expr) -> pl.DataFrame:
+    """The cells with a key that is true where rows have predictions, and null where they have none."""
+    return cells.with_columns(pl.when(present).then(statement=True).alias(presence_key(forecast)))
+
+
 def presence_key(forecast: Forecast) -> str:
     """The key of cells that tells by 1 and 0 at which points their rows have predictions."""
     return SCORE if forecast.role == "probs" else ESTIMATE
-
-
-def _is_categorical(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.Enum | pl.Categorical)
-
-
-def _distinct(column: pl.Series) -> list[Any]:
-    """The values that occur in a short column, in order."""
-    return sorted({*column.to_list()} - {None})
-
-
-def _group_in_words(names: Sequence[str], row: Sequence[object]) -> str:
-    """An outer group as part of a sentence, from the first values of a row."""
-    texts = [f"{name}={value!r}" for name, value in zip(names, row, strict=False)]
-    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -> pl.DataFrame:
@@ -519,7 +492,12 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
     declared: dict[str, list[Any]] = {}
     for tally in reversed(tallies):
         declared |= tally.declared
-    total = replace(first, cells=_merged_cells(tallies), rows=_merged_rows(tallies), declared=declared)
+    kept = [tally.rows for tally in tallies if tally.rows is not None]
+    # the keys of rows have been checked in the cells
+    rows = stacked(kept, {}) if kept else None
+    if rows is not None and first.binned:
+        rows = rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
+    total = replace(first, cells=_merged_cells(tallies), rows=rows, declared=declared)
     check_totals(total)
     return total
 
@@ -529,39 +507,18 @@ def _merged_cells(tallies: Sequence[Tally]) -> pl.DataFrame:
     first, by = tallies[0], tallies[0].counted_by
     parts = [tally.cells for tally in tallies]
     if any(HIDDEN in part.columns for part in parts):
-        parts = list(map(_with_hidden, parts))
+        nothing = pl.lit(0, pl.Int64).alias(HIDDEN)
+        parts = [part if HIDDEN in part.columns else part.with_columns(nothing) for part in parts]
     # values of one dtype do not change
     changing: dict[str, str] = {}
     for name, shown in first.names_of_labels.items():
         if any(tally.kinds[name] != first.kinds[name] for tally in tallies):
             changing[name] = shown
     every = stacked(parts, changing)
-    merging: list[pl.Expr] = []
-    for name, merge in merged(every.columns).items():
-        if name not in by:
-            merging.append(merge(pl.col(name)))
+    merging = [merge(pl.col(name)) for name, merge in merged(every.columns).items() if name not in by]
     if not by:
         return centred(every).select(merging)
     return centred(every, by).group_by(by).agg(merging)
-
-
-def _with_hidden(cells: pl.DataFrame) -> pl.DataFrame:
-    """Cells with their suppressed amounts, which are 0 where nothing is suppressed."""
-    if HIDDEN in cells.columns:
-        return cells
-    return cells.with_columns(pl.lit(0, pl.Int64).alias(HIDDEN))
-
-
-def _merged_rows(tallies: Sequence[Tally]) -> pl.DataFrame | None:
-    """The rows of all, where they are kept; counts of the same bins are added up."""
-    kept = [tally.rows for tally in tallies if tally.rows is not None]
-    if not kept:
-        return None
-    # the keys of rows have been checked in the cells
-    rows = stacked(kept, {})
-    if not tallies[0].binned:
-        return rows
-    return rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
 
 
 def check_totals(tally: Tally) -> None:

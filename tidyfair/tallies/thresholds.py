@@ -13,7 +13,7 @@ from typing import Any, Literal, cast, overload
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
+from tidyfair.errors import ArgumentError, ColumnError, advice, in_short, listed
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.polars_versions import value_at
@@ -87,10 +87,11 @@ class Cut:
         """Refuse scores that are not probabilities, such as logits, if its thresholds are for probabilities."""
         if low is None or high is None or -_ROUNDED <= low <= high <= 1 + _ROUNDED:
             return
+        convert = advice("Convert logits with `probs=sigmoid(…)`", "Convert logits to probabilities in the file")
+        labels = f" If the threshold is right, make the labels yourself: {self._labels_in_code(column)}."
         msg = (
             f"`{role}`: {column!r} holds values from {low:g} to {high:g}, but {self!r} is a threshold for "
-            "probabilities. Convert logits with `probs=sigmoid(…)`, or give a threshold on the scale of the scores. "
-            f"If the threshold is right, make the labels yourself: {self._labels_in_code(column)}."
+            f"probabilities. {convert}, or give a threshold on the scale of the scores.{advice(labels, '')}"
         )
         raise ColumnError(msg)
 
@@ -274,7 +275,8 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
     columns = tuple(Column.of(name, "threshold") for name in _as_tuple(names))
     groups: list[tuple[tuple[object, ...], float]] = []
     for group, threshold in thresholds.items():
-        key = tuple(map(_nan_as_null, _as_tuple(group)))
+        # NaN is null among keys
+        key = tuple(None if isinstance(value, float) and math.isnan(value) else value for value in _as_tuple(group))
         groups.append((key, _number("threshold", threshold)))
     lengths = {len(key) for key, _ in groups}
     if lengths != {len(columns)}:
@@ -286,11 +288,6 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
 def _as_tuple(value: object) -> tuple[object, ...]:
     """One name or value, or a tuple of them, as a tuple."""
     return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-
-
-def _nan_as_null(value: object) -> object:
-    """The key of a group as in frames, where NaN is null."""
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:

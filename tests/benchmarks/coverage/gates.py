@@ -63,6 +63,7 @@ def of_rates(runs: int, random: np.random.Generator) -> Table:
     settings = [even(rates, total) for rates in several for total in (200, 1_000, 10_000)]
     settings += [with_rare((0.5,) * 5 + (0.4,), 1_000, rare) for rare in (6, 20, 60)]
     settings += [Setting((0.5,) * 19 + (0.4,), (300,) * 20), Setting((0.97, 0.97, 0.9), (400, 400, 8))]
+    settings += [Setting((0.05, 0.001, 0.001), (30,) * 3), Setting((0.03, *(0.001,) * 3), (60,) * 4)]
     for setting in settings:
         data, shares = setting.decisions(setting.hits(runs, random)), list[float]()
         limits: list[tuple[Any, dict[str, float]]] = [

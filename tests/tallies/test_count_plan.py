@@ -1,9 +1,11 @@
-"""Rows are counted once, or once per feature for features with very many values."""
+"""Rows are counted once, or once per feature for features with very many values, with the steps that a call has."""
 
 from __future__ import annotations
 
+import pickle
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -137,3 +139,54 @@ def test_few_rows_take_few_polars_queries() -> None:
     )
     # the count, the labels that occur, and a look at each column of keys
     assert of_many == of_one <= 8
+
+
+def entered(call: Callable[[], object]) -> set[str]:
+    """The functions of the library that a call enters."""
+    names: set[str] = set()
+    package = str(Path(tf.__file__).parent)
+
+    def seen(frame: Any, event: str, function: object) -> None:
+        del function
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            names.add(frame.f_code.co_qualname)
+
+    sys.setprofile(seen)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+STEPS = {"_decided", "with_censoring_weights", "_in_parts", "with_comparisons", "_with_frequencies", "_bins"}
+
+
+def test_steps_that_a_call_does_not_have_are_not_entered() -> None:
+    few_rows = VISITS.head(1000).with_columns(score=pl.Series(RANDOM.random(1000)))
+    fair = tf.metric_set(tf.accuracy, parity("sex"))
+    assert not entered(lambda: fair(few_rows, "y", "p")) & STEPS
+    assert entered(lambda: fair(few_rows, "y", probs="score", threshold=0.5)) & STEPS == {"_decided"}
+    assert entered(lambda: fair(few_rows, "y", "p", frequency_weights="user")) & STEPS == {"_with_frequencies"}
+
+
+def test_plan_is_made_once_for_calls_with_the_same_options() -> None:
+    few_rows, fair = VISITS.head(1000), tf.metric_set(tf.accuracy, parity("race"))
+    made = "CountPlan.of"
+    assert made in entered(lambda: fair(few_rows, **CALL))
+    assert made not in entered(lambda: fair(few_rows, **CALL))
+    assert made in entered(lambda: fair(few_rows.group_by("fold"), **CALL))
+    assert made not in entered(lambda: fair(few_rows, **CALL))
+
+
+def test_options_of_other_types_are_other_options() -> None:
+    few_rows, fair = VISITS.head(1000), tf.metric_set(tf.accuracy, parity("race"))
+    fair(few_rows, **CALL, explain=True)
+    with pytest.raises(tf.ArgumentError, match="`explain` is True or False, not 1"):
+        fair(few_rows, **CALL, explain=cast("Any", 1))
+
+
+def test_accumulator_pickles_after_it_has_counted() -> None:
+    batches = tf.Accumulator(parity("sex"), "y", "p").update(VISITS.head(1000))
+    again = pickle.loads(pickle.dumps(batches))  # noqa: S301 - our own
+    assert_frame_equal(again.update(VISITS.tail(500)).compute(), batches.update(VISITS.tail(500)).compute())

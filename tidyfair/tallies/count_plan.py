@@ -1,0 +1,398 @@
+"""The plan of a count: the columns that are read, by their roles, and what is counted and summed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
+from tidyfair.specs.arguments import whole
+from tidyfair.specs.columns import Column, are_columns, roots_of
+from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival, is_point
+from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula
+from tidyfair.specs.groups import By, Privileged
+from tidyfair.specs.metric_specs import MetricSpec, named_formulas
+from tidyfair.specs.options import Options
+from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.specs.survey_designs import ROLE
+from tidyfair.tallies.moments import ACTUAL, PREDICTED, Needs
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, Source
+from tidyfair.tallies.tally import TRUTH, Key, Scores, Tally
+from tidyfair.tallies.tally_checks import check_given
+from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
+
+Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
+"""The columns that are read, `{internal name: (role, column)}`."""
+_Formulas: TypeAlias = "Sequence[tuple[str, Formula]]"
+_EXACT = "exact"
+"""In place of a number of bins: the scores themselves, from any engine."""
+_MOST_BINS = 2**16
+_SAMPLE = 20_000
+_MANY = 0.5
+"""With nearly as many cells as rows, counting by all features together saves nothing and takes as much memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountPlan:
+    """One pass over the rows: the columns to be read, and the tally to be made."""
+
+    specs: tuple[MetricSpec, ...]
+    """The metrics that are read from this pass."""
+    tally: Tally
+    """The tally to be made, without cells: it has the columns by their roles, and the keys."""
+    outer: tuple[Column, ...]
+    metrics: tuple[str, ...]
+    """The names of all metrics of the call, for messages."""
+    frequencies: Column | None
+    cluster: Column | None
+    parts: int | None
+    """The seed of random parts of the rows, which are one more key; None if it is not needed."""
+    has_single_rows: bool
+    """True if each row is a part unless there are very many."""
+    many: Literal["bin", "warn", "transfer"]
+    """The way to treat very many distinct rows of another engine: count their scores in bins where they can be, or
+    transfer them, with a warning or without."""
+
+    @classmethod
+    def of(
+        cls, specs: tuple[MetricSpec, ...], needs: Needs, options: Options, outer: tuple[Column, ...] = (),
+        sides: Privileged | None = None, *, is_kept: bool = True,
+    ) -> CountPlan:  # fmt: skip
+        """The plan of a call, if the metrics can use its columns.
+
+        Args:
+            specs: The metrics.
+            needs: The quantities that they read.
+            options: The options of the call.
+            outer: The columns of the outer groups.
+            sides: The conditions whose two sides are outer groups too.
+            is_kept: Whether the tally is kept, not only read once.
+        """
+        formulas = named_formulas(specs)
+        given_truth, given_estimate, probs, forecast = _with_forecast(formulas, options)
+        truth, estimate = Column.if_given(given_truth, "truth"), Column.if_given(given_estimate, "estimate")
+        weights = (
+            Column.if_given(options.case_weights, "case_weights") if options.design is None else options.design.weights
+        )
+        frequencies = Column.if_given(options.frequency_weights, "frequency_weights")
+        cluster = Column.if_given(options.cluster, "cluster")
+        scores = None if probs is None else _scores(probs)
+        is_exact = isinstance(options.score_bins, str) and options.score_bins == _EXACT
+        if options.score_bins is not None and not is_exact:
+            scores = _in_bins(formulas, scores, options.score_bins)
+        cut = _cut(formulas, needs, options, scores, sides)
+        if forecast is not None:
+            _check_forecast(forecast, formulas, sides)
+        if options.parts is not None:
+            whole("parts", options.parts, 0)
+        has_sums = any(formula.kind != "class" and formula.input == "sums" for _, formula in formulas)
+        # counts determine how much rates vary
+        parts = options.parts if has_sums else None
+        if parts is not None or cluster is not None:
+            outcomes = [formula.terms_of_outcomes for _, formula in formulas]
+            needs = replace(needs, terms=needs.terms.union(*outcomes))
+        if options.keep_rows:
+            needs = replace(needs, rows=True)
+        tally = Tally(
+            pl.DataFrame(), (), truth, estimate, cut, weights, scores, needs, sides=sides, design=options.design,
+            forecast=forecast,
+        )  # fmt: skip
+        check_given(formulas, tally.given)
+        for name, formula in formulas:
+            ignores_weights = formula.input == "rows" and "weight" not in formula.statistics
+            if weights is not None and not formula.of_labels and ignores_weights:
+                msg = (
+                    f"{name} does not accept weights; leave out `case_weights=`, or add a parameter `weight` to its "
+                    "function."
+                )
+                raise ArgumentError(msg)
+        if options.parts is not None and cluster is not None:
+            msg = "`parts` and `cluster` are alternatives; give only one of them."
+            raise ArgumentError(msg)
+        many = "transfer" if is_exact else "warn"
+        has_other_uses = is_kept or options.keep_rows or options.interval is not None or options.design is not None
+        if many == "warn" and not has_other_uses and _fit_bins(formulas):
+            many = "bin"
+        names = tuple(dict.fromkeys(spec.name for spec in specs))
+        plan = cls(specs, tally, outer, names, frequencies, cluster, parts, options.has_single_rows, many)
+        return plan.for_metrics(specs)
+
+    def for_metrics(self, specs: tuple[MetricSpec, ...]) -> CountPlan:
+        """The plan with the keys that some metrics need, without duplicates."""
+        refuse_reserved("group_by", self.outer)
+        keys: dict[Column, Key] = {column: Key(column, "outer") for column in self.outer}
+        sides, design, cluster = self.tally.sides, self.tally.design, self.cluster
+        for column in sides.columns if sides is not None else ():
+            keys.setdefault(column, Key(column, "side"))
+        for spec in specs:
+            if spec.by is not None:
+                refuse_outer(spec.name, spec.by, self.outer)
+                for column in spec.by.columns:
+                    keys.setdefault(column, Key(column, "by"))
+            elif any(formula.given in {"truth", "estimate"} for _, formula in spec.formulas):
+                msg = (
+                    f"{spec.name} is defined for groups only; compare groups, for example with `separation(…)` or "
+                    "`new_groupwise_metric`."
+                )
+                raise ArgumentError(msg)
+        if cluster is not None:
+            if cluster in keys:
+                msg = f"`cluster`: {cluster.name!r} already defines groups, and groups cannot serve as clusters."
+                raise ColumnError(msg)
+            keys[cluster] = Key(cluster, "cluster")
+        # a stratum may be a group as well
+        for column in design.keys if design is not None else ():
+            keys.setdefault(column, Key(column, "cluster"))
+        return replace(self, specs=specs, tally=replace(self.tally, keys=tuple(keys.values())))
+
+    # What is read
+
+    @cached_property
+    def columns(self) -> Wanted:
+        """The columns that are read."""
+        tally, needs = self.tally, self.tally.needs
+        columns: Wanted = {}
+        for index, key in enumerate(tally.keys):
+            role = key.role if key.role in {"by", "cluster"} else "group_by"
+            if role == "cluster" and tally.design is not None:
+                role = ROLE
+            columns[f"k{index}"] = (role, key.column)
+        optional = [
+            (ACTUAL if needs.numbers else TRUTH, "truth", tally.truth),
+            (PREDICTED if needs.numbers else ESTIMATE, "estimate", tally.estimate),
+            (WEIGHT, tally.role_of_weights, tally.weights),
+            (FREQUENCY, "frequency_weights", self.frequencies),
+        ]
+        for name, role, column in optional:
+            if column is not None:
+                columns[name] = (role, column)
+        if tally.scores is not None and (needs.scores or tally.cut is not None):
+            columns |= _numbered("s", "probs", tally.scores.columns)
+        if tally.forecast is not None:
+            columns |= tally.forecast.wanted
+        if tally.design is not None:
+            columns |= _numbered("v", ROLE, tally.design.replicates)
+        roles = {column: term.role_of(column) for term in needs.compared for column in term.compared_by}
+        for index, column in enumerate(self.features):
+            columns[f"f{index}"] = (roles[column], column)
+        if tally.cut is not None:
+            columns |= _numbered("t", "threshold", tally.cut.by)
+        return columns
+
+    @cached_property
+    def features(self) -> list[Column]:
+        """The columns that rows are compared by, in distances or lists."""
+        columns: dict[Column, None] = {}
+        for term in self.tally.needs.compared:
+            columns |= dict.fromkeys(term.compared_by)
+        return list(columns)
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        """The columns of scores, and of truth and estimate where these are numbers."""
+        names: list[str] = []
+        for name, (role, _) in self.columns.items():
+            if name in {ACTUAL, PREDICTED} or role == "probs" or is_point(name):
+                names.append(name)
+        return names
+
+    @cached_property
+    def is_of_labels(self) -> bool:
+        """True where only rows are counted, by keys and labels, and nothing is summed."""
+        is_weighted = self.tally.weights is not None or self.frequencies is not None
+        is_summed = self.tally.needs.anything or self.parts is not None
+        return self.tally.cut is None and not is_weighted and not is_summed
+
+    @cached_property
+    def numbers_rows(self) -> bool:
+        """True if the row number is an additional key, because single rows were sampled and are summed."""
+        design, needs = self.tally.design, self.tally.needs
+        return design is not None and design.samples_rows and (needs.numbers or needs.scores)
+
+    # What is read in one pass
+
+    def passes(self, source: Source) -> list[CountPlan]:
+        """The plans of all passes: one for all features, or one each for features with many values.
+
+        That is decided by a sample of rows. Sets of features that are part of a larger set are counted with it.
+        """
+        # rows are kept once
+        if not self._bys_apart or self.tally.needs.rows or self.tally.needs.compared:
+            return [self]
+        if not _are_many(source, list(dict.fromkeys(column for by in self._bys_apart for column in by.columns))):
+            return [self]
+        together: dict[By, list[MetricSpec]] = {by: [] for by in self._bys_apart}
+        for spec in self.specs:
+            own = set(spec.by.columns) if spec.by is not None else set[Column]()
+            together[next(by for by in together if own <= set(by.columns))].append(spec)
+        return [self.for_metrics(tuple(specs)) for specs in together.values()]
+
+    @cached_property
+    def _bys_apart(self) -> list[By]:
+        """The sets of features that are not part of a larger set, if there are several."""
+        bys = dict.fromkeys(spec.by for spec in self.specs if spec.by is not None)
+        columns = {by: frozenset(by.columns) for by in bys}
+        largest: dict[frozenset[Column], By] = {}
+        for by, own in columns.items():
+            if not any(own < other for other in columns.values()):
+                largest[own] = by
+        return list(largest.values()) if len(largest) > 1 else []
+
+
+def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:
+    """Refuse groups that the data are grouped by."""
+    for column in by.columns:
+        if column in outer:
+            msg = (
+                f"{name}: the data are grouped by {column.name!r}, so each part has only one group to compare; group "
+                "by another column, or compare another one."
+            )
+            raise ColumnError(msg)
+
+
+def _numbered(prefix: str, role: str, columns: Iterable[Column]) -> Wanted:
+    """Columns in one role, under a prefix and their number."""
+    return {f"{prefix}{index}": (role, column) for index, column in enumerate(columns)}
+
+
+def _with_forecast(formulas: _Formulas, options: Options) -> tuple[object, object, object, Forecast | None]:
+    """Truth, estimate and scores as one column at most each, and the columns of survival times or intervals."""
+    name, formula = formulas[0]
+    truth: object = options.truth
+    estimate: object = options.estimate
+    if formula.kind == "survival" and not isinstance(truth, Survival):
+        shown = "" if truth is None else f", not {in_short(truth)}"
+        msg = f'{name} reads survival times: write `truth=survival("time", "event")`{shown}.'
+        raise ColumnError(msg)
+    if formula.kind != "survival" and isinstance(truth, Survival):
+        msg = f"{name} reads {CONTENT[formula.kind]}, not survival times: give a column as `truth=`."
+        raise ColumnError(msg)
+    if formula.kind == "interval":
+        forecast = None if estimate is None else Forecast.of_estimate(estimate)
+        return truth, None, options.probs, forecast
+    if isinstance(estimate, PredictionInterval | Mapping):
+        msg = f"`estimate`: {name} reads one column of predictions, not an interval or quantiles."
+        raise ColumnError(msg)
+    if isinstance(truth, Survival):
+        return truth.column_of_time, estimate, None, Forecast.of_survival(truth, options.probs)
+    return truth, estimate, options.probs, None
+
+
+def _scores(probs: object) -> Scores:
+    """The columns of scores: one, a list in the order of the labels, or a mapping from labels."""
+    if isinstance(probs, Mapping):
+        mapping = cast("Mapping[Any, object]", probs)
+        columns = tuple(Column.of(value, "probs") for value in mapping.values())
+        if not columns:
+            msg = "`probs`: the mapping from labels to columns is empty."
+            raise ColumnError(msg)
+        return Scores(columns, tuple(mapping), several=True)
+    if not are_columns(probs):
+        return Scores((Column.of(probs, "probs"),))
+    columns = tuple(Column.of(value, "probs") for value in probs)
+    names = [column.name for column in columns]
+    if len(columns) < 2 or len(set(names)) < len(names):
+        msg = (
+            f"`probs` must list one column for each label, not {listed(names)}; give a single column without brackets."
+        )
+        raise ColumnError(msg)
+    return Scores(columns, several=True)
+
+
+def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores:
+    """The scores to count in bins, if bins are enough for all metrics."""
+    number = whole("score_bins", bins, 2, _MOST_BINS)
+    ranking = [(name, formula) for name, formula in formulas if formula.kind == "prob" and formula.input != "sums"]
+    if scores is None or not ranking:
+        msg = "`score_bins` needs a ranking metric, such as roc_auc, and `probs=`; leave it out for other metrics."
+        raise ArgumentError(msg)
+    for name, formula in ranking:
+        if formula.error_of_bins is None:
+            msg = f"{name} cannot be computed from binned scores; leave out `score_bins`."
+            raise ArgumentError(msg)
+    return replace(scores, bins=number)
+
+
+def _fit_bins(formulas: _Formulas) -> bool:
+    """Check whether bins of scores are enough for all metrics that read scores one by one."""
+    ranking = [formula for _, formula in formulas if formula.input != "sums"]
+    return bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
+
+
+def _cut(
+    formulas: _Formulas, needs: Needs, options: Options, scores: Scores | None, sides: Privileged | None
+) -> Cut | None:
+    """The threshold or selection of a call, if these metrics and the outer groups can use it."""
+    rules = {rule: getattr(options, rule) for rule in RULES if getattr(options, rule) is not None}
+    for rule in rules:
+        for name, formula in formulas:
+            if not formula.of_labels:
+                msg = f"`{rule}` turns scores into labels, but {name} reads {CONTENT[formula.kind]}; leave it out."
+                raise ArgumentError(msg)
+    given = {"estimate": options.estimate, "probs": scores}
+    cut = Cut.of(rules, {role for role, value in given.items() if value is not None})
+    if cut is None:
+        return None
+    if scores is not None and scores.several:
+        msg = f"`{cut.option}` needs a single column of scores, for the event; give one column as `probs=`."
+        raise ArgumentError(msg)
+    if cut.several and needs.compared:
+        of_one = needs.compared[0]
+        name = next(name for name, formula in formulas if of_one in formula.all_terms)
+        msg = f"{name} does not accept a list of values for {cut.option}; give one value."
+        raise ArgumentError(msg)
+    if cut.option != "threshold" and sides is not None:
+        msg = f"`{cut.option}` cannot be combined with `group_by=privileged(…)`; group by a column instead."
+        raise ArgumentError(msg)
+    return cut
+
+
+def _check_forecast(forecast: Forecast, formulas: _Formulas, sides: Privileged | None) -> None:
+    """Refuse predictions at points that some metric cannot use."""
+    for name, formula in formulas:
+        if formula.columns_of_rows & OF_INTERVAL and forecast.level is None:
+            way_out = '`estimate=prediction_interval("q05", "q95", level=0.9)`'
+            msg = f"{name} reads an interval, not quantiles: name its two columns, as in {way_out}."
+            raise ColumnError(msg)
+        if formula.over_points and forecast.is_survival and len(forecast.points) == 1:
+            msg = f"{name} is an integral over time: give survival probabilities at two or more times as `probs=`."
+            raise ColumnError(msg)
+        if formula.columns_of_rows & OF_CENSORING and sides is not None and forecast.censoring is None:
+            msg = (
+                f"{name} estimates the censoring distribution in each outer group, and the sides of "
+                "`group_by=privileged(…)` are known only later; give `survival(…, censoring=…)`, or group by "
+                "columns."
+            )
+            raise ArgumentError(msg)
+
+
+def _are_many(source: Source, columns: Sequence[Column]) -> bool:
+    """Check whether most of some rows differ in the columns."""
+    if source.rows is not None and source.rows < _SAMPLE:
+        return False
+    wanted = _numbered("k", "by", dict.fromkeys((*source.outer, *columns)))
+    try:
+        if not {*roots_of(wanted)} <= {*source.columns}:
+            return False
+        if source.is_elsewhere:
+            # the engine counts, so that no rows leave it
+            rows, distinct = source.distinct_in_sample(roots_of(wanted), _SAMPLE)
+            return rows == _SAMPLE and distinct > _MANY * _SAMPLE
+        sample = source.some_rows(wanted, _SAMPLE)
+    except (TidyfairError, pl.exceptions.PolarsError):
+        return False  # the counting says what is wrong
+    if math.prod(map(_levels, sample.dtypes)) < _MANY * _SAMPLE:
+        return False
+    return len(sample) == _SAMPLE and sample.n_unique() > _MANY * _SAMPLE
+
+
+def _levels(dtype: pl.DataType) -> float:
+    """Largest possible number of values of a dtype; infinity if unlimited."""
+    if isinstance(dtype, pl.Enum):
+        return len(dtype.categories) + 1
+    return 3 if dtype == pl.Boolean else math.inf
