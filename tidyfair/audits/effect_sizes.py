@@ -9,12 +9,12 @@ from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, cast
 
-import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
 from tidyfair.evaluation.group_cells import named_groups, texts_of
-from tidyfair.intervals.proportions import adjusted, z_value
+from tidyfair.inference.rate_tests import with_adjusted_p_values
+from tidyfair.intervals.proportions import z_value
 from tidyfair.specs.arguments import flag, one_of, proper_share
 from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.groups import By, Policy, Privileged, Treatment
@@ -280,18 +280,6 @@ def two_sided(distance: float, error: float) -> float:
     return math.erfc(abs(distance) / error / math.sqrt(2))
 
 
-def with_adjusted_p_values(table: pl.DataFrame, method: str, family: str | None = None) -> pl.DataFrame:
-    """The table with p-values adjusted for their number: that of all, or of those with the same value of a column."""
-    p_values = table[".p_value"]
-    families = pl.Series([0]).new_from_index(0, len(table)) if family is None else table[family].rank("dense")
-    values = np.full(len(table), np.nan)
-    for number in families.unique():
-        index = ((families == number) & p_values.is_not_null()).arg_true()
-        values[index.to_numpy()] = adjusted(p_values.gather(index).to_numpy(), method)
-    column = pl.Series(".p_adjusted", values, dtype=pl.Float64, nan_to_null=True)
-    return table.insert_column(table.columns.index(".p_value") + 1, column)
-
-
 @dataclass(frozen=True)
 class _Groups:
     """The groups that are compared, and with which of them."""
@@ -321,7 +309,7 @@ class _Groups:
             for own in rows.partition_by(list(outer), maintain_order=True) if outer else [rows]:
                 compared = self._compared(own, keys, feature, reference, measure)
                 parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
-        table = with_adjusted_p_values(pl.concat(parts), self.adjust)
+        table = with_adjusted_p_values(pl.concat(parts), [], self.adjust)
         return source.restore(table.rename(outer))
 
     def _features(self) -> list[By]:

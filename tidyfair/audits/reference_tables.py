@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, cast
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -16,7 +15,6 @@ from tidyfair.audits.effect_sizes import (
     Standardization,
     columns_of_features,
     two_sided,
-    with_adjusted_p_values,
 )
 from tidyfair.audits.references import (
     BY_VALUE,
@@ -34,6 +32,7 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.gates import GroupsCompared
+from tidyfair.inference.rate_tests import with_adjusted_p_values
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     SCALES,
@@ -134,10 +133,6 @@ class GroupComparison(GroupsCompared):
         """True if the values say which group is the reference of a metric."""
         return any(reference in BY_VALUE for reference in self.to)
 
-    def at_level(self, level: float) -> Self:
-        """The same comparison at another confidence level, without adjustment."""
-        return replace(self, conf_level=level, adjust="none")
-
     @property
     def _run(self) -> Run:
         """The run of all metrics, and of the variations of those whose differences are standardized."""
@@ -146,14 +141,6 @@ class GroupComparison(GroupsCompared):
             if scale == "standardized":
                 counted |= {variation.name: variation for variation in with_variation(metric)}
         return metric_set(*self.metrics, *counted.values()).run
-
-    def _reading(self, columns: AbstractSet[str]) -> Self:
-        return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
-
-    def _counting_options(self, options: Options) -> Options:
-        # intervals need to see how much sums vary from part to part
-        is_known = options.cluster is not None or options.design is not None
-        return options if is_known else options.in_parts(self.seed)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The tables of all metrics, with p-values adjusted for their number."""
@@ -175,7 +162,7 @@ class GroupComparison(GroupsCompared):
         evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)
         tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
         table = pl.concat(tables, how="diagonal_relaxed")
-        table = with_adjusted_p_values(table, self.adjust, None if self.family == "all" else f".{self.family}")
+        table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
         return table if options.explain else table.drop(_DETAILS)
 
 

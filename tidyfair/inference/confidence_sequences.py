@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+from tidyfair.specs.segments import Booleans, Floats
+
 Index: TypeAlias = Any
 """The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""
 
@@ -175,7 +175,7 @@ class Pair:
         positions[index] = position / np.where(lines.end > 0, lines.end, 1)
         return values[0], contrast.shift(position) * (values[1] - values[2])
 
-    def extreme_limits(self, contrast: Contrast, log_threshold: Floats, compared: Mask) -> tuple[Floats, Floats]:
+    def extreme_limits(self, contrast: Contrast, log_threshold: Floats, compared: Booleans) -> tuple[Floats, Floats]:
         """The smallest and the largest lower limit of the pairs that are compared, of each row of pairs.
 
         They are sought among pairs whose limits are roughly the extremes, and then among those with limits beyond.
@@ -196,7 +196,7 @@ class Pair:
         limits[index] = self.at(index).lower_limit(contrast, log_threshold[index])
         return np.fmin.reduce(limits, axis=1), np.fmax.reduce(limits, axis=1)
 
-    def reach(self, contrast: Contrast, value: Floats, log_threshold: Floats) -> Mask:
+    def reach(self, contrast: Contrast, value: Floats, log_threshold: Floats) -> Booleans:
         """Check whether e-values against a value reach the threshold, so that lower limits are not below it."""
         lines = contrast.lines(contrast.parameter(value))
         means = lines.start + lines.nearest(self) * lines.direction
@@ -214,7 +214,7 @@ class Pair:
         with np.errstate(divide="ignore", invalid="ignore"):
             lost: Floats = np.maximum((1 - fall / rise) * other_room, (1 - rise / fall) * room)
         found: Floats = one + other
-        is_open: Mask = (found >= threshold) & ~(found - lost >= threshold)
+        is_open: Booleans = (found >= threshold) & ~(found - lost >= threshold)
         found[is_open] = pairs.at(is_open).log_e_value(contrast, value[some][is_open])
         reached[some] = found >= threshold
         return reached

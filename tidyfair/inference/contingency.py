@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import correction, root, shares_apart, squared
+from tidyfair.specs.segments import Array
 
-Array: TypeAlias = np.ndarray[Any, Any]
-Counts: TypeAlias = Array | int
+Counts: TypeAlias = "Array | int"
 Factorials: TypeAlias = Callable[[Array], Array]
 """Logarithms of factorials, without the largest part: n log n - n."""
 

@@ -53,10 +53,12 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
     if name in columns:
         msg = f"The frames already have a column {name!r}; give the column of resamples another name with `name=`."
         raise ColumnError(msg)
+    labelled: list[pl.DataFrame] = []
     for label, frame in zip(labels, frames, strict=True):
         if odd := set(columns) ^ set(frame.columns):
             msg = f"The resamples {label!r} and {labels[0]!r} have different columns: {listed(sorted(odd))}."
             raise ColumnError(msg)
+        labelled.append(frame.select(pl.lit(label).alias(name), *columns))
     for column in columns:
         # a column that is null everywhere fits any other
         types = [(label, frame.schema[column]) for label, frame in zip(labels, frames, strict=True)]
@@ -66,9 +68,6 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
             if not alike(kind_of_first, kind):
                 msg = f"The column {column!r} is {kind_of_first} in the resample {first!r} and {kind} in {label!r}."
                 raise ColumnError(msg)
-    labelled: list[pl.DataFrame] = []
-    for label, frame in zip(labels, frames, strict=True):
-        labelled.append(frame.select(pl.lit(label).alias(name), *columns))
     return source.restore(stacked(labelled, dict(zip(columns, columns, strict=True))))
 
 

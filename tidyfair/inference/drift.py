@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -30,8 +30,7 @@ from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import refuse_unknown_keywords
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.specs.segments import Array
 
 __all__ = ["PeriodTest", "compare_periods"]
 
@@ -96,8 +95,9 @@ class PeriodTest(RateTest):
             largest = np.zeros(len(has_value))
             for rate in shuffled:
                 values, variance = rate.changes(relative=metric.aggregate.is_relative)
-                of_rate = rows_after.filter((pl.col("name") == rate.name) & pl.col("is_reference"))
-                reference = np.flatnonzero(np.isin(rate.group_cells, of_rate[GROUP_CELL].to_numpy())).tolist()
+                of_rate = rows_after.filter((pl.col("name") == rate.after.name) & pl.col("is_reference"))
+                group_cells = rate.after.group_cells[rate.matches]
+                reference = np.flatnonzero(np.isin(group_cells, of_rate[GROUP_CELL].to_numpy())).tolist()
                 np.fmax(largest, farthest(values, variance[None], reference), out=largest)
             # what is not significant then is no range of changes of the disparity
             row |= by_chance(np.full(len(change), math.nan), largest[has_value]) | {".expected": expected}
@@ -106,19 +106,16 @@ class PeriodTest(RateTest):
 
 @dataclass(frozen=True, eq=False)
 class _Shuffled:
-    """The numerators of a rate in two periods, with the rows of each group shuffled between them: draws by groups."""
+    """A rate in two periods, and its numerators with the rows of each group shuffled between them: draws by groups."""
 
-    name: str
+    before: CountedRate
+    after: CountedRate
     drawn_before: Array
     """Those of all groups; groups that only one period has are not shuffled."""
     drawn_after: Array
-    before: Array
-    """Those of groups that both periods have; the observed ones come last."""
-    after: Array
-    rows_before: Array
-    rows_after: Array
-    group_cells: Array
-    """The group cells of these groups in the later period."""
+    indices: list[int]
+    """The groups that both periods have, as indices of those before and, in the same order, of those after."""
+    matches: list[int]
 
     @classmethod
     def of(
@@ -141,27 +138,21 @@ class _Shuffled:
             drawn_after[:, match] = hits - drawn_before[:, index]
             indices.append(index)
             matches.append(match)
-        return cls(
-            name=one.name,
-            drawn_before=drawn_before,
-            drawn_after=drawn_after,
-            before=np.vstack([drawn_before, first.numerator])[:, indices].astype(float),
-            after=np.vstack([drawn_after, second.numerator])[:, matches].astype(float),
-            rows_before=first.denominator[indices],
-            rows_after=second.denominator[matches],
-            group_cells=other.group_cells[matches],
-        )
+        return cls(one, other, drawn_before, drawn_after, indices, matches)
 
     def changes(self, *, relative: bool) -> tuple[Array, Array]:
-        """The change of the rate of each group in each draw, or that of its logarithm (`relative`), and the variance.
+        """The change of the rate of each group that both periods have, and the variance; the observed one comes last.
 
-        Of logarithms half a row more, so that all rates have one.
+        Or that of its logarithm (`relative`), with half a row more, so that all rates have one.
         """
         more = 0.5 if relative else 0.0
-        share = (self.before[-1] + self.after[-1] + more) / (self.rows_before + self.rows_after + 2 * more)
-        before = (self.before + more) / (self.rows_before + 2 * more)
-        after = (self.after + more) / (self.rows_after + 2 * more)
-        of_one_row = 1 / self.rows_before + 1 / self.rows_after
+        first, second = self.before.of_groups, self.after.of_groups
+        rows, other_rows = first.denominator[self.indices], second.denominator[self.matches]
+        hits = np.vstack([self.drawn_before, first.numerator])[:, self.indices].astype(float)
+        other_hits = np.vstack([self.drawn_after, second.numerator])[:, self.matches].astype(float)
+        share = (hits[-1] + other_hits[-1] + more) / (rows + other_rows + 2 * more)
+        before, after = (hits + more) / (rows + 2 * more), (other_hits + more) / (other_rows + 2 * more)
+        of_one_row = 1 / rows + 1 / other_rows
         if relative:
             return np.log(after) - np.log(before), (1 - share) / share * of_one_row
         return after - before, share * (1 - share) * of_one_row

@@ -11,23 +11,24 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of, is_of_cells, values_of
+from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of
+from tidyfair.inference.on_data import refuse_others
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
+from tidyfair.intervals.shares import is_of_cells, values_of_tables
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.specs.columns import Column, ColumnLike, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source, open_frame
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ModelFrontier", "model_frontier"]
 
@@ -97,10 +98,7 @@ class ModelFrontier:
             the baseline has no value or too few rows, or which are unknown. With fewer than two groups, disparities are
             null.
         """
-        for name in options:
-            if name not in FrontierOptions.__annotations__:
-                known = ["data", "truth", "models", "baseline", *FrontierOptions.__annotations__]
-                raise ArgumentError.unknown_keyword("argument", name, known)
+        refuse_others(options, FrontierOptions, "data", "truth", "models", "baseline")
         checked = replace(metric_set(self.performance).run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data)
         if source.outer or source.sides:
@@ -282,8 +280,8 @@ class _Comparison:
     def _performances(self, random: np.random.Generator) -> dict[str, Any]:
         """The performance of models and its changes, with simultaneous limits about their centres."""
         formula, cells = self.performance.definition, self.counts.cells.sum(axis=1)
-        values, denominator = values_of(formula, cells)
-        centres, _ = values_of(formula, cells + HALF_ROW)
+        values, denominator = values_of_tables(formula, cells)
+        centres, _ = values_of_tables(formula, cells + HALF_ROW)
         influence = influences_of(formula, cells)
         shared = sum(self.counts.covariance(group, influence, influence) for group in range(len(self.counts.rows)))
         wider = self._wider(denominator)
@@ -306,10 +304,10 @@ class _Comparison:
     def _gaps(self, random: np.random.Generator) -> tuple[_Gaps | None, Array]:
         """The gaps between groups, none where there are no two; and a mask of the groups that are compared."""
         definitions, cells = [formula for _, formula in self.disparity.formulas], self.counts.cells
-        pairs = [values_of(formula, cells) for formula in definitions]
+        pairs = [values_of_tables(formula, cells) for formula in definitions]
         # formulas by models by groups
         values, denominators = (np.stack(arrays) for arrays in zip(*pairs, strict=True))
-        centres = np.stack([values_of(formula, cells + HALF_ROW)[0] for formula in definitions])
+        centres = np.stack([values_of_tables(formula, cells + HALF_ROW)[0] for formula in definitions])
         influences = np.stack([influences_of(formula, cells) for formula in definitions])
         has_value = (denominators >= max(self.disparity.policy.min_n, 1)) & np.isfinite(values)
         has_value &= ~self.groups["excluded"].to_numpy()

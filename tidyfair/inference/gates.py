@@ -19,7 +19,7 @@ from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.inference.gate_listeners import notify
 from tidyfair.inference.gate_texts import groups_behind, outcome_of, table_of, way_out
 from tidyfair.inference.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
-from tidyfair.inference.on_data import CalledOnData, MetricSetOnData
+from tidyfair.inference.on_data import CalledOnData, GroupwiseOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
     UNKNOWN_SHARE,
@@ -52,7 +52,7 @@ from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_o
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Privileged, Treatment
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally
@@ -137,15 +137,14 @@ class Gate(MetricSetOnData):
         columns = super()._html_columns()
         return {"metric": columns.pop("metric"), "by": columns.pop("by"), "limit": self._limits(), **columns}
 
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:
         for name, own in self.options:
             if (other := keywords.get(name)) not in (None, own):
                 msg = f"`{name}` is given twice: {own!r} for the gate, and {other!r} here."
                 raise ArgumentError(msg)
-        return replace(options, explain=True, interval="auto", **dict(self.options))
+
+    def _fixed(self) -> dict[str, Any]:
+        return {"explain": True, "interval": "auto", **dict(self.options)}
 
     def _counting_options(self, options: Options) -> Options:
         if options.cluster is None and options.parts is None:
@@ -375,10 +374,9 @@ class _Changes:
         return result
 
 
-class GroupsCompared(CalledOnData):
+@dataclass(frozen=True, repr=False)
+class GroupsCompared(GroupwiseOnData):
     """A comparison of groups with a row for each, which `check` gives a limit."""
-
-    metrics: tuple[GroupwiseMetric, ...]
 
     @property
     @abstractmethod
@@ -390,15 +388,19 @@ class GroupsCompared(CalledOnData):
         """True if the values say which group is the reference of a metric."""
         return False
 
-    @abstractmethod
     def at_level(self, level: float) -> Self:
         """The same comparison at another confidence level, without an adjustment for the number of rows."""
+        changed: Any = self
+        return replace(changed, conf_level=level, adjust="none")
 
     def with_unknown_groups(self) -> Self:
         """The same comparison with unknown groups compared like all others."""
-        changed: Any = self
-        compared = [metric.with_policy(metric.policy.with_unknown()) for metric in self.metrics]
-        return replace(changed, metrics=tuple(compared))
+        return replace(self, metrics=tuple(map(with_unknown, self.metrics)))
+
+    def _counting_options(self, options: Options) -> Options:
+        # intervals need to see how much sums vary from part to part
+        is_known = options.cluster is not None or options.design is not None
+        return options if is_known else options.in_parts(cast("Any", self).seed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -454,6 +456,9 @@ class ComparisonGate(CalledOnData):
     @property
     def _run(self) -> Run:
         return self.comparison._run  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - a gate is called as what it judges
+
+    def _fixed(self) -> dict[str, Any]:
+        return {}
 
     def _counting_options(self, options: Options) -> Options:
         return self.comparison._counting_options(options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
@@ -569,16 +574,13 @@ def check(
     'pass'
     """
     one_of("outside", outside, ("hold", "state"))
-    level = _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
+    level = _level(confidence)
     if isinstance(given, ModelComparison):
         return ChangeGate(given, *limited("check", below, above, least=-math.inf), level, outside)
     if isinstance(given, GroupsCompared):
         return ComparisonGate(given, *limited("check", below, above), level, outside)
     if _are_metrics(given):
-        side, limit = limited("check", below, above)
-        metrics = judged_metrics("check", cast("object", given), side, limit)
-        limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
-        return Gate(metrics, tuple(limits), level, outside=outside)
+        return gate_of("check", given, below, above, confidence, outside)
     if confidence is not None:
         msg = (
             "check() does not accept `confidence` for a result, which it judges by its intervals; evaluate with "
@@ -593,6 +595,20 @@ def _are_metrics(given: object) -> bool:
     return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple | str | Mapping)
 
 
+def gate_of(
+    name: str, given: object, below: object, above: object, confidence: float | None, outside: Outside = "hold"
+) -> Gate:
+    """The gate of metrics with one limit."""
+    metrics, side, limit = judged_metrics(name, given, below, above)
+    limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
+    return Gate(metrics, tuple(limits), _level(confidence), outside=outside)
+
+
+def _level(confidence: float | None) -> float:
+    """The confidence level of verdicts."""
+    return _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
+
+
 def limited(name: str, below: object, above: object, least: float = 0) -> tuple[Side, float]:
     """The side and the value of the only limit."""
     if (below is None) == (above is None):
@@ -603,8 +619,9 @@ def limited(name: str, below: object, above: object, least: float = 0) -> tuple[
     return "above", number("above", above, least)
 
 
-def judged_metrics(name: str, given: object, side: Side, limit: float) -> MetricSet:
-    """The metrics without their signs, after a check that the limit suits them."""
+def judged_metrics(name: str, given: object, below: object, above: object) -> tuple[MetricSet, Side, float]:
+    """The metrics without their signs, and the side and the value of their limit, which suits them."""
+    side, limit = limited(name, below, above)
     if isinstance(given, GroupwiseFactory):
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
@@ -627,7 +644,7 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         if problem := out_of_range(metric, limit, lambda meant: f"`{side}={meant:g}`"):
             msg = f"{name}(): no verdict depends on the limit `{side}={limit:g}`, because {problem}"
             raise ArgumentError(msg)
-    return metrics
+    return metrics, side, limit
 
 
 def out_of_range(metric: Metric | GroupwiseMetric, limit: float, written: Callable[[float], str]) -> str | None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import cast
 
 import numpy as np
 import polars as pl
 
-from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
-from tidyfair.evaluation.values import OfRows, evaluate
-from tidyfair.specs.formulas import ROWS, Formula
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.intervals.shares import values_of_tables
+from tidyfair.specs.formulas import Formula
+from tidyfair.specs.segments import Array
 
 HALF_ROW = 0.5
 """The rows added to each cell when errors are computed."""
@@ -74,27 +72,11 @@ class JointCounts:
         return cast("Array", total)
 
 
-def values_of(formula: Formula, cells: Array) -> tuple[Array, Array]:
-    """The values of a formula and its denominators; the last axis of the tables is that of `CELLS`, or of its first."""
-    flat = cells.reshape(-1, cells.shape[-1])
-    columns = dict(zip(CELLS, flat.T, strict=False))
-    counts = {name + ROWS: columns.get(name, np.zeros(len(flat)))[:, None] for name in CELLS}
-    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
-    shape = cells.shape[:-1]
-    return values.estimate[:, 0].reshape(shape), values.denominator[:, 0].reshape(shape)
-
-
 def influences_of(formula: Formula, cells: Array) -> Array:
     """The change of the values of a formula by one row more in each cell, with half a row more in each."""
     there = cells + HALF_ROW
     influences: list[Array] = []
     for step in np.eye(cells.shape[-1]) * _STEP:
-        above, below = (values_of(formula, there + sign * step)[0] for sign in (1, -1))
+        above, below = (values_of_tables(formula, there + sign * step)[0] for sign in (1, -1))
         influences.append((above - below) / (2 * _STEP))
     return np.stack(influences, axis=-1)
-
-
-def is_of_cells(formula: Formula) -> bool:
-    """Check whether a formula reads only the counts of one label against the rest."""
-    plain = formula.kind == "class" and formula.input == "sums" and formula.given is None
-    return plain and not formula.beyond and not formula.all_terms

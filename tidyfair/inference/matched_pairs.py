@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -25,11 +25,11 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import cochrans_q
-from tidyfair.inference.model_comparison import compare_models
-from tidyfair.inference.rate_tests import ADJUSTMENTS, adjusted_in_families
+from tidyfair.inference.model_comparison import compare_models, share_of_same_rows
+from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator
-from tidyfair.intervals.shares import Share, share_of
+from tidyfair.intervals.shares import Share
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs.arguments import flag, one_of
@@ -39,9 +39,8 @@ from tidyfair.specs.groups import Policy, Treatment
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source, open_frame
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["PairedGroups", "paired_groups"]
 
@@ -262,13 +261,12 @@ class _PairedRows:
             pl.Series(".other_group", [named[number][1] for number in table[_COMPARISON]], pl.String),
             pl.lit(self.comparison.by.name).alias(".by"),
         )
-        adjusted_values = adjusted_in_families(table, [*self.outer, ".metric"], self.comparison.adjust)
         columns = [
             *self.outer, ".metric", ".by", ".group", ".other_group", ".estimator", *_RENAMED,
             ".lower", ".upper", ".std_error", ".flip_rate", ".pairs", ".unmatched", ".p_value",
         ]  # fmt: skip
-        table = table.select(columns).rename(_RENAMED).rename({".other_group": ".other"})
-        table = table.with_columns(adjusted_values)
+        table = with_adjusted_p_values(table.select(columns), [*self.outer, ".metric"], self.comparison.adjust)
+        table = table.rename(_RENAMED).rename({".other_group": ".other"})
         return table.rename(dict(zip(self.outer, names_of(self.source.outer), strict=True)))
 
     def _check_pairs(self, counts: pl.DataFrame) -> None:
@@ -335,7 +333,16 @@ class _PairedRows:
             msg = "cochrans_q() counts pairs, which are independent; leave out `cluster`."
             raise ArgumentError(msg)
         metrics = self.comparison.metrics
-        shares = [_paired_share(metric) for metric in metrics]
+        shares: list[Share] = []
+        for metric in metrics:
+            share = share_of_same_rows(metric)
+            if share is None:
+                msg = (
+                    "cochrans_q() tests rates among rows that do not depend on the prediction, such as selection_rate, "
+                    f"accuracy and sens, not {metric.name}."
+                )
+                raise ArgumentError(msg)
+            shares.append(share)
         event = self._event()
         is_event: dict[str, pl.Expr] = {
             name: pl.col(name) == pl.lit(event) for name in (_TRUTH, _ESTIMATE) if name in self.rows.columns
@@ -392,20 +399,6 @@ def _columns_of_call(options: Options) -> dict[str, tuple[str, Column]]:
     if options.cluster is not None:
         columns[_CLUSTER] = ("cluster", Column.of(options.cluster, "cluster"))
     return columns
-
-
-def _paired_share(metric: Metric | GroupwiseMetric) -> Share:
-    """The cells of a rate of rows that do not depend on the prediction."""
-    share = share_of(metric.definition) if isinstance(metric, Metric) else None
-    if share is not None:
-        cells = {CELLS[name] for name in share.among}
-        if all(guess is not None and (truth, not guess) in cells for truth, guess in cells):
-            return share
-    msg = (
-        f"cochrans_q() tests rates among rows that do not depend on the prediction, such as selection_rate, accuracy "
-        f"and sens, not {metric.name}."
-    )
-    raise ArgumentError(msg)
 
 
 def _cells_in(names: Any, is_event: dict[str, pl.Expr]) -> pl.Expr:

@@ -256,8 +256,8 @@ class PairedModels:
 
         rates: dict[int, tuple[list[Floats], list[float]]] = {}
         for number, metric in enumerate(self.comparison.metrics):
-            share = share_of(metric.definition) if isinstance(metric, Metric) else None
-            if share is None or not _is_of_same_rows(share):
+            share = share_of_same_rows(metric)
+            if share is None:
                 continue
             among = are_in(share.among, guess) & (guess >= 0) & (guess_of_other >= 0)
             hits, hits_of_other = are_in(share.holds, guess), are_in(share.holds, guess_of_other)
@@ -513,10 +513,13 @@ def _score_count(tally: Tally) -> int:
     return len(tally.scores.columns) if tally.scores else 0
 
 
-def _is_of_same_rows(share: Share) -> bool:
-    """Check whether the denominator of a rate does not depend on the prediction."""
+def share_of_same_rows(metric: Metric | GroupwiseMetric) -> Share | None:
+    """The share that a rate is whose denominator does not depend on the prediction; None for any other metric."""
+    share = share_of(metric.definition) if isinstance(metric, Metric) else None
+    if share is None:
+        return None
     cells = {CELLS[name] for name in share.among}
-    return all(guess is not None and (truth, not guess) in cells for truth, guess in cells)
+    return share if all(guess is not None and (truth, not guess) in cells for truth, guess in cells) else None
 
 
 @refuse_unknown_keywords

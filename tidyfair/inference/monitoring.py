@@ -16,7 +16,7 @@ from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
-from tidyfair.inference.gates import judged_metrics, lacks_range, limited
+from tidyfair.inference.gates import judged_metrics, lacks_range
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import reads_one_label
@@ -28,12 +28,11 @@ from tidyfair.runner import Run
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Difference, Ratio
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array, Floats
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN, Tally
 
-Array: TypeAlias = np.ndarray[Any, Any]
-Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Bounds: TypeAlias = tuple[float, float]
 
 __all__ = ["Monitor", "monitor"]
@@ -108,12 +107,6 @@ class Monitor(CalledOnData):
     @property
     def _run(self) -> Run:
         return self.metrics.run
-
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore")
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         looks, sums = self._sums(tally, options)
@@ -722,8 +715,7 @@ def monitor(
     >>> looks.select(".look", ".n", pl.col(".upper").round(2), ".verdict").rows()
     [(1, 600, 0.14, 'undecided'), (2, 3600, 0.06, 'within')]
     """
-    side, limit = limited("monitor", below, above)
-    metrics = judged_metrics("monitor", given, side, limit)
+    metrics, side, limit = judged_metrics("monitor", given, below, above)
     confidence = proper_share("confidence", confidence)
     if period is not None:
         period_column("monitor", period)

@@ -5,18 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
-from tidyfair.metric_sets import CALL, MetricSet, columns_of
+from tidyfair.evaluation.evaluated import Evaluated
+from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.metric_sets import CALL, GroupwiseMetric, Metric, MetricSet, columns_of
+from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.runner import Run
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, names_of
+from tidyfair.specs.contrasts import difference
 from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.groups import Policy
+from tidyfair.specs.groups import ALL_GROUPS, Policy
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, SurveyCallOptions, refuse
@@ -107,8 +112,16 @@ class CalledOnData(ABC):
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The checked options of a call, with those that are fixed here."""
+        self._check_call(keywords)
         refuse(self.subject, keywords, self.refused)
-        return run.options(keywords, accepted, truth=truth, estimate=estimate)
+        return replace(run.options(keywords, accepted, truth=truth, estimate=estimate), **self._fixed())
+
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:  # noqa: B027 - most have none
+        """Refuse a call for other reasons than an option that is never accepted."""
+
+    def _fixed(self) -> dict[str, Any]:
+        """The options that are the same in all calls."""
+        return {"on_undefined": "ignore"}
 
     def _reading(self, columns: AbstractSet[str]) -> Self:  # noqa: ARG002 - most have metrics of one reading
         """The same object with the variants of the metrics for the given columns."""
@@ -178,6 +191,85 @@ class MetricSetOnData(CalledOnData):
 
     def _reading(self, columns: AbstractSet[str]) -> Self:
         return replace(cast("Any", self), metrics=self.metrics.reading(columns))
+
+
+@dataclass(frozen=True, repr=False)
+class GroupwiseOnData(CalledOnData):
+    """The same for groupwise metrics, each of which adapts to the given columns."""
+
+    metrics: tuple[GroupwiseMetric, ...]
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
+
+
+@dataclass(frozen=True, repr=False)
+class RateOnData(CalledOnData):
+    """A rate, counted by all values of some columns together, as a callable on dataframes."""
+
+    _accepted: ClassVar[type[Any]]
+    """The options of a call."""
+    _schema: ClassVar[Mapping[str, Any]]
+    """The columns of results beside the keys of outer groups."""
+    metric: Metric
+
+    @property
+    @abstractmethod
+    def _features(self) -> Iterable[Column]:
+        """The columns by whose values rows are counted."""
+
+    @abstractmethod
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
+        """The results of each outer group, in order."""
+
+    @property
+    def _counted(self) -> Metric | MetricSet:
+        """The metric, or those whose sums it is made of."""
+        return self.metric
+
+    @cached_property
+    def _compared(self) -> GroupwiseMetric:
+        factory = new_groupwise_metric(self._counted, self.metric.name, difference())
+        return factory(*(column.source for column in self._features)).with_policy(ALL_GROUPS)
+
+    @property
+    def _run(self) -> Run:
+        return self._compared.run
+
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:
+        refuse_others(keywords, self._accepted, "data", "truth", "estimate")
+
+    def _fixed(self) -> dict[str, Any]:
+        return super()._fixed() | {"estimator": "binary"}
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        if tally.cut is not None and tally.cut.several:
+            msg = f"{self.subject} does not accept a list of values for {tally.cut.option}; give one value."
+            raise ArgumentError(msg)
+        (evaluated,) = self._run.evaluate(tally, options, are_features=False)
+        keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
+        # the columns of a result follow from the call, not from the data
+        tables = [pl.concat([keys.clear(), pl.DataFrame(schema=self._schema)], how="horizontal")]
+        for outer, table in enumerate(self._tables(evaluated, options)):
+            tables.append(with_outer_key(keys, outer, table))
+        return pl.concat(tables)
+
+    def _keys(self, evaluated: Evaluated) -> pl.DataFrame:
+        """The values of the columns in each group cell, under their names."""
+        keys = evaluated.group_cells.keys[self._compared.by]
+        return keys.rename(dict(zip(keys.columns, names_of(self._compared.by.columns), strict=True)))
+
+
+def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:
+    """The table of an outer group with its key, if the data are grouped."""
+    return keys[outer : outer + 1].join(table, how="cross") if keys.width else table
+
+
+def refuse_others(keywords: Iterable[str], accepted: type[Any], *arguments: str) -> None:
+    """Refuse keywords that are not among the accepted options; `arguments` are the parameters beside these."""
+    for name in keywords:
+        if name not in accepted.__annotations__:
+            raise ArgumentError.unknown_keyword("argument", name, [*arguments, *accepted.__annotations__])
 
 
 def refuse_points(function: str, specs: Iterable[MetricSpec], tally: Tally) -> None:

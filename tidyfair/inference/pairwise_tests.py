@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -68,9 +68,8 @@ from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.result_columns import CUTS, key_columns, opened
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 
@@ -187,19 +186,11 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         """The scale on which each metric is compared."""
         return self.scales
 
-    def at_level(self, level: float) -> Self:
-        """The same comparison at another confidence level, without adjustment."""
-        return replace(self, conf_level=level, adjust="none")
-
     @property
     def _run(self) -> Run:
         """The run of the metrics whose groups are compared, whatever they make of all of them."""
         compared = [replace(metric, aggregate=difference()) for metric in self.metrics]
         return metric_set(*numbered(compared)).run
-
-    def _counting_options(self, options: Options) -> Options:
-        # intervals need to see how much sums vary from part to part
-        return options.in_parts(self.seed) if options.cluster is None else options
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The pairs of all metrics, with p-values adjusted for their number and limits that agree with these."""

@@ -12,34 +12,30 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, ProxyWarning, Status, in_short, listed, warn
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED, slice_of
+from tidyfair.evaluation.group_cells import slice_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import RateOnData
 from tidyfair.inference.subgroups import checked_rate
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
 from tidyfair.intervals.shares import Share, share_of
-from tidyfair.metric_sets import GroupwiseMetric, Metric
-from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.runner import Run
+from tidyfair.metric_sets import Metric
 from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
-from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import ALL_GROUPS, Privileged
-from tidyfair.specs.options import Options, OptionsOf, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.groups import Privileged
+from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ProbabilisticGroups", "probabilistic_groups"]
 
@@ -75,11 +71,12 @@ class ProbabilisticOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, repr=False)
-class ProbabilisticGroups(CalledOnData):
+class ProbabilisticGroups(RateOnData):
     """A rate of groups that are known as probabilities, as a callable on dataframes; see `probabilistic_groups`."""
 
     subject: ClassVar[str] = "probabilistic_groups()"
-    metric: Metric
+    _accepted: ClassVar[type[Any]] = ProbabilisticOptions
+    _schema: ClassVar[Mapping[str, Any]] = _SHOWN
     groups: tuple[str, ...]
     probabilities: tuple[Column, ...]
     """The column of each group."""
@@ -109,25 +106,8 @@ class ProbabilisticGroups(CalledOnData):
         return self._on_data(data, truth, estimate, options)
 
     @property
-    def _compared(self) -> GroupwiseMetric:
-        """The rate by the values of the proxy, from which outcomes are counted."""
-        features = dict.fromkeys((*self.proxy, *self.probabilities))
-        factory = new_groupwise_metric(self.metric, self.metric.name, difference())
-        return factory(*(column.source for column in features)).with_policy(ALL_GROUPS)
-
-    @property
-    def _run(self) -> Run:
-        return self._compared.run
-
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        for name in keywords:
-            if name not in ProbabilisticOptions.__annotations__:
-                known = ["data", "truth", "estimate", *ProbabilisticOptions.__annotations__]
-                raise ArgumentError.unknown_keyword("argument", name, known)
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, estimator="binary", on_undefined="ignore")
+    def _features(self) -> Iterable[Column]:
+        return dict.fromkeys((*self.proxy, *self.probabilities))
 
     def _check_source(self, source: Source) -> None:
         for role, columns in (("groups", self.probabilities), ("proxy", self.proxy)):
@@ -138,21 +118,13 @@ class ProbabilisticGroups(CalledOnData):
                     raise ColumnError(msg)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        if tally.cut is not None and tally.cut.several:
-            msg = f"{self.subject} does not accept a list of values for {tally.cut.option}; give one value."
-            raise ArgumentError(msg)
         self._check_probabilities(tally)
-        (evaluated,) = self._compared.run.evaluate(tally, options, are_features=False)
+        return super()._results(tally, options)
+
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
         of_outer = self._outcomes(evaluated)
         self._warn(of_outer)
-        outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
-        # the columns of a result follow from the call, not from the data
-        tables = [pl.DataFrame([*outer_keys.clear(), *pl.DataFrame(schema=_SHOWN)])]
-        for outer, outcomes in enumerate(in_progress(of_outer, "bounding rates")):
-            table = self._table(outcomes, z_value(options.conf_level))
-            keys = [key.new_from_index(outer, len(table)) for key in outer_keys]
-            tables.append(pl.DataFrame([*keys, *table]))
-        return pl.concat(tables)
+        return (self._table(part, z_value(options.conf_level)) for part in in_progress(of_outer, "bounding rates"))
 
     # Counting
 
@@ -204,8 +176,7 @@ class ProbabilisticGroups(CalledOnData):
             for cell, (of_event,) in counts.of(cells.measure(name)).items():
                 if cell in kinds:
                     measure[kinds[cell]] += of_event
-        keys = group_cells.keys[by]
-        keys = keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True)))
+        keys = self._keys(evaluated)
         members = keys.select(pl.col(names_of(self.probabilities)).cast(pl.Float64)).to_numpy()
         outer = group_cells.outer[slice_of(group_cells, by)]
         of_outer: list[_Outcomes] = []

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -20,11 +19,10 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, kept_keys, placed
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.groups import By
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
 from tidyfair.tallies.tally import LABELS, Key, Tally, columns_of, key_names
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 VARIANT = "\0variant"
 """The outer key that numbers variants: 0 as drawn, then others.
@@ -82,7 +80,7 @@ def _counts_of_strata(
 
     A stratum is given by the number of its outer group, and its rows by group and labels.
     """
-    outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
+    outer, own = tally.outer_names, tally.names(by.columns)
     strata = [*outer, *tally.names(within)]
     cells = tally.cells.filter(_is_compared(tally.cells, by, own))
     # sorted, so that draws depend on the seed and not on the order of rows
@@ -162,8 +160,8 @@ class _Units:
     def __init__(self, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> None:
         """Number the rows or clusters of a tally, and their groups and strata."""
         names = kept_keys(tally, by.columns)[1]
-        outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
-        strata, clusters = [*outer, *tally.names(within)], _key_names(tally, tally.clusters)
+        outer, own = tally.outer_names, tally.names(by.columns)
+        strata, clusters = [*outer, *tally.names(within)], tally.names(columns_of(tally.clusters))
         rows = rows.filter(_is_compared(rows, by, own))
         rows = in_order(tally, rows, [*names, *strata, *clusters])
         self.columns = rows.drop({*strata, *clusters, *own} - {*outer})
@@ -219,11 +217,6 @@ def _filled(name: str, by: Sequence[str]) -> pl.Expr:
     return pl.col(name)
 
 
-def _key_names(tally: Tally, keys: Sequence[Key]) -> list[str]:
-    """The names of the columns of keys in the cells and rows of a tally."""
-    return tally.names(columns_of(keys))
-
-
 def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:
     """A mask of the rows of known groups and, of two sides, on one of them."""
     if by.sides:
@@ -249,7 +242,7 @@ def _check_clusters(
     tally: Tally, rows: pl.DataFrame, clusters: Sequence[str], by: By, within: Sequence[Column]
 ) -> None:
     """Refuse clusters that hold rows of several groups, and cannot be shuffled as a whole."""
-    outer = _key_names(tally, tally.outer)
+    outer = tally.outer_names
     groups = pl.struct(tally.names([*by.columns, *within])).n_unique().alias("groups")
     several = rows.group_by(*clusters, *outer).agg(groups).filter(pl.col("groups") > 1)
     if len(several):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import frames_of, tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.evaluation.value_rows import ValueRows
+from tidyfair.inference.on_data import with_outer_key
 from tidyfair.inference.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -30,7 +31,6 @@ from tidyfair.inference.rate_tests import (
     columns_of,
     groupwise,
     reads_one_label,
-    with_outer_key,
 )
 from tidyfair.inference.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals.progress import in_progress
@@ -43,8 +43,7 @@ from tidyfair.specs.columns import ColumnLike, names_of
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import Options, refuse_unknown_keywords
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.specs.segments import Array
 
 __all__ = ["DisparityTest", "disparity_test"]
 

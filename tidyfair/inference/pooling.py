@@ -21,8 +21,8 @@ from tidyfair.errors import ArgumentError
 from tidyfair.inference.rate_tests import CountedRate, OuterGroup
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.arguments import one_of
+from tidyfair.specs.segments import Array
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Pooling: TypeAlias = Literal["beta_binomial", "additive"]
 
 POOLINGS = ("beta_binomial", "additive")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.gates import judged_metrics, limited
+from tidyfair.inference.gates import judged_metrics
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import Pooling, check_pooling, pooled
@@ -22,15 +22,13 @@ from tidyfair.inference.verdicts import Side
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
-from tidyfair.runner import Run
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ProbabilityOf", "probability"]
 
@@ -67,9 +65,7 @@ class ProbabilityOf(MetricSetOnData):
         """Evaluate on a dataframe; takes the arguments of a metric, without weights and clusters."""
         return self._on_data(data, truth, estimate, options)
 
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:
         given = [name for name, value in keywords.items() if value is not None]
         refuse(self.subject, given, _UNWEIGHTED)
         for spec in self.metrics.specs:
@@ -83,8 +79,9 @@ class ProbabilityOf(MetricSetOnData):
                     "test."
                 )
                 raise ArgumentError(msg)
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore", times=self.times, seed=self.seed)
+
+    def _fixed(self) -> dict[str, Any]:
+        return super()._fixed() | {"times": self.times, "seed": self.seed}
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         tables: list[pl.DataFrame] = []
@@ -183,8 +180,7 @@ def probability(
     >>> round(small(people, estimate="hired")[".probability"].item(), 1)
     0.9
     """
-    side, limit = limited("probability", below, above)
-    metrics = judged_metrics("probability", given, side, limit)
+    metrics, side, limit = judged_metrics("probability", given, below, above)
     if pooling is not None:
         check_pooling("probability", pooling, groupwise((metrics,), "probability"))
     return ProbabilityOf(metrics, side, limit, how_often(times), whole("seed", seed, 0), pooling)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, cast
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -20,7 +19,7 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import GroupwiseOnData, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
@@ -32,11 +31,10 @@ from tidyfair.specs.contrasts import difference
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import ALL_GROUPS, By
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import HIDDEN, Tally, check_tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
@@ -146,21 +144,20 @@ class OuterGroup:
         return self.case.evaluated.group_cells.text
 
 
-def adjusted_in_families(table: pl.DataFrame, keys: list[str], method: str) -> pl.Series:
-    """The p-values of a table, adjusted for the number of those with the same keys."""
+def with_adjusted_p_values(table: pl.DataFrame, keys: list[str], method: str) -> pl.DataFrame:
+    """The table with its p-values adjusted for the number of those with the same keys, after them."""
     values = table[".p_value"].cast(pl.Float64).alias(".p_adjusted")
     tested = table.select(*keys, values).with_row_index(_ROW).drop_nulls(".p_adjusted")
     for family in tested.partition_by(keys) if keys else [tested]:
         values = values.scatter(family[_ROW], adjusted(family[".p_adjusted"].to_numpy(), method))
-    return values
+    return table.clone().insert_column(table.columns.index(".p_value") + 1, values)
 
 
 @dataclass(frozen=True, repr=False)
-class AdjustedTest(CalledOnData):
+class AdjustedTest(GroupwiseOnData):
     """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
 
     refused: ClassVar[Mapping[str, str]] = REFUSED
-    metrics: tuple[GroupwiseMetric, ...]
     within: tuple[Column, ...] = ()
     """The strata; none of most tests."""
     times: int = 1
@@ -192,22 +189,11 @@ class AdjustedTest(CalledOnData):
             metric_set(*self.metrics)
         return super()._on_data(data, truth, estimate, keywords)
 
-    def _reading(self, columns: AbstractSet[str]) -> Self:
-        return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
-
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore")
-
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with p-values, if it has any, adjusted for all tests of a family."""
         if ".p_value" not in table.columns:
             return table
-        adjusted_values = adjusted_in_families(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
-        after = table.columns.index(".p_value") + 1
-        table = table.clone().insert_column(after, adjusted_values)
+        table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
 
@@ -353,11 +339,6 @@ class OuterGroupTest(RateTest):
     @abstractmethod
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         """The tests of an outer group."""
-
-
-def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:
-    """The table of an outer group with its key, if the data are grouped."""
-    return keys[outer : outer + 1].join(table, how="cross") if keys.width else table
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -20,22 +20,21 @@ from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.gates import Gate, judged_metrics, limited
-from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.gates import Gate, gate_of
+from tidyfair.inference.joint_counts import influences_of
+from tidyfair.inference.on_data import CalledOnData, with_outer_key
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.intervals.progress import in_progress
+from tidyfair.intervals.shares import is_of_cells, values_of_tables
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.runner import Run
-from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH, Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.tallies.tally import ESTIMATE, HIDDEN, LABELS, TRUTH, Tally
 
 __all__ = ["VerdictSensitivity", "verdict_sensitivity"]
 
@@ -72,7 +71,6 @@ _NO_EFFECT = 1e-12
 """Moves that add less to a value, and less relative to the most that one adds, add nothing but rounding errors."""
 _MANY_ROWS = 1e8
 """Moves in larger groups are compared in a group of so many rows, where what a row adds is no rounding error."""
-_CONFIDENCE, _HALF = 0.95, 0.5
 _SHOWN = {
     ".metric": pl.String, ".by": pl.String, ".error": pl.String, ".group": pl.String, ".to": pl.String,
     ".estimate": pl.Float64, ".limit": pl.Float64, ".verdict": pl.String, ".becomes": pl.String, ".share": pl.Float64,
@@ -119,11 +117,8 @@ class VerdictSensitivity(CalledOnData):
     def _listed(self) -> Iterable[Any]:
         return self.gate.metrics
 
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, on_undefined="ignore", **dict(self.gate.options))
+    def _fixed(self) -> dict[str, Any]:
+        return super()._fixed() | dict(self.gate.options)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         if tally.cut is not None and tally.cut.several:
@@ -139,10 +134,7 @@ class VerdictSensitivity(CalledOnData):
         if labels.event is None:
             msg = "verdict_sensitivity() compares one label with the rest; give it as `pos_label=`."
             raise ArgumentError(msg)
-        cells = sided.cells
-        for side in (TRUTH, ESTIMATE):
-            index = pl.Series(labels.index(sided, side))
-            cells = cells.with_columns(pl.when(index >= 0).then(index == labels.event).alias(side))
+        cells = labels.encode(sided).with_columns(pl.col(LABELS) == labels.event)
         outer = sided.outer_names
         keys = [pl.col(name).alias(shown) for name, shown in zip(outer, names_of(sided.outer_columns), strict=True)]
         # the columns of a result follow from the call, not from the data
@@ -160,7 +152,7 @@ class VerdictSensitivity(CalledOnData):
         for key in sorted(parts, key=lambda key: [(value is None, "" if value is None else value) for value in key]):
             for metric, limit, names in judged:
                 table = _Study.of(metric, limit, self.gate.confidence, parts[key], names).table()
-                tables.append(pl.concat([parts[key][[0] * len(table)].select(keys), table], how="horizontal"))
+                tables.append(with_outer_key(parts[key].select(keys), 0, table))
         return pl.concat(tables)
 
 
@@ -450,7 +442,7 @@ class _Study:
                     cells[chosen, _NAMES.index(target)] += cells[chosen, _NAMES.index(source)]
                     cells[chosen, _NAMES.index(source)] = 0
                 filled.append(cells)
-            values, rows = values_of(formula, np.stack(filled))
+            values, rows = values_of_tables(formula, np.stack(filled))
             compared = rows >= max(self.metric.policy.min_n, 1)
             usable = compared.all(axis=0)
             if (compared.any(axis=0) != usable).any() or usable.sum() < 2:
@@ -528,11 +520,7 @@ def verdict_sensitivity(
             raise ArgumentError(msg)
         gate = given
     elif isinstance(given, Evaluable | GroupwiseFactory):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        side, limit = limited("verdict_sensitivity", below, above)
-        metrics = judged_metrics("verdict_sensitivity", given, side, limit)
-        level = proper_share("confidence", _CONFIDENCE if confidence is None else confidence, _HALF)
-        limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
-        gate = Gate(metrics, tuple(limits), level)
+        gate = gate_of("verdict_sensitivity", given, below, above, confidence)
     else:
         msg = (
             "verdict_sensitivity() takes a gate, or disparities with a limit, such as "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -16,9 +15,8 @@ from tidyfair.inference.rate_tests import Case
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
 from tidyfair.specs.metric_specs import formulas_of
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import LABELS
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 _RARER = 3
 """The factor by which the largest distance must be rarer than the sum of squares to count as much.

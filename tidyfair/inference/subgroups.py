@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, ClassVar, TypedDict, Unpack, overload
 
 import numpy as np
 import polars as pl
@@ -22,24 +22,18 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.rate_tests import with_outer_key
+from tidyfair.inference.on_data import RateOnData
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.metric_sets import Metric, MetricSet, metric_set
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
-from tidyfair.runner import Run
 from tidyfair.specs.arguments import how_often, proper_share, whole
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_features
-from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, Treatment
-from tidyfair.specs.options import Options, OptionsOf, Threshold, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.groups import Policy, Privileged, Treatment
+from tidyfair.specs.options import Options, Threshold, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import PolarsFrame, Source
-from tidyfair.tallies.tally import Tally
-
-Floats: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
     "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",
@@ -97,27 +91,25 @@ class AuditOptions(TypedDict, total=False):
 class _Combinations:
     """The combinations of features that occur in an outer group, and the counts of their rows."""
 
-    numerator: Floats
-    denominator: Floats
+    numerator: Array
+    denominator: Array
     keys: pl.DataFrame
-    rows: Floats
+    rows: Array
     """All rows, those outside the denominator included."""
     texts: Mapping[str, pl.DataFrame]
     """The values of each feature, and their texts in results."""
     outer: tuple[Any, ...]
     """The key of the outer group."""
-    scores: Floats | None = None
+    scores: Array | None = None
     """The sums of scores, where these are compared with the numerators."""
 
 
 @dataclass(frozen=True, repr=False)
-class SubgroupAudit(CalledOnData):
+class SubgroupAudit(RateOnData):
     """A rate, and the features whose combinations are searched, as a callable on dataframes."""
 
-    subject: ClassVar[str] = "An audit"
-    _schema: ClassVar[Mapping[str, Any]]
-    """The columns of results beside the keys of outer groups."""
-    metric: Metric
+    subject: ClassVar[str] = "A search"
+    _accepted: ClassVar[type[Any]] = AuditOptions
     features: tuple[Column, ...]
 
     @overload
@@ -146,52 +138,19 @@ class SubgroupAudit(CalledOnData):
         """The results of an outer group."""
 
     @property
-    def _compared(self) -> GroupwiseMetric:
-        """The rate by all features together, from which combinations are counted."""
-        factory = new_groupwise_metric(self._counted, self.metric.name, difference())
-        return factory(*(column.source for column in self.features)).with_policy(ALL_GROUPS)
-
-    @property
-    def _counted(self) -> Metric | MetricSet:
-        """The metric, or those whose sums it is made of."""
-        return self.metric
-
-    @property
-    def _run(self) -> Run:
-        return self._compared.run
-
-    def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
-    ) -> Options:
-        for name in keywords:
-            if name not in AuditOptions.__annotations__:
-                known = ["data", "truth", "estimate", *AuditOptions.__annotations__]
-                raise ArgumentError.unknown_keyword("argument", name, known)
-        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        return replace(options, estimator="binary", on_undefined="ignore")
+    def _features(self) -> Iterable[Column]:
+        return self.features
 
     def _check_source(self, source: Source) -> None:
         for column in self.features:
             column.check(source.columns, "features")
 
-    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        if tally.cut is not None and tally.cut.several:
-            msg = f"A search does not accept a list of values for {tally.cut.option}; give one value."
-            raise ArgumentError(msg)
-        compared = self._compared
-        (evaluated,) = compared.run.evaluate(tally, options, are_features=False)
-        outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
-        # the columns of a result follow from the call, not from the data
-        tables = [pl.concat([outer_keys.clear(), pl.DataFrame(schema=self._schema)], how="horizontal")]
-        for outer, combinations in enumerate(self._combinations(evaluated, compared.by)):
-            tables.append(with_outer_key(outer_keys, outer, self._audit(combinations)))
-        return pl.concat(tables)
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:  # noqa: ARG002 - none is needed
+        return map(self._audit, self._combinations(evaluated))
 
-    def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
+    def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
         """The combinations of features in each outer group."""
-        group_cells, rows = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL)
-        keys = group_cells.keys[by]
-        keys = keys.rename(dict(zip(keys.columns, [column.name for column in by.columns], strict=True)))
+        group_cells, rows, keys = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL), self._keys(evaluated)
         denominator = rows["denominator"].fill_null(0).to_numpy().astype(float)
         numerator = rows["estimate"].fill_null(0.0).to_numpy() * denominator
         if self.metric.kind == "class":
@@ -242,8 +201,8 @@ class SubgroupSearch(SubgroupAudit):
         return conjunctions.listed(table[in_order])
 
     def _p_values(
-        self, combinations: _Combinations, conjunctions: _Conjunctions, denominator: Floats, statistic: Floats
-    ) -> tuple[Floats, Floats]:
+        self, combinations: _Combinations, conjunctions: _Conjunctions, denominator: Array, statistic: Array
+    ) -> tuple[Array, Array]:
         """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
         # an outer group has its own numbers, whatever others there are
         outer = [combinations.outer]
@@ -317,7 +276,7 @@ class LinearSubgroup(SubgroupAudit):
         return pl.DataFrame(rows, schema=_SPLIT)
 
 
-def _slopes(points: Floats, denominator: Floats, numerator: Floats) -> tuple[Floats, Floats]:
+def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
     """The weighted least squares fit of the rate: its slopes, and a point at which it is the overall rate."""
     # scaled to 0 to 1 and centred, so that no direction is lost to rounding
     low, width = points.min(axis=0), np.ptp(points, axis=0)
@@ -343,7 +302,6 @@ class SubgroupCertificate(SubgroupAudit):
     null, and `.status` gives the reason.
     """
 
-    subject: ClassVar[str] = "A certificate"
     _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
     depth: int
     policy: Policy
@@ -367,13 +325,12 @@ class SubgroupCertificate(SubgroupAudit):
         is_rate = self.metric.kind == "class"
         return self.metric if is_rate else metric_set(calibration_in_the_large, mean_score)
 
-    def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
+    def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
         combinations_of = super()._combinations
         if self.metric.kind == "class":
-            return combinations_of(evaluated, by)
+            return combinations_of(evaluated)
         excess, scores = (
-            combinations_of(evaluated.with_rows(evaluated.rows.filter(pl.col("metric") == number)), by)
-            for number in (0, 1)
+            combinations_of(evaluated.with_rows(evaluated.rows.filter(pl.col("metric") == number))) for number in (0, 1)
         )
         return [
             replace(total, numerator=(total.numerator - above.numerator).round(), scores=total.numerator)
@@ -452,7 +409,7 @@ class _Conjunctions:
         self.every, self.policy = every, policy
         self.combinations = {features: every.keys}
         """The values of features that occur together, in order and null last."""
-        self.finer: dict[tuple[str, ...], tuple[tuple[str, ...], Floats]] = {}
+        self.finer: dict[tuple[str, ...], tuple[tuple[str, ...], Array]] = {}
         """For each table the features of a finer one, before it, and the combination that each of the finer is in."""
         waiting = [features]
         for finer in waiting:
@@ -469,13 +426,13 @@ class _Conjunctions:
         """The features that conjunctions name, one by one and then pair by pair."""
         self.sizes = [len(self.combinations[names]) for names in self.subsets]
         unknown = [policy.is_unknown(self.combinations[names]).to_numpy() for names in self.subsets]
-        self.is_unknown: Floats = np.concatenate(unknown)
+        self.is_unknown: Array = np.concatenate(unknown)
         """A mask of the conjunctions that name an unknown value."""
         counts = self.sums(np.stack([every.rows, every.denominator, every.numerator]))
         self.rows, self.denominator, self.numerator = counts
         self.all_rows, self.total, self.total_numerator = self.totals(counts)
 
-    def sums(self, values: Floats) -> Floats:
+    def sums(self, values: Array) -> Array:
         """Sums over the rows of each conjunction; `values` has a row for each draw."""
         draws = len(values)
         tables = {tuple(self.every.keys.columns): values}
@@ -486,7 +443,7 @@ class _Conjunctions:
             tables[names] = sums.reshape(draws, size)
         return np.concatenate([tables[names] for names in self.subsets], axis=1)
 
-    def totals(self, sums: Floats) -> Floats:
+    def totals(self, sums: Array) -> Array:
         """The sums over all known people for each conjunction: those of all conjunctions of the same features."""
         if not sums.shape[-1]:
             return sums
@@ -494,7 +451,7 @@ class _Conjunctions:
         return np.repeat(np.add.reduceat(known, np.cumsum([0, *self.sizes[:-1]]), axis=-1), self.sizes, axis=-1)
 
     @cached_property
-    def status(self) -> Floats:
+    def status(self) -> Array:
         """The reasons why conjunctions are not searched.
 
         Without a rest there is no comparison, but of the events of all people with their scores.
@@ -512,7 +469,7 @@ class _Conjunctions:
             Status.OK,
         )  # fmt: skip
 
-    def rates(self) -> tuple[Floats, Floats]:
+    def rates(self) -> tuple[Array, Array]:
         """The rate of each conjunction, and what it is compared with: that of all others, or its own mean score."""
         with np.errstate(invalid="ignore", divide="ignore"):
             rate = self.numerator / self.denominator
@@ -521,7 +478,7 @@ class _Conjunctions:
                 return rate, scores / self.denominator
             return rate, (self.total_numerator - self.numerator) / (self.total - self.denominator)
 
-    def table(self, metric: Metric, schema: Mapping[str, Any], columns: Mapping[str, Floats]) -> pl.DataFrame:
+    def table(self, metric: Metric, schema: Mapping[str, Any], columns: Mapping[str, Array]) -> pl.DataFrame:
         """A table of all conjunctions with these columns."""
         texts: list[str] = []
         for names in self.subsets:
@@ -548,7 +505,7 @@ class _Conjunctions:
         return table.filter(~is_unknown) if self.policy.unknown == "drop" else table
 
 
-def _standardised(numerator: Floats, denominator: Floats, total: Floats, total_numerator: Floats) -> Floats:
+def _standardised(numerator: Array, denominator: Array, total: Array, total_numerator: Array) -> Array:
     """The distance of numerators from their expectation under the overall rate, in standard deviations."""
     rate = total_numerator / np.maximum(total, 1)
     variance = denominator * rate * (1 - rate) * (total - denominator) / np.maximum(total - 1, 1)
@@ -556,7 +513,7 @@ def _standardised(numerator: Floats, denominator: Floats, total: Floats, total_n
         return np.where(variance > 0, np.abs(numerator - denominator * rate) / np.sqrt(variance), 0.0)
 
 
-def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, error: float) -> Floats:
+def _excess(hits: Array, rows: Array, other_hits: Array, other_rows: Array, error: float) -> Array:
     """An upper limit of the difference of two shares that is too small with at most the error, exactly.
 
     The p-values of both exact tests are independent and no smaller than uniform ones, so that minus the logarithm of
@@ -573,7 +530,7 @@ def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, 
     return (highest - lowest).max(axis=0)
 
 
-def _upper_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float) -> Floats:
+def _upper_from_scores(hits: Array, rows: Array, scores: Array, error: float) -> Array:
     """Upper limits of the distances of shares of events from mean scores.
 
     Events whose probabilities differ from row to row are no more spread than those of one probability with the same

@@ -14,7 +14,7 @@ import polars as pl
 from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.specs.groups import By
 from tidyfair.specs.result_columns import key_columns
-from tidyfair.tallies.tally import Tally, key_names
+from tidyfair.tallies.tally import Tally
 
 UNKNOWN_ROWS, UNKNOWN_SHARE = ".unknown", ".unknown_share"
 """The rows of unknown groups, which are not compared, and their share of all rows of the outer group."""
@@ -69,9 +69,7 @@ def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], r
     nothing = pl.lit(None, pl.Int64).alias(UNKNOWN_ROWS), pl.lit(None, pl.Float64).alias(UNKNOWN_SHARE)
     counts = [results.clear().select(*keys, *nothing)]
     sided = tally.on_sides()
-    outer_keys = [
-        sided.cells[cell].alias(name) for cell, name in zip(key_names(sided.keys, "outer"), outer, strict=True)
-    ]
+    outer_keys = [sided.cells[cell].alias(name) for cell, name in zip(sided.outer_names, outer, strict=True)]
     for metric in metrics:
         if metric.by is None or not has_unknown(metric):
             continue

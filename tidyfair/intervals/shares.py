@@ -14,7 +14,7 @@ import numpy as np
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.evaluation.values import values_of
 from tidyfair.specs.formulas import ROWS, Formula
-from tidyfair.specs.segments import Floats
+from tidyfair.specs.segments import Array, Floats
 
 _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
 _COMPLETE = ("tp", "fn", "fp", "tn")
@@ -114,12 +114,25 @@ def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
     return None
 
 
+def values_of_tables(formula: Formula, cells: Array) -> tuple[Array, Array]:
+    """The values of a formula and its denominators; the last axis of the tables is that of `CELLS`, or of its first."""
+    flat = cells.reshape(-1, cells.shape[-1])
+    columns = dict(zip(CELLS, flat.T, strict=False))
+    counts = {name + ROWS: columns.get(name, np.zeros(len(flat)))[:, None] for name in CELLS}
+    values = values_of(formula, "binary", counts)
+    shape = cells.shape[:-1]
+    return values.estimate[:, 0].reshape(shape), values.denominator[:, 0].reshape(shape)
+
+
+def is_of_cells(formula: Formula) -> bool:
+    """Check whether a formula reads only the counts of one label against the rest."""
+    plain = formula.kind == "class" and formula.input == "sums" and formula.given is None
+    return plain and not formula.beyond and not formula.all_terms
+
+
 def on_counts(formula: Formula, counts: Sequence[Any]) -> Floats:
     """The values of a formula on counts of tp, fn, fp and tn of one label against the rest."""
-    sums = {
-        name + ROWS: np.asarray(of_cell, dtype=float)[:, None] for name, of_cell in zip(_COMPLETE, counts, strict=True)
-    }
-    return values_of(formula, "binary", sums).estimate[:, 0]
+    return values_of_tables(formula, np.stack(counts, axis=-1).astype(float))[0]
 
 
 def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
@@ -129,15 +142,9 @@ def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
     return on_counts(formula, counts)
 
 
-def _is_of_counts(formula: Formula) -> bool:
-    """Check whether a formula reads nothing but counts of labels."""
-    of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
-    return of_counts and not formula.beyond and not formula.all_terms
-
-
 def _is_of_complete_counts(formula: Formula) -> bool:
     """Check whether a formula reads nothing but counts of rows with truth and estimate."""
-    return _is_of_counts(formula) and formula.reads == frozenset({"truth", "estimate"})
+    return is_of_cells(formula) and formula.reads == frozenset({"truth", "estimate"})
 
 
 def _rises_with(formula: Formula, share: Share) -> bool:
@@ -194,15 +201,10 @@ def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]
 
     Both are empty if it is not a rate of counts of labels.
     """
-    if not _is_of_counts(formula) or not formula.is_rate:
+    if not is_of_cells(formula) or not formula.is_rate:
         return [], []
-    tables = [*([int(name == other) for name in CELLS] for other in CELLS), *_PROBES]
-    counts: dict[str, np.ndarray[Any, Any]] = {
-        name + ROWS: np.array(column)[:, None] for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)
-    }
-    values = values_of(formula, "binary", counts)
-    estimates = [None if math.isnan(value) else value for value in values.estimate[:, 0].tolist()]
-    return estimates, values.denominator[:, 0].tolist()
+    values, denominators = values_of_tables(formula, np.array([*np.eye(len(CELLS)), *_PROBES]))
+    return [None if math.isnan(value) else value for value in values.tolist()], denominators.tolist()
 
 
 def _count(probe: Sequence[int], cells: Collection[str]) -> int:
