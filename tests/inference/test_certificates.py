@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -157,7 +158,7 @@ def test_subgroups_without_a_prediction_count_as_not_searched() -> None:
 def test_certified_miscalibration_is_wrong_in_five_percent_of_samples_at_most() -> None:
     random = np.random.default_rng(11)
     rows, min_n = 150, 25
-    samples, away = list[pl.DataFrame](), list[float]()
+    samples, away = list[pl.DataFrame](), list[Any]()
     certificate = certify_subgroups(tf.calibration_in_the_large, ["f0", "f1"], min_n=min_n)
     for run in range(RUNS):
         f0, f1 = random.integers(0, 2, rows), random.integers(0, 3, rows)
