@@ -32,8 +32,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the processes that share the cores, and the kernels of notebooks, compute in one thread."""
     gc.disable()  # until all is collected, which lasts
     if config.getoption("numprocesses", None):
+        # modules are compiled once, and not in each of the many processes
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         for library in ("POLARS_MAX", "OPENBLAS_NUM", "OMP_NUM", "MKL_NUM"):
             os.environ.setdefault(f"{library}_THREADS", "1")
+
+
+def pytest_xdist_setupnodes() -> None:
+    """Hash texts in another way in each process of tests: it is an error where their names differ."""
+    os.environ["PYTHONHASHSEED"] = "1"
+
+
+def pytest_configure_node() -> None:
+    os.environ["PYTHONHASHSEED"] = str(int(os.environ["PYTHONHASHSEED"]) + 1)
 
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
@@ -150,6 +161,7 @@ def few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidyfair.specs.options.REPLICATES", 1_000)
         patch.setattr("tidyfair.specs.options.REPLICATES_OF_ROWS", 100)
+        patch.setattr("tidyfair.audits.significance._MOST_DRAWS", 1_000)
         patch.setattr("tidyfair.cli.compare._DRAWS", 200)
         yield
 

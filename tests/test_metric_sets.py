@@ -602,7 +602,7 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
         data, one="approved", other="other", **TRUTH, group_by=keys, times=20
     ),
     "smallest_difference": lambda data, keys: tf.inference.smallest_difference(
-        GAP.by_group(data, **LABELS, group_by=keys)
+        GAP.by_group(data, **LABELS, group_by=keys), times=200
     ),
     "summarize": lambda data, keys: tf.inference.summarize(
         GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"

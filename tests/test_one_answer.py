@@ -19,6 +19,8 @@ from tidyfair.streaming import Accumulator
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 LEVELS = ["White", "Black", "Asian", "Tiny", "Unknown", "Absent"]
 
 

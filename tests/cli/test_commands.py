@@ -372,7 +372,6 @@ def test_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.usefixtures("undrawn")
 def test_audit_and_report_write_pages(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     html, card = tmp_path / "audit.html", tmp_path / "card.md"
     assert main(["audit", file, *ARGUMENTS, "--html", str(html), "--markdown", str(card)]) == 0

@@ -347,12 +347,16 @@ def test_limits_hold_the_bounds_of_the_population(is_tie: bool) -> None:  # noqa
     lowest = (size[:, None] * np.maximum(members + hits[:, None] - 1, 0)).sum(axis=0) / (size @ members)
     call = probabilistic_groups(tf.selection_rate, GROUPS, to="a", proxy="z")
     times, rows = 150, 400
-    held, held_differences = np.zeros(3), np.zeros(2)
-    for _ in range(times):
+    samples: list[pl.DataFrame] = []
+    for run in range(times):
         z = random.choice(8, rows, p=size)
         data = pl.DataFrame({"z": z, "e": (random.random(rows) < hits[z]).astype(int)})
         data = data.with_columns(pl.Series(name, members[z, g]) for g, name in enumerate(GROUPS.values()))
-        table = call(data, estimate="e")
+        samples.append(data.with_columns(run=run))
+    tables = call(pl.concat(samples), estimate="e", group_by="run").partition_by("run")
+    assert len(tables) == times
+    held, held_differences = np.zeros(3), np.zeros(2)
+    for table in tables:
         lower, upper, low, high = table.select(".lower", ".upper", ".disparity_lower", ".disparity_upper").to_numpy().T
         held += (lower <= lowest + 1e-12) & (highest - 1e-12 <= upper)
         low, high = low[1:], high[1:]

@@ -178,7 +178,7 @@ def test_additive_rates_equal_integration_over_the_prior() -> None:
     hits, rows = np.array([1, 4, 2, 5, 6, 3.0]), np.array([6, 6, 5, 7, 8, 3.0])
     model = Additive(hits, rows, list(cells.T))
     # the prior is drawn, and weighted with the likelihood
-    random, times = np.random.default_rng(3), 1_500_000
+    random, times = np.random.default_rng(3), 500_000
     spread = np.abs(random.normal(0, 1, times))
     constant = random.normal(0, 2.5, times)
     logits = constant[:, None] + random.normal(0, 1, (times, 6)) * spread[:, None]
