@@ -21,8 +21,8 @@ from mathematics import READING, mathematics
 
 import tidyfair
 from tidyfair import catalogue
+from tidyfair.calling.metric_sets import GroupwiseFactory, Metric
 from tidyfair.intervals.methods import METHODS
-from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.metrics import (
     annotators,
     classification,

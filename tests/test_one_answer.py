@@ -13,8 +13,8 @@ import pytest
 
 import tidyfair as tf
 from tidyfair import inference
+from tidyfair.calling.streaming import Accumulator
 from tidyfair.cli.main import main
-from tidyfair.streaming import Accumulator
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tidyfair.audits.named_audits import *
     from tidyfair.audits.published import *
     from tidyfair.audits.reference_tables import *
+    from tidyfair.calling.metric_sets import *
+    from tidyfair.calling.streaming import *
     from tidyfair.errors import *
     from tidyfair.evaluation.array_metrics import *
     from tidyfair.inference.gates import UnfairError as UnfairError
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from tidyfair.inference.model_comparison import compare_models as compare_models
     from tidyfair.inference.pairwise_tests import pairwise as pairwise
     from tidyfair.integrations.scorers import *
-    from tidyfair.metric_sets import *
     from tidyfair.metrics.annotators import *
     from tidyfair.metrics.catalog import *
     from tidyfair.metrics.classification import *
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.groups import *
     from tidyfair.specs.spreads import *
     from tidyfair.specs.survey_designs import *
-    from tidyfair.streaming import *
     from tidyfair.tallies.censoring import *
     from tidyfair.tallies.tally import *
     from tidyfair.tallies.thresholds import *
@@ -89,8 +89,8 @@ _NAMES = {
         EngineWarning EvidenceWarning ForkError LabelError MissingPredictionsWarning ProxyWarning SelectionWarning
         TidyfairError Undefined UndefinedError UndefinedWarning UnknownGroupWarning WeightError
     """,
-    "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
-    "streaming": "Accumulator load_state save_state",
+    "calling.metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
+    "calling.streaming": "Accumulator load_state save_state",
     "evaluation.array_metrics": "Sample",
     "inference.gates": "assert_fair check four_fifths UnfairError",
     "inference.model_comparison": "compare_models",

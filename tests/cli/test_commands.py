@@ -555,7 +555,7 @@ def test_bad_flags_are_rejected_before_counting(
     def counted(*_: object, **__: object) -> None:
         pytest.fail("rows were counted")
 
-    monkeypatch.setattr("tidyfair.runner.count", counted)
+    monkeypatch.setattr("tidyfair.calling.runner.count", counted)
     page, table = str(tmp_path / "page.html"), str(tmp_path / "table.csv")
     refused = {
         ("--group-by", "fold", "--html", page): "`--group-by` makes several: leave it out with `--html`",

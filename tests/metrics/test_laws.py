@@ -38,7 +38,7 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair import metrics
-from tidyfair.metric_sets import comparison
+from tidyfair.calling.metric_sets import comparison
 from tidyfair.metrics import fairness, ranking
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from conftest import as_polars
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-import tidyfair.runner as calling
+import tidyfair.calling.runner as calling
 from tidyfair.intervals import inversion
 from tidyfair.tallies.counting import count as count_tallies
 

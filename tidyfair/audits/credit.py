@@ -11,10 +11,10 @@ import polars as pl
 from tidyfair.audits.effect_sizes import Spread, standardized_differences
 from tidyfair.audits.named_audits import CUTS, NOTE, AuditCall, AuditTable, ComparisonTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
+from tidyfair.calling.metric_sets import Metric
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.pairwise_tests import stratified
-from tidyfair.metric_sets import Metric
 from tidyfair.metrics.classification import base_rate, selection_rate
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column

@@ -12,10 +12,10 @@ import polars as pl
 
 from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import compare_groups
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
 from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.intervals.pairs import Scale
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.metrics.classification import instances
 from tidyfair.specs.columns import Column
 from tidyfair.specs.groups import By, Policy, Treatment

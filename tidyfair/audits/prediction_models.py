@@ -6,7 +6,7 @@ import math
 
 from tidyfair.audits.named_audits import NOTE, NamedAudit, ValuesTable
 from tidyfair.audits.published import PublishedColumn
-from tidyfair.metric_sets import metric_tweak
+from tidyfair.calling.metric_sets import metric_tweak
 from tidyfair.metrics.classification import (
     accuracy,
     base_rate,

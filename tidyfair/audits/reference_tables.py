@@ -27,6 +27,8 @@ from tidyfair.audits.references import (
 )
 from tidyfair.audits.usual_metrics import Feature
 from tidyfair.audits.variations import Variations, variation_of, with_variation
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
+from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
@@ -48,8 +50,6 @@ from tidyfair.intervals.pairs import (
 )
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
-from tidyfair.runner import Run
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
 from tidyfair.evaluation.group_cells import group_cell_of_kept_rows, slice_of
@@ -18,7 +19,6 @@ from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.limits import of_all_outer_groups
 from tidyfair.intervals.pairs import ComparedGroups, Scale, p_values, pair_limits
 from tidyfair.intervals.proportions import Limits, z_value
-from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.columns import Column
 from tidyfair.specs.contrasts import difference

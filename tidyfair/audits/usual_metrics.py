@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.inference.unknown_groups import with_unknown
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
 from tidyfair.metrics.fairness import (

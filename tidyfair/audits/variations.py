@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from tidyfair.audits.effect_sizes import Sample
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.pairs import ComparedGroups
-from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.define import numeric_metric, prob_metric
 from tidyfair.metrics.probability import mean_score, score_total
 from tidyfair.metrics.regression import mean_prediction, mean_truth

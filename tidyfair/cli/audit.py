@@ -19,6 +19,7 @@ from tidyfair.audits.significance import (
     without_single_groups,
 )
 from tidyfair.audits.usual_metrics import UsualMetrics
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.inputs import (
@@ -38,7 +39,6 @@ from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWa
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.inference.gates import Gate
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.reports.findings import group_in_words, of_feature, percent
 from tidyfair.reports.page import Report, report
 from tidyfair.reports.reproduction import how_to_repeat

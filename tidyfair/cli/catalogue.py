@@ -10,13 +10,13 @@ from textwrap import fill
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import COMPARISONS, KINDS, PYTHON_ONLY, GroupwiseFactory, Metric
 from tidyfair.cli.fail_if import EXAMPLE_LIMITS, SIDES, known_names
 from tidyfair.cli.outputs import Outputs, plain_rows
 from tidyfair.cli.terminal import show
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.escapes import visible
-from tidyfair.metric_sets import COMPARISONS, KINDS, PYTHON_ONLY, GroupwiseFactory, Metric
 from tidyfair.metrics import fairness
 from tidyfair.metrics.catalog import (
     catalogue,

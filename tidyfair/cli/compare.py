@@ -12,6 +12,7 @@ import polars as pl
 from polars import selectors
 
 from tidyfair.audits.usual_metrics import UsualMetrics
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.cli.audit import notes_on_left_out
 from tidyfair.cli.fail_if import CHANGE, Condition, conditions_of
 from tidyfair.cli.inputs import (
@@ -31,7 +32,6 @@ from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.labels import read_labels
 from tidyfair.inference.gates import judged_changes
 from tidyfair.inference.model_comparison import PairedModels, compare_models
-from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.findings import percent, quoted_group
 from tidyfair.reports.tables import one_below_the_other

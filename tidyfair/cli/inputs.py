@@ -10,13 +10,13 @@ from typing import Any, cast
 import polars as pl
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, kind_of
+from tidyfair.calling.metric_sets import KINDS, PYTHON_ONLY, GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.cli.fail_if import comparison_of
 from tidyfair.cli.features import as_value, feature_of
 from tidyfair.cli.flags import COLUMNS
 from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.metric_sets import KINDS, PYTHON_ONLY, GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.specs.columns import names_of, telling
 from tidyfair.specs.groups import Policy, Privileged

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.periods import check_periods, period_column
 from tidyfair.inference.permutation_test import by_chance, compared_draws
@@ -26,7 +27,6 @@ from tidyfair.inference.rate_tests import (
 )
 from tidyfair.inference.studentized import farthest
 from tidyfair.intervals.resampling import check_shuffled, generator
-from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import refuse_unknown_keywords

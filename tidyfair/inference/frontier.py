@@ -16,6 +16,7 @@ from typing import Any, TypedDict, Unpack, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of
@@ -23,7 +24,6 @@ from tidyfair.inference.on_data import refuse_others
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.specs.columns import Column, ColumnLike, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords

@@ -12,7 +12,17 @@ from typing import Any, ClassVar, Self, Unpack, cast
 
 import polars as pl
 
-from tidyfair.calls import Evaluable
+from tidyfair.calling.calls import Evaluable
+from tidyfair.calling.metric_sets import (
+    CALL,
+    GroupwiseFactory,
+    GroupwiseMetric,
+    Metric,
+    MetricSet,
+    metric_set,
+    way_to_metrics,
+)
+from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, Status, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import visible
 from tidyfair.evaluation.states import OUTSIDE
@@ -45,9 +55,7 @@ from tidyfair.inference.verdicts import (
     verdict,
     with_limits,
 )
-from tidyfair.metric_sets import CALL, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
-from tidyfair.runner import Run
 from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_of_percent
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.forecasts import Prediction, TruthLike

@@ -11,6 +11,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import (
     ArgumentError,
     ColumnError,
@@ -30,7 +31,6 @@ from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import Share
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column, ColumnLike, names_of

@@ -12,6 +12,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.escapes import visible
 from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
@@ -47,7 +48,6 @@ from tidyfair.intervals.resampling import (
 )
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.intervals.uncertainty import Uncertainty
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, TypeAlias, Unpack, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
+from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
@@ -23,8 +25,6 @@ from tidyfair.inference.rate_tests import reads_one_label
 from tidyfair.inference.verdicts import Side
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_mean, share_of
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
-from tidyfair.runner import Run
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Difference, Ratio

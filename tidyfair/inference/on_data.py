@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Self, cast
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import CALL, GroupwiseMetric, Metric, MetricSet, columns_of
+from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.metric_sets import CALL, GroupwiseMetric, Metric, MetricSet, columns_of
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.runner import Run
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.forecasts import Prediction, TruthLike

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet, metric_set
+from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL
@@ -60,8 +62,6 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted, z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseMetric, MetricSet, metric_set
-from tidyfair.runner import Run
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 from tidyfair.specs.columns import ColumnLike

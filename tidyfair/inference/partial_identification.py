@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypedDict, Unpack, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import Metric
 from tidyfair.errors import ArgumentError, ColumnError, ProxyWarning, Status, in_short, listed, warn
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import slice_of
@@ -28,7 +29,6 @@ from tidyfair.inference.subgroups import checked_rate
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
 from tidyfair.intervals.shares import Share, share_of
-from tidyfair.metric_sets import Metric
 from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.groups import Privileged

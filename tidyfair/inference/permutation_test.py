@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.evaluated import Evaluated
@@ -36,7 +37,6 @@ from tidyfair.inference.studentized import Families, all_distances, joint_distan
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import generator, is_of_labels
 from tidyfair.intervals.shares import Share, share_of
-from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.specs.aggregates import CONTEXTS, Aggregate
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.columns import ColumnLike, names_of

@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric
 from tidyfair.errors import ArgumentError
 from tidyfair.inference.rate_tests import CountedRate, OuterGroup
-from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.arguments import one_of
 from tidyfair.specs.segments import Array
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
@@ -21,7 +22,6 @@ from tidyfair.inference.rate_tests import Case, CountedRate, OuterGroup, groupwi
 from tidyfair.inference.verdicts import Side
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.metric_specs import formulas_of

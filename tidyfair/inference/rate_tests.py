@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
@@ -24,8 +26,6 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.runner import Run
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.forecasts import Prediction, TruthLike

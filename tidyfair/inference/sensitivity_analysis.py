@@ -16,7 +16,9 @@ from typing import Any, ClassVar, Unpack, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calls import Evaluable
+from tidyfair.calling.calls import Evaluable
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.statistics import CELLS
@@ -26,8 +28,6 @@ from tidyfair.inference.on_data import CalledOnData, with_outer_key
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.runner import Run
 from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import Formula

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import text_of
 from tidyfair.inference.contingency import fisher
@@ -16,7 +17,6 @@ from tidyfair.inference.pooling import Additive, BetaBinomial, Pooling, cell_var
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
-from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
 from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, refuse_unknown_keywords, show_keywords

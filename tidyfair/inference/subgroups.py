@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypedDict, Unpack, overload
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
@@ -26,7 +27,6 @@ from tidyfair.inference.on_data import RateOnData
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
-from tidyfair.metric_sets import Metric, MetricSet, metric_set
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
 from tidyfair.specs.arguments import how_often, proper_share, whole
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_features

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from tidyfair.metric_sets import GroupwiseMetric, Metric
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.specs.groups import By
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.tally import Tally

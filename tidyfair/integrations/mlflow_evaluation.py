@@ -17,10 +17,10 @@ from typing import Any, cast
 import polars as pl
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, UsualMetrics, kind_of
+from tidyfair.calling.metric_sets import MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
 from tidyfair.inference.gates import Gate, UnfairError
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
-from tidyfair.metric_sets import MetricSet, metric_set
 from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, is_list, string
 from tidyfair.specs.groups import Policy

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, in_short, listed, warn, with_article
 from tidyfair.escapes import visible
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
 from tidyfair.specs.arguments import flag, one_of

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tidyfair.calling.metric_sets import Metric
 from tidyfair.errors import ArgumentError, ColumnError, Status, WeightError, in_short, listed
-from tidyfair.metric_sets import Metric
 from tidyfair.metrics.define import defined, distinct_columns
 from tidyfair.specs.arguments import is_list, plain, text
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of

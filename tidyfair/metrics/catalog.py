@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, in_short
-from tidyfair.metric_sets import (
+from tidyfair.calling.metric_sets import (
     COMPARISONS,
     KINDS,
     GroupwiseFactory,
@@ -22,6 +21,7 @@ from tidyfair.metric_sets import (
     comparison,
     metric_set,
 )
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.metrics import (
     classification,
     dependence,

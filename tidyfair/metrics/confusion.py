@@ -7,9 +7,9 @@ from typing import Any, Unpack, overload
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import metric_set
 from tidyfair.errors import ColumnError, LabelError, listed, nearest
 from tidyfair.evaluation.labels import Labels, check_label, read_labels
-from tidyfair.metric_sets import metric_set
 from tidyfair.metrics.classification import (
     accuracy,
     bal_accuracy,

@@ -14,11 +14,11 @@ from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, in_short, warn
 from tidyfair.evaluation.evaluated import labels_with_scores, scores_of_levels
 from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells, rows_of
 from tidyfair.evaluation.ranked_rows import Level, sorted_scores
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import ColumnLike

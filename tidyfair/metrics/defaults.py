@@ -8,8 +8,8 @@ from typing import Any, Unpack, overload
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import metric_set
 from tidyfair.errors import ArgumentError, ColumnError, listed
-from tidyfair.metric_sets import metric_set
 from tidyfair.metrics.classification import accuracy, kap
 from tidyfair.metrics.probability import mn_log_loss, roc_auc
 from tidyfair.metrics.regression import mae, rmse, rsq

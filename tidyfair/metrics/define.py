@@ -12,8 +12,8 @@ from typing import Any, Literal, cast
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import ConstantAverage, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed
-from tidyfair.metric_sets import ConstantAverage, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.specs.aggregates import DIRECTIONS, Direction
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column, are_columns

@@ -11,9 +11,9 @@ from typing import Literal
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.evaluation.array_metrics import Sample
-from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.metrics.classification import (
     accuracy,
     average_odds,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidyfair.calling.metric_sets import Metric
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.metric_sets import Metric
 from tidyfair.metrics.define import defined, distinct_columns
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.columns import ColumnLike, are_columns

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from tidyfair.calling.metric_sets import Metric
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
-from tidyfair.metric_sets import Metric
 from tidyfair.metrics.define import class_metric, defined, distinct_columns
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.aggregates import Direction

@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 
 from tidyfair.audits.significance import Significance, compared_groups
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseMetric, Metric
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title
 from tidyfair.reports.tables import ends_in_words, left_out_in_words, number_in_digits, reason
 from tidyfair.specs.aggregates import Aggregate

@@ -19,9 +19,9 @@ from typing import Any, cast
 import polars as pl
 
 from tidyfair.audits.usual_metrics import UsualMetrics, differences
+from tidyfair.calling.metric_sets import Metric, metric_set
 from tidyfair.escapes import visible
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import Metric, metric_set
 from tidyfair.metrics.titles import title_of
 from tidyfair.reports.blocks import Content, prose
 from tidyfair.reports.findings import feature_in_words, group_in_words

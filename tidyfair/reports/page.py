@@ -24,13 +24,13 @@ from tidyfair.audits.significance import (
     without_single_groups,
 )
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, UsualMetrics, kind_of
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.small_groups import worst_groups
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
 from tidyfair.reports.findings import Finding, feature_in_words, of_feature
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy

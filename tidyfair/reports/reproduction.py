@@ -10,9 +10,9 @@ from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
+from tidyfair.calling.metric_sets import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
 from tidyfair.errors import TidyfairError
 from tidyfair.inference.gates import Gate, four_fifths
-from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
 from tidyfair.metrics.catalog import factories
 from tidyfair.reports.blocks import Code, Section
 from tidyfair.specs.aggregates import Aggregate

@@ -13,10 +13,10 @@ import polars as pl
 
 from tidyfair.audits.significance import Significance
 from tidyfair.audits.usual_metrics import UsualMetrics, differences
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group
-from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title, title_of

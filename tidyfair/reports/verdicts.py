@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
+from tidyfair.calling.metric_sets import GroupwiseMetric
 from tidyfair.errors import Status
 from tidyfair.inference.gate_texts import unknown_in_words
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
 from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
-from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.metrics.titles import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
 from tidyfair.reports.findings import disparity_in_words, percent

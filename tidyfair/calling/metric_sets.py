@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, Unpac
 
 import polars as pl
 
-from tidyfair.calls import INTERNAL, Evaluable, call_in_words, in_lines
+from tidyfair.calling.calls import INTERNAL, Evaluable, call_in_words, in_lines
 from tidyfair.errors import AggregateError, ArgumentError, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint

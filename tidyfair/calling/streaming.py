@@ -15,9 +15,9 @@ from typing import Any, Self, Unpack, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calls import Evaluable
+from tidyfair.calling.calls import Evaluable
+from tidyfair.calling.metric_sets import GroupwiseFactory
 from tidyfair.errors import ArgumentError, in_short, listed
-from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.metric_specs import compared_columns

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Self, Unpack, overload
 
 import polars as pl
 
+from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError
-from tidyfair.runner import Run
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.metric_specs import MetricSpec, compared_columns
 from tidyfair.specs.options import (
@@ -116,7 +116,7 @@ class Evaluable(ABC):
     @cached_property
     def _run(self) -> Run:
         # what counts and reads is imported at the first call, so that the import of the library stays short
-        from tidyfair.runner import Run  # noqa: PLC0415 - at the first call
+        from tidyfair.calling.runner import Run  # noqa: PLC0415 - at the first call
 
         return Run(self.specs)
 

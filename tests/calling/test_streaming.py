@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-from tidyfair.streaming import sealed
+from tidyfair.calling.streaming import sealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
