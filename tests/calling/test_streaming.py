@@ -432,7 +432,7 @@ DAMAGED = """
 import json, random, sys
 from pathlib import Path
 import tidyfair as tf
-from test_streaming import DATA, OF_LABELS
+from calling.test_streaming import DATA, OF_LABELS
 
 path, tally = Path(sys.argv[1]), OF_LABELS.tally(DATA, "y_true", "y_pred")
 whole, chance, kept = path.read_bytes(), random.Random(int(sys.argv[2])), 0
