@@ -464,7 +464,7 @@ def test_damaged_files_raise_before_parsing(tmp_path: Path) -> None:
     path = tmp_path / "state.parquet"
     tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), path)
     command = [sys.executable, "-c", DAMAGED, str(path), "1", "300"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603 - our own
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])  # noqa: S603 - our own
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("kept ")
 
