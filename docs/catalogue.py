@@ -390,6 +390,7 @@ SOURCES = """## Sources
 - Obuchowski, N. A. (1997). Nonparametric analysis of clustered ROC curve data. *Biometrics* 53, 567-578.
 - Prékopa, A. (1973). On logarithmic concave measures and functions. *Acta Scientiarum Mathematicarum* 34, 335-343.
 - Quenouille, M. H. (1956). Notes on bias in estimation. *Biometrika* 43, 353-360.
+- Read, A. L. (2002). Presentation of search results: the CLs technique. *Journal of Physics G* 28, 2693-2704.
 - Šidák, Z. (1967). Rectangular confidence regions for the means of multivariate normal distributions. *Journal of the
   American Statistical Association* 62, 626-633.
 - Tukey, J. W. (1953). The problem of multiple comparisons. Manuscript, Princeton University.

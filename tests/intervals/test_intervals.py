@@ -283,10 +283,11 @@ def test_upper_end_of_range_is_where_so_small_a_range_is_rare(*, logarithm: bool
     error = math.sqrt(0.6 / (0.4 * rows)) if logarithm else math.sqrt(0.4 * 0.6 / rows)
     middle = np.zeros(groups)
     middle[:2] = upper / 2, -upper / 2
-    drawn = middle + error * random.standard_normal((draws, groups))
-    assert np.mean(np.ptp(drawn, axis=1) <= observed) == pytest.approx(0.025, abs=0.0025)
+    equal = error * random.standard_normal((draws, groups))
+    apart, together = (np.mean(np.ptp(centre + equal, axis=1) <= observed) for centre in (middle, np.zeros(groups)))
+    assert apart / together == pytest.approx(0.025, abs=0.0025)
     largest_of_pairs = observed + Z * math.sqrt(2) * error
-    assert upper < 0.93 * largest_of_pairs
+    assert upper < 0.96 * largest_of_pairs
 
 
 def test_upper_end_of_range_of_three_groups_is_between_that_of_two_and_of_all_pairs() -> None:
@@ -325,10 +326,10 @@ def test_gates_let_many_equal_groups_pass() -> None:
     people = selections(random.binomial(rows, 0.3, (runs, groups)), rows)
     options: dict[str, Any] = OF_COUNTS | {"times": 100, "explain": True}
     one_sided = tf.demographic_parity("g")(people, conf_level=0.9, **options)
-    verdicts = tf.check(one_sided, below=0.1)[".verdict"]
-    # the limits of pairs let none pass
-    assert (verdicts == "pass").sum() > 0.12 * runs
-    assert np.mean(tf.demographic_parity("g")(people, **options)[".upper"].to_numpy()) < 0.15
+    verdicts = tf.check(one_sided, below=0.14)[".verdict"]
+    # the limits of pairs let an eighth pass
+    assert (verdicts == "pass").sum() > 0.3 * runs
+    assert np.mean(tf.demographic_parity("g")(people, **options)[".upper"].to_numpy()) < 0.165
 
 
 def test_range_of_groups_that_share_clusters_has_the_largest_limit_of_pairs() -> None:

@@ -35,6 +35,7 @@ from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.rate_tests import with_adjusted_p_values
+from tidyfair.intervals.comparisons import scale_of
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
     SCALES,
@@ -45,8 +46,6 @@ from tidyfair.intervals.pairs import (
     compare_values,
     method_of,
     p_values,
-    pair_limits,
-    scale_of,
 )
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import share_of
@@ -246,7 +245,7 @@ class _Table:
             reference=name,
             other=quantities.value[references],
             others=(hits[references], denominator[references]),
-            limits=pair_limits(quantities, group, references, z_value(self.settings.conf_level), scale),
+            limits=quantities.compared(group, references, z_value(self.settings.conf_level), scale),
             p_value=p_values(quantities, group, references, scale),
         )
 

@@ -17,7 +17,7 @@ from tidyfair.evaluation.group_cells import group_cell_of_kept_rows, slice_of
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.limits import of_all_outer_groups
-from tidyfair.intervals.pairs import ComparedGroups, Scale, p_values, pair_limits
+from tidyfair.intervals.pairs import ComparedGroups, Scale, p_values
 from tidyfair.intervals.proportions import Limits, z_value
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.columns import Column
@@ -119,7 +119,7 @@ def _compared(beside: Evaluated, rows: pl.DataFrame, quantities: Estimates, scal
     if pairs.is_empty():
         return pl.DataFrame(schema=_BESIDE).drop("spec")
     one, other = pairs["index"].to_numpy(), pairs["index_of_rest"].to_numpy()
-    lower, upper = pair_limits(quantities, one, other, z, scale)
+    lower, upper = quantities.compared(one, other, z, scale)
     own, rest = rows[one], rows[other]
     hits = rest["estimate"] * rest["counted_rows"]
     return pl.DataFrame({

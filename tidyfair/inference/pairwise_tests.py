@@ -43,6 +43,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     numbered,
 )
+from tidyfair.intervals.comparisons import scale_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.limits import families
 from tidyfair.intervals.pairs import (
@@ -55,8 +56,6 @@ from tidyfair.intervals.pairs import (
     compare_values,
     method_of,
     p_values,
-    pair_limits,
-    scale_of,
 )
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted, z_value
@@ -159,7 +158,7 @@ class _Comparison:
         lower, upper = np.full((2, len(one)), np.nan)
         if not math.isnan(z):
             for part in _blocks(len(one)):
-                limits = pair_limits(self.family.estimates, one[part], other[part], z, self.scale)
+                limits = self.family.estimates.compared(one[part], other[part], z, self.scale)
                 lower[part], upper[part] = limits
         return lower, upper
 

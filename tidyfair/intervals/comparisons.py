@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -28,8 +28,8 @@ Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
 
 MANY_GROUPS = 200
 """Of more groups, ranges have the limits of all groups at once, which are hardly wider then."""
-_TIE = 1e-12
-"""The difference of distances that are the same is smaller."""
+_FEW = 5
+"""Of fewer hits or misses that are expected in some group, the largest of several rates has no normal distribution."""
 _MOST_PAIRS = 2**20
 """The most pairs that are compared at once."""
 
@@ -136,24 +136,14 @@ class Family:
             farthest[self.outer[self.pairs[0]][segments.starts]] = largest
         return farthest
 
-    def end_of_farthest(self, z: float, scale: str, outers: int) -> Floats:
-        """The upper limit of the distance of the pair that is observed to be farthest apart, in each outer group."""
-        (one, other), (value, _) = self.pairs, self.values.on_scale(scale, z)
-        lower, upper = self.limits(np.full(outers, z), scale)
-        with np.errstate(invalid="ignore"):
-            distance = np.abs(value[one] - value[other])
-        segments = Segments.of(self.outer[one])
-        is_farthest = distance >= segments.to_rows(segments.maximum(distance)) - _TIE
-        return self.farthest((np.where(is_farthest, lower, np.inf), np.where(is_farthest, upper, -np.inf)), outers)
-
     def nearest_ends(self, limits: Limits, outers: int) -> Floats:
         """The largest of the limits towards equality of the pairs of each outer group."""
         lower, upper = limits
         return self.farthest((upper, lower), outers)
 
 
-def _scale_of(aggregate: Aggregate) -> str:
-    """The scale on which an aggregate compares values."""
+def scale_of(aggregate: Aggregate | None) -> Literal["difference", "ratio"]:
+    """The scale on which an aggregate compares two groups; differences where it has none."""
     return "ratio" if getattr(aggregate, "is_relative", False) else "difference"
 
 
@@ -186,7 +176,7 @@ def pair(
             rows = values.rows_at(z)
             low, high = form(values.value[one], rows[one], values.value[other], rows[other], z)
         else:
-            low, high = values.compared(one, other, z, _scale_of(aggregate), by_both=by_both)
+            low, high = values.compared(one, other, z, scale_of(aggregate), by_both=by_both)
         if aggregate.is_relative:
             error = _error_of_quotient(family, aggregate)
             low, high = aggregate.limits_of_quotient(low, high)
@@ -214,7 +204,7 @@ def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
 
 def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any pair of several families; the worst has the upper end of each by itself."""
-    outers, scale = len(results.lower), _scale_of(aggregate)
+    outers, scale = len(results.lower), scale_of(aggregate)
     z = z_value(level)
     q = distance_at_once(families, level, outers)
     lower, upper = np.zeros(outers), np.zeros(outers)
@@ -226,12 +216,20 @@ def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float
         needed = np.full(outers, z)
         if family.is_range and family.values.influences is None:
             errors = family.values.errors_of_limits(z, scale, family.outer)
-            needed = errors_needed(errors, family.outer, upper_end, z, outers)
+            needed = np.where(_has_few(family, outers), z, errors_needed(errors, family.outer, upper_end, z, outers))
         lower = np.maximum(lower, family.nearest_ends(family.limits(q, scale, at_once=True), outers))
         upper = np.maximum(upper, upper_end(needed))
-        # groups that are nearer to each other than chance leaves them say no more than two of them do
-        upper = np.maximum(upper, family.end_of_farthest(z, scale, outers))
     _put_range(families, aggregate, (lower, upper), results)
+
+
+def _has_few(family: Family, outers: int) -> Booleans:
+    """Mask of the outer groups with a group in which few hits, or few misses, are expected at the rate of all."""
+    values = family.values
+    if not isinstance(values, Shares):
+        return np.zeros(outers, dtype=bool)
+    segments = Segments.of(family.outer)
+    hits, rows = (segments.to_rows(segments.sum(own)) for own in (values.value * values.rows, values.rows))
+    return family.has(np.minimum(hits, rows - hits) / rows * values.rows < _FEW, outers)
 
 
 def distance_at_once(families: Sequence[Family], level: float, outers: int) -> Floats:
@@ -259,7 +257,7 @@ def bands(families: Sequence[Family], aggregate: Contrast, level: float, results
         segments = Segments.of(family.outer)
         outer = family.outer[segments.starts]
         (_, (low, high)), (_, (least, most)) = (
-            family.values.on_scale(_scale_of(aggregate), at[family.outer]) for at in (q, z)
+            family.values.on_scale(scale_of(aggregate), at[family.outer]) for at in (q, z)
         )
         lower[outer] = np.maximum(lower[outer], segments.maximum(low) - segments.minimum(high))
         upper[outer] = np.maximum(upper[outer], segments.maximum(most) - segments.minimum(least))
@@ -376,7 +374,7 @@ class _GroupsAndRests(Estimates):
 
 def beside_rests(families: Sequence[FamilyWithRests], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any group to all others, or to all rows."""
-    outers, scale = len(results.lower), _scale_of(aggregate)
+    outers, scale = len(results.lower), scale_of(aggregate)
     z = np.full(outers, z_value(level))
     # two groups are the others of each other
     groups = _number_of_groups(families, outers)
@@ -443,7 +441,7 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> 
         most = np.max([family.sizes(outers) for family in families], axis=0, initial=0)
         shapes[usable & (most > MANY_GROUPS)] = "many"
     pairs = _number_of_pairs(families, outers)
-    shapes[usable & (some == 1) & (pairs == 1)] = _scale_of(aggregate)
+    shapes[usable & (some == 1) & (pairs == 1)] = scale_of(aggregate)
     return shapes
 
 

@@ -23,6 +23,8 @@ _PRECISION = 1e-10
 _LEAST = 1e-300
 """A positive number in place of a probability of 0."""
 _FARTHEST_RANGE, _NODES_OF_RANGE, _HALVINGS = 6.5, 48, 7
+_LEAST_DISTANCE = 0.1
+"""The observed distance of equal groups, in standard errors of a pair: none at all has no probability."""
 _SMALLEST = 0.25
 """Groups whose error is a smaller part of the largest hardly move a range; it is on the safe side to leave them out."""
 
@@ -84,7 +86,9 @@ def errors_needed(
     farther apart, and each of them counts. A range is surely below some number only if the limits of all pairs are.
     That happens most often by chance where two groups are so far apart in truth and all others lie between them, where
     they add as little as they can: the normal density is log-concave, and what is symmetric about the middle is most
-    likely there (Prékopa, 1973). Of groups of different size the two with the largest errors are those two.
+    likely there (Prékopa, 1973). Of groups of different size the two with the largest errors are those two. That has to
+    be rare among samples in which equal groups would be as near (Read, 2002): groups that are nearer than chance leaves
+    equal ones would else have any range excluded.
 
     `error` has the standard errors of groups in outer groups; `upper_end` gives the largest limit of any pair.
     """
@@ -105,27 +109,33 @@ def errors_needed(
         middle = (low + high) / 2
         below = np.zeros(outers)
         limit = upper_end(np.where(searched, middle, z))[searched]
-        below[searched] = _all_below(descending[searched], near[searched], limit, middle[searched])
+        apart, equal = (
+            _all_below(descending[searched], near[searched], limit, middle[searched], distance)
+            for distance in (limit, np.zeros_like(limit))
+        )
+        below[searched] = apart / np.maximum(equal, _LEAST)
         low, high = np.where(below > wrong, middle, low), np.where(below > wrong, high, middle)
     return np.where(searched, high, z)
 
 
-def _all_below(error: Floats, near: Booleans, limit: Floats, z: Floats) -> Floats:
-    """The probability that all pairs are `z` standard errors below a limit if the first two groups are so far apart.
+def _all_below(error: Floats, near: Booleans, limit: Floats, z: Floats, apart: Floats) -> Floats:
+    """The probability that all pairs are `z` standard errors below a limit if the first two groups are some way apart.
 
     The error of a pair is at least a weighted sum of those of its groups, and just that of the first two, so that each
     group has two bounds of its own. The probability is summed over the groups that may be the lowest, and where: arrays
     of outer groups by groups by points.
     """
-    from scipy.special import erfc, ndtr
+    from scipy.special import ndtr
 
     error = np.where(near, error, 1.0)
-    first, second, limit, factor = error[:, :1], error[:, 1:2], limit[:, None], z[:, None]
+    first, second, factor = error[:, :1], error[:, 1:2], z[:, None]
     of_pair = np.hypot(first, second)
+    limit = np.maximum(limit[:, None], (factor + _LEAST_DISTANCE) * of_pair)
     above, below = factor * first / of_pair * error, factor * second / of_pair * error
     # the middle of the first two where they are just so much nearer
     mean = np.broadcast_to(-factor * (first**2 - second**2) / (2 * of_pair), error.shape).copy()
-    mean[:, 0], mean[:, 1] = limit[:, 0] / 2, -limit[:, 0] / 2
+    mean[:, 0], mean[:, 1] = apart / 2, -apart / 2
+    mean[apart == 0] = 0.0
     lowest = mean - below
     start: Floats = np.where(near, lowest - _FARTHEST_RANGE * error, np.inf).min(axis=1)
     end: Floats = np.where(near, lowest + _FARTHEST_RANGE * error, np.inf).min(axis=1)
@@ -135,4 +145,4 @@ def _all_below(error: Floats, near: Booleans, limit: Floats, z: Floats) -> Float
     within = np.where(near[..., None], np.log(np.maximum(ndtr(high) - ndtr(low), _LEAST)), 0.0)
     density = np.where(near[..., None], np.exp(-(low**2) / 2) / (math.sqrt(2 * math.pi) * error[..., None]), 0.0)
     summed = (density * np.exp(within.sum(axis=1, keepdims=True) - within)).sum(axis=(1, 2))
-    return np.minimum(summed * (end - start) / (_NODES_OF_RANGE - 1), erfc(z / math.sqrt(2)) / 2)
+    return summed * (end - start) / (_NODES_OF_RANGE - 1)

@@ -13,10 +13,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.methods import Case, required
-from tidyfair.intervals.proportions import Limits
 from tidyfair.intervals.shares import share_of
-from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import Formula
 
 Floats: TypeAlias = np.ndarray[Any, Any]
@@ -42,11 +39,6 @@ class ComparedGroups:
     level: int
     rows: pl.DataFrame
     estimates: Estimates
-
-
-def scale_of(aggregate: Aggregate | None) -> Scale:
-    """The scale on which an aggregate compares two groups; differences where it has none."""
-    return "ratio" if isinstance(aggregate, Contrast) and aggregate.is_relative else "difference"
 
 
 def check_scale(name: str, formula: Formula, ends: tuple[float, float], scale: Scale) -> None:
@@ -82,11 +74,6 @@ def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
         if scale == "odds_ratio":
             value, other = value / (1 - value), other / (1 - other)
         return value / other
-
-
-def pair_limits(family: Estimates, one: Any, other: Any, z: float, scale: Scale) -> Limits:
-    """Limits of the comparisons of pairs of groups, which are given by their indices."""
-    return family.compared(one, other, z, scale)
 
 
 def p_values(family: Estimates, one: Any, other: Any, scale: Scale) -> Floats:
