@@ -99,7 +99,7 @@ def differs_in_case(name: object, known: Iterable[object]) -> bool:
 
 
 _OF_FILES: ContextVar[bool] = ContextVar("of_files", default=False)
-"""Whether messages are read by who gives files to the command line."""
+"""True while messages are for the command line, whose users have files and no Python code."""
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def advice_on_files() -> Generator[None, None, None]:
 
 
 def advice(in_python: str, on_files: str) -> str:
-    """What to write instead: in Python, or in files that the command line reads."""
+    """The way out of an error: code in Python, or a change of the file on the command line."""
     return on_files if _OF_FILES.get() else in_python
 
 

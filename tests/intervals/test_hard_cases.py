@@ -141,12 +141,12 @@ def test_a_single_cluster_is_said_to_be_one() -> None:
 @pytest.mark.parametrize("compared", ["difference", "ratio"])
 def test_equal_groups_are_no_surer_to_be_near_than_two_of_them(hits: int, rows: int, compared: str) -> None:
     parity = getattr(tf.selection_rate, compared)("g")
+    # the ratio of two rates is by their score by default, that of several by the limits of both, as `mover` of two is
     two, several = (
-        ends(parity(rates(**dict.fromkeys(names, (hits, rows))), estimate="e", interval="auto", on_undefined="ignore"))
-        for names in ("ab", "abcd")
+        ends(parity(rates(**dict.fromkeys(names, (hits, rows))), estimate="e", interval=name, on_undefined="ignore"))
+        for names, name in (("ab", "mover"), ("abcd", "auto"))
     )
-    # the ratio of two rates is by their score, that of several by logarithms
-    assert (several == two) if two[0] is None else (several == pytest.approx(two, rel=0.25))
+    assert (several == two) if two[0] is None else (several == pytest.approx(two, rel=1e-9))
     if compared == "difference":
         gate = tf.check(parity, below=0.02)
         assert gate(rates(**dict.fromkeys("abc", (hits, rows))), estimate="e")[".verdict"].item() != "pass"

@@ -160,7 +160,7 @@ class _Count:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """What is computed of counts: in each outer group, or of all outer groups together."""
+    """The results and the values of groups from counts: of each outer group, or of all together."""
 
     counts: Sequence[_Count]
     reading: Mapping[str, Any]
@@ -169,7 +169,9 @@ class _Numbers:
     @cached_property
     def results(self) -> pl.DataFrame:
         """Metrics of all rows and disparities, with their intervals."""
-        return self._of_counts(lambda count: count.metrics.results.compute(count.tally, explain=True, **self.reading))
+        return self._results_of_counts(
+            lambda count: count.metrics.results.compute(count.tally, explain=True, **self.reading)
+        )
 
     @cached_property
     def groups(self) -> pl.DataFrame:
@@ -180,9 +182,9 @@ class _Numbers:
             groups = count.metrics.groups.compute_by_group(count.tally, **reading)
             return count.metrics.with_values_of_unknown(groups, count.tally, **reading)
 
-        return with_small_groups(self._of_counts(values_of), self.results)
+        return with_small_groups(self._results_of_counts(values_of), self.results)
 
-    def _of_counts(self, values_of: Callable[[_Count], pl.DataFrame]) -> pl.DataFrame:
+    def _results_of_counts(self, values_of: Callable[[_Count], pl.DataFrame]) -> pl.DataFrame:
         """The values of all counts; those that depend on no decision, such as areas, are repeated at each cut."""
         frames: list[pl.DataFrame] = []
         for count in self.counts:

@@ -1,4 +1,4 @@
-"""What a command reads: the rows of a file, the options by which they are counted and read, and metrics, checked."""
+"""The input of a command, checked: the rows of a file, the options of counting and reading, and the metrics."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
 
 
 def confidence_of(options: Namespace) -> float | None:
-    """How sure verdicts must be; None where none are asked for."""
+    """The confidence level of verdicts; None where no verdicts are asked for."""
     if options.fail_if:
         return _CONFIDENCE if options.confidence is None else options.confidence
     if options.outside is not None:

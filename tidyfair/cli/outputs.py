@@ -1,4 +1,4 @@
-"""What a command answers: documents of texts and tables for the terminal, and files, a job summary and JSON."""
+"""The output of a command: documents of texts and tables for the terminal, files, a job summary and JSON."""
 
 from __future__ import annotations
 

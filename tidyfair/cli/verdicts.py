@@ -32,7 +32,7 @@ class Verdicts:
     directions: Mapping[Key, str]
     """The direction of each metric."""
     confidence: float
-    """How sure verdicts are."""
+    """The confidence level of verdicts."""
     outside: Outside
     """The effect of groups outside the policy."""
     change: str = ""

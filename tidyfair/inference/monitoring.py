@@ -56,7 +56,7 @@ _LOOK = "\0look"
 """The column of the index of a look."""
 _SLACK = 1e-9
 _LIFETIME = 4
-"""How long a window lasts, as a multiple of the largest power of 2 that divides the looks before it."""
+"""The looks of a window, as a multiple of the largest power of 2 that divides the number of looks before it."""
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ class CalledOnData(ABC):
         self._check_source(source)
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
-        return source.restore(called._of_counts(tally, options, keywords))  # noqa: SLF001 - as above
+        return source.restore(called._result_of_tally(tally, options, keywords))  # noqa: SLF001 - as above
 
     def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result for a tally."""
@@ -159,9 +159,9 @@ class CalledOnData(ABC):
             raise ArgumentError(msg)
         called = self._reading(tally.given)
         options = called._options(called._run, keywords, ReadOptions)  # noqa: SLF001 - of the same class
-        return called._of_counts(tally, options, keywords)  # noqa: SLF001 - as above
+        return called._result_of_tally(tally, options, keywords)  # noqa: SLF001 - as above
 
-    def _of_counts(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
+    def _result_of_tally(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result, after a notice of people of unknown groups and without a prediction, where it shows none."""
         if not self.follows_points:
             refuse_points(self.subject, self._run.specs, tally)

@@ -69,13 +69,13 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
     """The deviations of the values of a formula in the groups of a `by`."""
     tally, formula = evaluator.tally, requested.formula
     if formula.influence is not None:
-        return _of_read_rows(evaluator, requested, by, scale)
+        return _deviations_of_read_rows(evaluator, requested, by, scale)
     clusters = [key.column for key in tally.clusters]
     if formula.kind == "class" and not formula.all_terms:
         clusters = [column for column in clusters if column.name != BLOCK]
     index = evaluator.group_cells.indices[by]
     if not clusters:
-        return _of_label_rows(evaluator, requested, index, scale)
+        return _deviations_of_label_rows(evaluator, requested, index, scale)
     codes = KeyCodes(tally.cells)
     units = codes.index(tally.names(clusters), within=index)
     if not len(units):
@@ -88,7 +88,9 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
     return replace(deviations, influences=influences)
 
 
-def _of_read_rows(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
+def _deviations_of_read_rows(
+    evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale
+) -> Deviations:
     """Deviations of a formula that reads rows, and knows the influence of rows and clusters."""
     labels, formula = evaluator.labels, requested.formula
     rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
@@ -373,7 +375,9 @@ def _derivatives(pairs: _Pairs, sums: Mapping[str, Array], value: Floats, row: F
     return influence
 
 
-def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale) -> Deviations:
+def _deviations_of_label_rows(
+    evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale
+) -> Deviations:
     """Deviations by leaving out one row of labels at a time: the same for all rows of a cell."""
     pairs, weight, square = _pair_weights(evaluator, requested, index)
     shape = weight.shape
@@ -384,7 +388,7 @@ def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: Gro
     step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
     for start in range(0, shape[0], step):
         own = slice(start, start + step)
-        parts.append(_of_counts(pairs, weight[own], square[own]))
+        parts.append(_errors_of_counts(pairs, weight[own], square[own]))
     counts: dict[str, Floats] = {}
     if not evaluator.cells.weighted and requested.formula.reads == frozenset({"truth", "estimate"}):
         counts = {name: weight @ pairs.counts[name] for name in CELLS}
@@ -392,7 +396,7 @@ def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: Gro
     return Deviations.about(centre, error, freedom, scale, cells=counts)
 
 
-def _of_counts(pairs: _Pairs, weight: Floats, square: Floats) -> tuple[Floats, Floats, Floats]:
+def _errors_of_counts(pairs: _Pairs, weight: Floats, square: Floats) -> tuple[Floats, Floats, Floats]:
     """Values, errors and degrees of freedom from the weights of rows with each pair of labels, and their squares."""
     # the pairs of rows that have what the formula reads
     complete = (pairs.truth >= 0) | ("truth" not in pairs.formula.reads)

@@ -101,7 +101,7 @@ class Picture:
         """What is known of the values of a panel."""
         return Span(**part["span"][0]) if "span" in part.columns else self.span
 
-    def of_same_scale(self, part: pl.DataFrame) -> pl.DataFrame:
+    def rows_of_same_scale(self, part: pl.DataFrame) -> pl.DataFrame:
         """The rows of all panels that have the axis of one."""
         if "scale" not in part.columns:
             return part

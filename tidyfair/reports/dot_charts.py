@@ -105,7 +105,7 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
     parts = picture.parts()
     for name, part in parts.items():
         span = picture.span_of(part)
-        ends = _ends_of(picture.of_same_scale(part), span)
+        ends = _ends_of(picture.rows_of_same_scale(part), span)
         axes = _axes_of_rows(part, ends, layout)
         labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
         layers = _value_layers(axes, part, span.reference, picture, width - layout.labels)

@@ -163,21 +163,21 @@ def of_feature(
     size = f"{_size(row, parity, compared)} ({_certainty(row, parity, level)})"
     metric, values = compared[0] if parity.aggregate.kind in _KINDS and len(compared) == 1 else (None, "")
     if metric is None:
-        lead = f"{capitalized(_of_part(in_prose(parity.name), row))} by {words}:"
+        lead = f"{capitalized(_metric_and_label(in_prose(parity.name), row))} by {words}:"
         parts = [size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)]
         text = f"{'; '.join(parts)}."
         if is_significant is not None:
             text += f" It is {'' if is_significant else 'not '}significant."
     elif is_significant is False:
         lead = f"No clear difference by {words}:"
-        part = _of_part(in_prose(metric.name), row)
+        part = _metric_and_label(in_prose(metric.name), row)
         start = f"the largest is in {part}," if outcomes else f"{part} is"
         text = f"{start} {values}, {size}."
     else:
         name = in_prose(metric.name)
         names = f"{name}s" if name.endswith("rate") else name
         verb = "" if is_significant is None else " differ" if names != name else " differs"
-        lead = f"{capitalized(_of_part(names, row))}{verb} by {words}:"
+        lead = f"{capitalized(_metric_and_label(names, row))}{verb} by {words}:"
         text = f"{values}, {size}."
     text += _on_others(outcomes)
     if left_out := left_out_in_words(row[".left_out"], partial(group_in_sentence, by), in_prose):
@@ -186,7 +186,7 @@ def of_feature(
     return Finding(by, lead, text, metric, cut_of_row(row), is_significant, evidence)
 
 
-def _of_part(name: str, row: Mapping[str, Any]) -> str:
+def _metric_and_label(name: str, row: Mapping[str, Any]) -> str:
     """The name of a metric, with the label, time or quantile level of which several a disparity is about."""
     label = row.get(".level")
     return at_cut(name if label is None else f"{name} of label {label}", row)

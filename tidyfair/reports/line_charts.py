@@ -57,7 +57,7 @@ def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[A
         ends = x_ends = (0.0, 1.0)
     else:
         heights: list[float | None] = []
-        for other in picture.of_same_scale(part).partition_by("panel"):
+        for other in picture.rows_of_same_scale(part).partition_by("panel"):
             heights += _heights(other)
         ends = ends_of_axis(heights, picture.span_of(part))
         x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)

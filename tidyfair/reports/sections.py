@@ -317,12 +317,12 @@ class GroupValues:
         panels = shown.select(".metric", ".level").unique()
         if len(panels) > _MOST_PANELS:
             shown = shown.filter(pl.col(".metric") == shown[".metric"][0])
-        result = pl.concat([self._of_all_rows(shown), shown.with_columns(_in_words(by, shown[".group"]))])
+        result = pl.concat([self._values_of_all_rows(shown), shown.with_columns(_in_words(by, shown[".group"]))])
         metrics = shown[".metric"].unique()
         name = capitalized(in_prose(metrics[0])) if len(metrics) == 1 else "Metrics"
         return Figure(result, title or f"{name} by {feature_in_words(by)}")
 
-    def _of_all_rows(self, values: pl.DataFrame) -> pl.DataFrame:
+    def _values_of_all_rows(self, values: pl.DataFrame) -> pl.DataFrame:
         """The values of all rows, of the metrics of some values."""
         metrics = values[".metric"].unique().implode()
         return self.values.filter(pl.col(".by").is_null() & pl.col(".metric").is_in(metrics))
@@ -374,7 +374,7 @@ class GroupValues:
 
     def _table(self, by: By, values: pl.DataFrame) -> Table:
         """The metrics of groups side by side."""
-        overall = self._of_all_rows(values)
+        overall = self._values_of_all_rows(values)
         table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
         named = table[".by"] == by.text
         groups = [

@@ -255,10 +255,10 @@ def _shares(rows: pl.DataFrame, n_neighbors: int) -> Array:
     points = points / width if 0 < width < 1 / _FARTHEST else points
     counts = np.zeros((len(points), int(code.max()) + 1))
     np.add.at(counts, (point, code), 1)
-    return _of_points(points, counts, n_neighbors)[point, code]
+    return _shares_of_neighbors(points, counts, n_neighbors)[point, code]
 
 
-def _of_points(points: Array, counts: Array, n_neighbors: int) -> Array:
+def _shares_of_neighbors(points: Array, counts: Array, n_neighbors: int) -> Array:
     """For each distinct point and label the share of the neighbours with another label."""
     # its trees are several times as fast as those of scikit-learn, and exact, unlike brute force
     from scipy.spatial import KDTree

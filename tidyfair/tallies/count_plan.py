@@ -103,21 +103,12 @@ class CountPlan:
             forecast=forecast,
         )  # fmt: skip
         check_given(formulas, tally.given)
-        for name, formula in formulas:
-            ignores_weights = formula.input == "rows" and "weight" not in formula.statistics
-            if weights is not None and not formula.of_labels and ignores_weights:
-                msg = (
-                    f"{name} does not accept weights; leave out `case_weights=`, or add a parameter `weight` to its "
-                    "function."
-                )
-                raise ArgumentError(msg)
+        if weights is not None:
+            _refuse_weights(formulas)
         if options.parts is not None and cluster is not None:
             msg = "`parts` and `cluster` are alternatives; give only one of them."
             raise ArgumentError(msg)
-        many = "transfer" if is_exact else "warn"
-        has_other_uses = is_kept or options.keep_rows or options.interval is not None or options.design is not None
-        if many == "warn" and not has_other_uses and _fit_bins(formulas):
-            many = "bin"
+        many = "transfer" if is_exact else _way_with_many_rows(formulas, options, is_kept=is_kept)
         names = tuple(dict.fromkeys(spec.name for spec in specs))
         plan = cls(specs, tally, outer, names, frequencies, cluster, parts, options.has_single_rows, many)
         return plan.for_metrics(specs)
@@ -242,6 +233,24 @@ class CountPlan:
             if not any(own < other for other in columns.values()):
                 largest[own] = by
         return list(largest.values()) if len(largest) > 1 else []
+
+
+def _refuse_weights(formulas: _Formulas) -> None:
+    """Refuse weights for functions of rows that do not read them."""
+    for name, formula in formulas:
+        ignores_weights = formula.input == "rows" and "weight" not in formula.statistics
+        if ignores_weights and not formula.of_labels:
+            msg = (
+                f"{name} does not accept weights; leave out `case_weights=`, or add a parameter `weight` to its "
+                "function."
+            )
+            raise ArgumentError(msg)
+
+
+def _way_with_many_rows(formulas: _Formulas, options: Options, *, is_kept: bool) -> Literal["bin", "warn"]:
+    """The way to treat very many distinct rows of another engine: those of values alone may be binned."""
+    has_other_uses = is_kept or options.keep_rows or options.interval is not None or options.design is not None
+    return "bin" if not has_other_uses and _fit_bins(formulas) else "warn"
 
 
 def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:

@@ -180,7 +180,7 @@ def _elsewhere(source: Source, plan: CountPlan) -> Tally:
     source = source.with_levels(roots)
     no_rows = source.emptied(roots).select(plan.columns)
     _, exact = _as_numbers(no_rows, plan)
-    return _counted_there(source, plan, exact) or _of_distinct_rows(source, plan, exact)
+    return _counted_there(source, plan, exact) or _tally_of_distinct_rows(source, plan, exact)
 
 
 def _counted_there(source: Source, plan: CountPlan, exact: frozenset[str]) -> Tally | None:
@@ -201,7 +201,7 @@ def _counted_there(source: Source, plan: CountPlan, exact: frozenset[str]) -> Ta
     return _finished(replace(tally, rows=rows), cells, plan, exact)
 
 
-def _of_distinct_rows(source: Source, plan: CountPlan, exact: frozenset[str]) -> Tally:
+def _tally_of_distinct_rows(source: Source, plan: CountPlan, exact: frozenset[str]) -> Tally:
     """The tally of the distinct rows of another engine or, if these are very many, of bins of their scores."""
     most = None if plan.many == "transfer" else MANY_ROWS
     transferred = distinct_rows(source, plan.columns, most)
@@ -218,7 +218,7 @@ def _of_distinct_rows(source: Source, plan: CountPlan, exact: frozenset[str]) ->
     shown = f"distinct rows of the columns {listed(roots_of(plan.columns))} for {purpose}"
     number = number_of_distinct_rows(source, plan.columns)
     check_transfer(source.frame, number, shown, "Count a sample of the rows or round the numbers")
-    return _of_distinct_rows(source, replace(plan, many="transfer"), exact)
+    return _tally_of_distinct_rows(source, replace(plan, many="transfer"), exact)
 
 
 def _finished(tally: Tally, cells: pl.DataFrame, plan: CountPlan, exact: frozenset[str]) -> Tally:
