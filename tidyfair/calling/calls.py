@@ -183,7 +183,7 @@ class Evaluable(ABC):
                 `"bayes"` by replicates; the name of a method, such as `"jeffreys"` or `"agresti_caffo"`, asks for
                 that one (an error lists those that apply).
             conf_level: Confidence level of intervals (0.95); needs `interval=`.
-            times: Number of replicates (10,000 of counts and sums, 1,000 of rows).
+            times: Number of replicates (10,000 of counts and sums, 1,000 of rows, or as many as `conf_level` needs).
             seed: Random seed of the replicates; the same seed gives the same result.
             explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric` (which of
                 several metrics it is the worst of), `.metrics_left_out`, `.groups_left_out`, `.groups_outside` (those
