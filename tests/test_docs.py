@@ -392,10 +392,10 @@ def test_design_page_lists_the_modules_of_every_room() -> None:
     listed = {
         room: re.findall(r"`(\w+)`", modules)
         for room, modules in re.findall(
-            r"^\| `(\w+)/` \| (`.+?) \| ", committed("contributors/design.md"), re.MULTILINE
+            r"^\| `([\w/]+)/` \| (`.+?) \| ", committed("contributors/design.md"), re.MULTILINE
         )
     }
-    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    rooms = {path.parent.relative_to(package).as_posix() for path in package.glob("*/**/__init__.py")}
     assert set(listed) == rooms
     for room, modules in listed.items():
         assert sorted(modules) == sorted(path.stem for path in (package / room).glob("[!_]*.py"))

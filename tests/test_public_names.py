@@ -92,8 +92,8 @@ def test_names_that_do_not_exist_are_none_for_hasattr_and_modules_are_imported()
     assert not hasattr(tf.inference, "accuracy")
     code = """
 from tidyfair import specs, escapes
-from tidyfair.inference import drift
-assert specs.__name__ == "tidyfair.specs" and drift.__name__ == "tidyfair.inference.drift"
+from tidyfair.inference.monitoring import drift
+assert specs.__name__ == "tidyfair.specs" and drift.__name__ == "tidyfair.inference.monitoring.drift"
 """
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own
 

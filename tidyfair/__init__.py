@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from tidyfair.calling.streaming import *
     from tidyfair.errors import *
     from tidyfair.evaluation.array_metrics import *
-    from tidyfair.inference.gates import UnfairError as UnfairError
-    from tidyfair.inference.gates import assert_fair as assert_fair
-    from tidyfair.inference.gates import check as check
-    from tidyfair.inference.gates import four_fifths as four_fifths
-    from tidyfair.inference.model_comparison import compare_models as compare_models
-    from tidyfair.inference.pairwise_tests import pairwise as pairwise
+    from tidyfair.inference.gates.checks import UnfairError as UnfairError
+    from tidyfair.inference.gates.checks import assert_fair as assert_fair
+    from tidyfair.inference.gates.checks import check as check
+    from tidyfair.inference.gates.checks import four_fifths as four_fifths
+    from tidyfair.inference.models.model_comparison import compare_models as compare_models
+    from tidyfair.inference.testing.pairwise_tests import pairwise as pairwise
     from tidyfair.integrations.scorers import *
     from tidyfair.metrics.annotators import *
     from tidyfair.metrics.catalog import *
@@ -92,9 +92,9 @@ _NAMES = {
     "calling.metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "calling.streaming": "Accumulator load_state save_state",
     "evaluation.array_metrics": "Sample",
-    "inference.gates": "assert_fair check four_fifths UnfairError",
-    "inference.model_comparison": "compare_models",
-    "inference.pairwise_tests": "pairwise",
+    "inference.gates.checks": "assert_fair check four_fifths UnfairError",
+    "inference.models.model_comparison": "compare_models",
+    "inference.testing.pairwise_tests": "pairwise",
     "integrations.scorers": """
         correlation_score CorrelationScorer equal_opportunity_score FairnessScorer make_scorer p_percent_score
         subset_score SubsetScorer

@@ -17,7 +17,7 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
-from tidyfair.inference.gates import judged_changes
+from tidyfair.inference.gates.checks import judged_changes
 
 pytest_plugins = ["pytester"]
 

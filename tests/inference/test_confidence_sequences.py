@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
+from tidyfair.inference.monitoring.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,10 @@ from inline_snapshot import snapshot
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-from tidyfair.inference import confidence_sequences, monitor
-from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
-from tidyfair.inference.monitoring import Looks
+from tidyfair.inference import monitor
+from tidyfair.inference.monitoring import confidence_sequences
+from tidyfair.inference.monitoring.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
+from tidyfair.inference.monitoring.monitors import Looks
 
 if TYPE_CHECKING:
     from pathlib import Path

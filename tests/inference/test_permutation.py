@@ -18,7 +18,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
-from tidyfair.inference.studentized import rate_distances
+from tidyfair.inference.testing.studentized import rate_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable

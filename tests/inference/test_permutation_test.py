@@ -762,7 +762,7 @@ def test_draws_in_blocks_are_those_of_one_block(monkeypatch: pytest.MonkeyPatch)
     test = inference.disparity_test(tf.demographic_parity("race"), times=500)
     whole = test(people, estimate="approved", pos_label="yes")
     # seven draws of five groups at a time, the last of which are fewer
-    monkeypatch.setattr("tidyfair.inference.permutation_test._MOST_DRAWN", 35)
+    monkeypatch.setattr("tidyfair.inference.testing.permutation_test._MOST_DRAWN", 35)
     assert_frame_equal(test(people, estimate="approved", pos_label="yes"), whole, rel_tol=1e-12)
 
 

@@ -15,7 +15,7 @@ from scipy.stats import betabinom, binom, halfnorm, norm
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
-from tidyfair.inference.pooling import Additive, BetaBinomial, cell_variance
+from tidyfair.inference.partial_knowledge.pooling import Additive, BetaBinomial, cell_variance
 
 DECIDED: dict[str, Any] = {"estimate": "approved", "pos_label": "yes"}
 PARITY = tf.demographic_parity("g")

@@ -119,7 +119,7 @@ def test_all(fairness):
         "test_model.py:16: The limit is not met:",
         "test_model.py:18: The limit is not met:",
         "the end",
-        "FAILED test_model.py::test_all - tidyfair.inference.gates.UnfairError: 2 of 3 gates did not pass.",
+        "FAILED test_model.py::test_all - tidyfair.inference.gates.checks.UnfairError: 2 of 3 gates did not pass.",
     ])  # fmt: skip
     result.stdout.no_fnmatch_line("*pytest_plugin.py*")
 

@@ -14,7 +14,7 @@ from tidyfair.audits.published import PublishedColumn
 from tidyfair.calling.metric_sets import Metric
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.labels import read_labels
-from tidyfair.inference.pairwise_tests import stratified
+from tidyfair.inference.testing.pairwise_tests import stratified
 from tidyfair.metrics.classification import base_rate, selection_rate
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column

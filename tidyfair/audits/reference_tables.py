@@ -33,7 +33,7 @@ from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.contingency import fisher
-from tidyfair.inference.gates import GroupsCompared
+from tidyfair.inference.gates.checks import GroupsCompared
 from tidyfair.inference.rate_tests import with_adjusted_p_values
 from tidyfair.intervals.comparisons import scale_of
 from tidyfair.intervals.limits import families

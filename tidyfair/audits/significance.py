@@ -16,7 +16,7 @@ import polars as pl
 
 from tidyfair.calling.metric_sets import GroupwiseMetric, metric_set
 from tidyfair.errors import Status, without_notices
-from tidyfair.inference.permutation_test import disparity_test
+from tidyfair.inference.testing.permutation_test import disparity_test
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.specs.groups import By
 from tidyfair.specs.result_columns import CUTS, RowKey, key_columns, keys_of

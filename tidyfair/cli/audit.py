@@ -38,7 +38,7 @@ from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWarning, Status, UndefinedWarning
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
-from tidyfair.inference.gates import Gate
+from tidyfair.inference.gates.checks import Gate
 from tidyfair.reports.findings import group_in_words, of_feature, percent
 from tidyfair.reports.page import Report, report
 from tidyfair.reports.reproduction import how_to_repeat

@@ -30,8 +30,8 @@ from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.labels import read_labels
-from tidyfair.inference.gates import judged_changes
-from tidyfair.inference.model_comparison import PairedModels, compare_models
+from tidyfair.inference.gates.checks import judged_changes
+from tidyfair.inference.models.model_comparison import PairedModels, compare_models
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.findings import percent, quoted_group
 from tidyfair.reports.tables import one_below_the_other

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from tidyfair.audits.usual_metrics import LEAST_ROWS
-from tidyfair.inference.verdicts import Outside
+from tidyfair.inference.gates.verdicts import Outside
 from tidyfair.specs.options import DEFAULTS, REPLICATES, Estimator
 
 _ENDS_AND_STEP = 3

@@ -12,9 +12,9 @@ from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.cli.fail_if import SIDES, Key
 from tidyfair.cli.outputs import Part, in_words, records, with_cuts_in_words
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.inference.gate_texts import outside_of, share_in_words
+from tidyfair.inference.gates.texts import outside_of, share_in_words
+from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Outside
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
-from tidyfair.inference.verdicts import FAIL, PASS, UNSURE, Outside
 from tidyfair.reports.findings import percent
 from tidyfair.reports.tables import left_out_in_words, one_below_the_other
 from tidyfair.reports.verdicts import headline, value_and_limit

@@ -7,40 +7,40 @@ All are listed here with their modules, which are imported when a name is first 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidyfair.inference.cross_validation import *
-    from tidyfair.inference.drift import *
-    from tidyfair.inference.frontier import *
-    from tidyfair.inference.gates import *
-    from tidyfair.inference.matched_pairs import *
-    from tidyfair.inference.model_comparison import *
-    from tidyfair.inference.monitoring import *
-    from tidyfair.inference.pairwise_tests import *
-    from tidyfair.inference.partial_identification import *
-    from tidyfair.inference.permutation_test import *
-    from tidyfair.inference.posterior import *
-    from tidyfair.inference.sample_size import *
-    from tidyfair.inference.sensitivity_analysis import *
-    from tidyfair.inference.small_groups import *
-    from tidyfair.inference.subgroups import *
+    from tidyfair.inference.gates.checks import *
+    from tidyfair.inference.models.cross_validation import *
+    from tidyfair.inference.models.frontier import *
+    from tidyfair.inference.models.matched_pairs import *
+    from tidyfair.inference.models.model_comparison import *
+    from tidyfair.inference.monitoring.drift import *
+    from tidyfair.inference.monitoring.monitors import *
+    from tidyfair.inference.partial_knowledge.partial_identification import *
+    from tidyfair.inference.partial_knowledge.posterior import *
+    from tidyfair.inference.partial_knowledge.sensitivity_analysis import *
+    from tidyfair.inference.partial_knowledge.small_groups import *
+    from tidyfair.inference.testing.pairwise_tests import *
+    from tidyfair.inference.testing.permutation_test import *
+    from tidyfair.inference.testing.sample_size import *
+    from tidyfair.inference.testing.subgroups import *
 
     __all__: list[str]
 
 _NAMES = {
-    "cross_validation": "compare_resamples resamples summarize",
-    "drift": "compare_periods PeriodTest",
-    "frontier": "model_frontier ModelFrontier",
-    "gates": "assert_fair check four_fifths Gate UnfairError",
-    "matched_pairs": "paired_groups PairedGroups",
-    "model_comparison": "compare_models ModelComparison",
-    "monitoring": "monitor Monitor",
-    "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest",
-    "partial_identification": "probabilistic_groups ProbabilisticGroups",
-    "permutation_test": "disparity_test DisparityTest",
-    "posterior": "probability ProbabilityOf",
-    "sample_size": "rows_needed smallest_difference",
-    "sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
-    "small_groups": "lump_rare missing_truth shrunken_rates worst_groups WorstGroups",
-    "subgroups": (
+    "gates.checks": "assert_fair check four_fifths Gate UnfairError",
+    "models.cross_validation": "compare_resamples resamples summarize",
+    "models.frontier": "model_frontier ModelFrontier",
+    "models.matched_pairs": "paired_groups PairedGroups",
+    "models.model_comparison": "compare_models ModelComparison",
+    "monitoring.drift": "compare_periods PeriodTest",
+    "monitoring.monitors": "monitor Monitor",
+    "partial_knowledge.partial_identification": "probabilistic_groups ProbabilisticGroups",
+    "partial_knowledge.posterior": "probability ProbabilityOf",
+    "partial_knowledge.sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
+    "partial_knowledge.small_groups": "lump_rare missing_truth shrunken_rates worst_groups WorstGroups",
+    "testing.pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest",
+    "testing.permutation_test": "disparity_test DisparityTest",
+    "testing.sample_size": "rows_needed smallest_difference",
+    "testing.subgroups": (
         "certify_subgroups linear_subgroup LinearSubgroup subgroup_search SubgroupCertificate SubgroupSearch"
     ),
 }

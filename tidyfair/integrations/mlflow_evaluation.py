@@ -19,8 +19,8 @@ import polars as pl
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, UsualMetrics, kind_of
 from tidyfair.calling.metric_sets import MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
-from tidyfair.inference.gates import Gate, UnfairError
-from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
+from tidyfair.inference.gates.checks import Gate, UnfairError
+from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE
 from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, is_list, string
 from tidyfair.specs.groups import Policy

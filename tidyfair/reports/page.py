@@ -27,8 +27,8 @@ from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, UsualMetrics, kin
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
-from tidyfair.inference.gates import Gate
-from tidyfair.inference.small_groups import worst_groups
+from tidyfair.inference.gates.checks import Gate
+from tidyfair.inference.partial_knowledge.small_groups import worst_groups
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from tidyfair.calling.metric_sets import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
 from tidyfair.errors import TidyfairError
-from tidyfair.inference.gates import Gate, four_fifths
+from tidyfair.inference.gates.checks import Gate, four_fifths
 from tidyfair.metrics.catalog import factories
 from tidyfair.reports.blocks import Code, Section
 from tidyfair.specs.aggregates import Aggregate

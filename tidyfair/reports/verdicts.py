@@ -9,10 +9,10 @@ import polars as pl
 
 from tidyfair.calling.metric_sets import GroupwiseMetric
 from tidyfair.errors import Status
-from tidyfair.inference.gate_texts import unknown_in_words
-from tidyfair.inference.gates import Gate
+from tidyfair.inference.gates.checks import Gate
+from tidyfair.inference.gates.texts import unknown_in_words
+from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
-from tidyfair.inference.verdicts import FAIL, PASS, UNSURE
 from tidyfair.metrics.titles import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
 from tidyfair.reports.findings import disparity_in_words, percent

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from tables import LEVEL, Table
 
-from tidyfair.inference.confidence_sequences import DIFFERENCE, Pair, Totals
+from tidyfair.inference.monitoring.confidence_sequences import DIFFERENCE, Pair, Totals
 from tidyfair.intervals.proportions import difference_limits, wilson
 
 if TYPE_CHECKING:

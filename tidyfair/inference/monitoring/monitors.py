@@ -17,12 +17,12 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
-from tidyfair.inference.gates import judged_metrics, lacks_range
+from tidyfair.inference.gates.checks import judged_metrics, lacks_range
+from tidyfair.inference.gates.verdicts import Side
+from tidyfair.inference.monitoring.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
+from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.inference.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import reads_one_label
-from tidyfair.inference.verdicts import Side
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole

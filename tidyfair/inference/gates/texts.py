@@ -12,8 +12,8 @@ from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import listed
 from tidyfair.escapes import renamed, visible, visible_texts
 from tidyfair.evaluation.states import OUTSIDE
+from tidyfair.inference.gates.verdicts import PASS
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
-from tidyfair.inference.verdicts import PASS
 from tidyfair.specs.result_columns import CUTS, cut_as_settings, key_columns
 
 _EXPLAINED = 5

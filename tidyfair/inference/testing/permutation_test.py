@@ -18,7 +18,6 @@ from tidyfair.evaluation.results import frames_of, tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.evaluation.value_rows import ValueRows
 from tidyfair.inference.on_data import with_outer_key
-from tidyfair.inference.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
@@ -33,7 +32,8 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.studentized import Families, all_distances, joint_distances, rate_distances, slack
+from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
+from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.resampling import generator, is_of_labels
 from tidyfair.intervals.shares import Share, share_of

@@ -10,8 +10,8 @@ import polars as pl
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.inference.permutation import VARIANT
 from tidyfair.inference.rate_tests import Case
+from tidyfair.inference.testing.permutation import VARIANT
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
 from tidyfair.specs.metric_specs import formulas_of

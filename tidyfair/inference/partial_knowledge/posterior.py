@@ -14,12 +14,12 @@ from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.gates import judged_metrics
+from tidyfair.inference.gates.checks import judged_metrics
+from tidyfair.inference.gates.verdicts import Side
 from tidyfair.inference.on_data import MetricSetOnData
-from tidyfair.inference.permutation_test import compared_draws, drawn_together
-from tidyfair.inference.pooling import Pooling, check_pooling, pooled
+from tidyfair.inference.partial_knowledge.pooling import Pooling, check_pooling, pooled
 from tidyfair.inference.rate_tests import Case, CountedRate, OuterGroup, groupwise
-from tidyfair.inference.verdicts import Side
+from tidyfair.inference.testing.permutation_test import compared_draws, drawn_together
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
 from tidyfair.specs.arguments import how_often, whole

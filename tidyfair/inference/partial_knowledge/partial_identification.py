@@ -25,7 +25,7 @@ from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.on_data import RateOnData
-from tidyfair.inference.subgroups import checked_rate
+from tidyfair.inference.testing.subgroups import checked_rate
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
 from tidyfair.intervals.shares import Share, share_of

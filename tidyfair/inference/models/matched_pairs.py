@@ -26,7 +26,7 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import cochrans_q
-from tidyfair.inference.model_comparison import compare_models, share_of_same_rows
+from tidyfair.inference.models.model_comparison import compare_models, share_of_same_rows
 from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator

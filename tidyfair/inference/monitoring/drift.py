@@ -13,8 +13,7 @@ import polars as pl
 
 from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.periods import check_periods, period_column
-from tidyfair.inference.permutation_test import by_chance, compared_draws
+from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
@@ -25,7 +24,8 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     rate_counts,
 )
-from tidyfair.inference.studentized import farthest
+from tidyfair.inference.testing.permutation_test import by_chance, compared_draws
+from tidyfair.inference.testing.studentized import farthest
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast

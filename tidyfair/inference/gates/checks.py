@@ -26,21 +26,9 @@ from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, Status, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import visible
 from tidyfair.evaluation.states import OUTSIDE
-from tidyfair.inference.gate_listeners import notify
-from tidyfair.inference.gate_texts import groups_behind, outcome_of, table_of, way_out
-from tidyfair.inference.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
-from tidyfair.inference.on_data import CalledOnData, GroupwiseOnData, MetricSetOnData
-from tidyfair.inference.unknown_groups import (
-    UNKNOWN_ROWS,
-    UNKNOWN_SHARE,
-    WITH_UNKNOWN,
-    counted_unknown,
-    has_unknown,
-    pass_in_each_group,
-    with_unknown,
-    with_unknown_in_each_group,
-)
-from tidyfair.inference.verdicts import (
+from tidyfair.inference.gates.listeners import notify
+from tidyfair.inference.gates.texts import groups_behind, outcome_of, table_of, way_out
+from tidyfair.inference.gates.verdicts import (
     FAIL,
     HIGH,
     LOW,
@@ -54,6 +42,18 @@ from tidyfair.inference.verdicts import (
     passes,
     verdict,
     with_limits,
+)
+from tidyfair.inference.models.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
+from tidyfair.inference.on_data import CalledOnData, GroupwiseOnData, MetricSetOnData
+from tidyfair.inference.unknown_groups import (
+    UNKNOWN_ROWS,
+    UNKNOWN_SHARE,
+    WITH_UNKNOWN,
+    counted_unknown,
+    has_unknown,
+    pass_in_each_group,
+    with_unknown,
+    with_unknown_in_each_group,
 )
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_of_percent

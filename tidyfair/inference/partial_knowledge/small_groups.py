@@ -13,7 +13,14 @@ from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import text_of
 from tidyfair.inference.contingency import fisher
-from tidyfair.inference.pooling import Additive, BetaBinomial, Pooling, cell_variance, check_pooling, pooled
+from tidyfair.inference.partial_knowledge.pooling import (
+    Additive,
+    BetaBinomial,
+    Pooling,
+    cell_variance,
+    check_pooling,
+    pooled,
+)
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.proportions import adjusted, difference_limits, z_value

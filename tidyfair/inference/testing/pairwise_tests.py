@@ -29,7 +29,7 @@ from tidyfair.inference.contingency import (
     mantel_haenszel_odds_ratio,
     mantel_haenszel_ratio,
 )
-from tidyfair.inference.gates import GroupsCompared
+from tidyfair.inference.gates.checks import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.inference.gates import check, limited
-from tidyfair.inference.studentized import joint_ranks, rate_distances
-from tidyfair.inference.verdicts import FAIL, PASS, Side
+from tidyfair.inference.gates.checks import check, limited
+from tidyfair.inference.gates.verdicts import FAIL, PASS, Side
+from tidyfair.inference.testing.studentized import joint_ranks, rate_distances
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED

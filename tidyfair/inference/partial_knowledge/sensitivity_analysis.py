@@ -22,10 +22,10 @@ from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.gates import Gate, gate_of
+from tidyfair.inference.gates.checks import Gate, gate_of
+from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.inference.joint_counts import influences_of
 from tidyfair.inference.on_data import CalledOnData, with_outer_key
-from tidyfair.inference.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
 from tidyfair.specs.columns import Column, ColumnLike, names_of

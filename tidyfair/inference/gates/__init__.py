@@ -1,0 +1,1 @@
+"""Gates: verdicts about limits, of metrics and of comparisons."""

@@ -1,0 +1,1 @@
+"""Values over time: monitors that may be looked at at any time, and comparisons of periods."""

@@ -1,0 +1,1 @@
+"""Tests of differences between groups, and the sizes of samples that they need."""
